@@ -65,12 +65,14 @@ if TYPE_CHECKING:
     from .input_shapes import TensorSpec as TensorSpec
     from .inputs import ModelInputs
     from .isolation import isolated
+    from .piping.comparative import Comparative
     from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
+    from .piping.outcome import Completeness, Failure, Noted, Unavailable
+    from .piping.outcome import Partial as Partial
     from .piping.plain_metric import metric
     from .piping.quantity import Scale
-    from .piping.status import Comparative, Completeness, Failure, Noted, StatusKey, Unavailable
     from .piping.status import Metric as Metric
-    from .piping.status import Partial as Partial
+    from .piping.status import StatusKey
     from .plugging.extension import (
         CommandInfo,
         FigureInfo,
@@ -191,10 +193,12 @@ _MODULES = module_of_each(
         ".isolation": "isolated",
         "profilerkit_predict.joining": "JoinedProfile join",
         "profilerkit_predict.language_models": "kv_bytes kv_bytes_per_token llm",
+        ".piping.comparative": "Comparative",
         ".piping.function": "ExternalProfilerFunction JointFunction ProfilerFunction",
+        ".piping.outcome": "Completeness Failure Noted Partial Unavailable",
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
-        ".piping.status": "Comparative Completeness Failure Metric Noted Partial StatusKey Unavailable",
+        ".piping.status": "Metric StatusKey",
         ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",

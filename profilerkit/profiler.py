@@ -12,15 +12,17 @@ from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
 from .data_splits import DataLoader, ForwardPass, wrap_splits
+from .piping.comparative import Comparative
 from .piping.computation import Computation, Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace
 from .piping.options import ComputeRunOptions, ComputeSampling
+from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import read_arguments, read_request, select_keys
-from .piping.status import Comparative, Outcome, StatusKey
+from .piping.status import StatusKey
 from .plugging import offers
 from .plugging.opening import OpenedModel
 from .process.progress import track

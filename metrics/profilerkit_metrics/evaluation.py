@@ -27,7 +27,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
 from profilerkit.piping.intrinsic import find_split
-from profilerkit.piping.status import is_number
+from profilerkit.piping.outcome import is_number
 
 from .kinds import Seconds
 from .scoring_notes import notes_of_scoring

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.quantity import format_number
-from profilerkit.piping.status import Comparative
 from profilerkit.render.grids import Grid
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align

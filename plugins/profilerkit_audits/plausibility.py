@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from profilerkit.piping.status import Completeness, is_number
+from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
 
 if TYPE_CHECKING:

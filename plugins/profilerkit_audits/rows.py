@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from profilerkit.errors import FailureCode
-from profilerkit.piping.status import INAPPLICABLE, Completeness, is_number
+from profilerkit.piping.outcome import INAPPLICABLE, Completeness, is_number
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError, by_likeness
+from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.piping.status import Completeness, is_number
 from profilerkit.plugging.offers import name_of_metric
 from profilerkit.render.bounds import KINDS
 from profilerkit.results.comparison import Comparison

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profilerkit.piping.status import Completeness, is_number
+from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.render.bounds import KINDS
 from profilerkit.render.grids import Grid, visible
 from profilerkit.times.measurement import Measurement

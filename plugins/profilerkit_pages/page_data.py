@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
-from profilerkit.piping.status import is_number
 from profilerkit.piping.titles import write_title
 from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts

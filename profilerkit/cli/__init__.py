@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import errno
 import io
-import os
 import sys
-import traceback
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn, TextIO
+from typing import Any
 
 import click
 
-from ..errors import ProfilerKitError, ProfilerKitWarning, by_likeness
-from ..foreign_text import on_terminal
+from ..errors import ProfilerKitError, by_likeness
 from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import own_plugins_only
-from ..process.clean_output import discard, results, results_alone, wants_color
+from ..process.clean_output import results_alone
 from ..process.containment import collect_notes
-from ..process.encoding import encodable
-from ..process.modules import AroundImport
+from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
+from .quiet_imports import keep_frameworks_quiet
 
 __all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "cli", "emit", "fail", "main", "say"]
 
-#: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
-NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
-
-#: Settings by which frameworks keep their log lines to themselves, read when they are imported; a user's own stay.
-_QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
-
 #: What the context holds at first where the process ends with the command.
 _OWN_PROCESS = "own process"
-
 
 #: How a shell learns to complete commands, options, metrics, formats and the names of models.
 _COMPLETION = """\b
@@ -82,6 +68,12 @@ def _example_lines(examples: tuple[str, ...]) -> str:
     return "\n".join(("\b", heading, *(f"  {line}" for line in examples))) if examples else ""
 
 
+def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        emit(context.get_help())
+        context.exit()
+
+
 def _use_own_plugins(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         context.with_resource(own_plugins_only())
@@ -107,42 +99,6 @@ def cli(context: click.Context, traced: bool) -> None:
     context.with_resource(modules_kept_visible())
 
 
-def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
-    """Print a line, or several, of the result on standard output; only ``colored`` text has colors of its own."""
-    stream = results()
-    if stream is None:
-        fail("standard output is closed, so the result cannot be printed; write it to a file, or use --quiet", USAGE)
-    try:
-        shown = encodable(on_terminal(text, colored), stream.encoding)
-        click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
-    except OSError as error:
-        if error.errno == errno.EPIPE:  # who read the results has gone: `profilerkit list | head`
-            discard(stream)
-            sys.exit(0)
-        fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
-
-
-def say(text: str) -> None:
-    """Print a line, or several, on standard error: what went wrong, or what goes on."""
-    click.echo(on_terminal(text), err=True)
-
-
-def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        emit(context.get_help())
-        context.exit()
-
-
-def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
-    """Say on standard error what went wrong, and leave with an exit code; with ``--traceback`` where it came from."""
-    context = click.get_current_context(silent=True)
-    traced = bool(context and (context.find_root().obj or {}).get("traceback"))
-    if traced and error is not None:
-        say("".join(traceback.format_exception(error)).rstrip())
-    say(f"Error: {message}")
-    sys.exit(code)
-
-
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; results go to standard output, errors, progress and what models print to standard error.
 
@@ -155,10 +111,10 @@ def main(arguments: list[str] | None = None) -> Any:
     if sys.stderr is None:
         sys.stderr = io.StringIO()
     try:
-        with _warnings_in_a_line():
+        with print_warnings_in_a_line():
             mode = _OWN_PROCESS if arguments is None else None
             if mode is not None:
-                _keep_frameworks_quiet()
+                keep_frameworks_quiet()
             result = cli(args=arguments, standalone_mode=False, obj=mode)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
@@ -183,36 +139,3 @@ def main(arguments: list[str] | None = None) -> Any:
             MODEL_FAILED,
             error,
         )
-
-
-def _keep_frameworks_quiet() -> None:
-    """Keep the log lines of frameworks out of standard error, unless the user has a setting for them."""
-    if not any(name in os.environ for name in _QUIET):
-        from .quiet_imports import without_log_lines
-
-        sys.meta_path.insert(0, AroundImport(("tensorflow",), without_log_lines))
-    for name, level in _QUIET.items():
-        os.environ.setdefault(name, level)
-
-
-@contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
-    """Print our own warnings without a line of code: they are about a plugin or an argument."""
-    with warnings.catch_warnings():
-        others = warnings.showwarning
-
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if issubclass(category, ProfilerKitWarning):
-                say(f"Warning: {message}")
-            else:
-                others(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        yield

@@ -8,7 +8,7 @@ import click
 
 from ..errors import DeviceFileError, DeviceNotKnownError
 from ..piping.titles import split_words
-from . import emit
+from .printing import emit
 
 if TYPE_CHECKING:
     from ..devices import DeviceInfo, Figure

@@ -10,7 +10,7 @@ import click
 
 from ..process.clean_output import terminal_columns
 from ..process.progress import track
-from . import emit
+from .printing import emit
 
 if TYPE_CHECKING:
     from ..backend import Backend

@@ -12,7 +12,7 @@ import click
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
 from ..plugging import offers
 from ..process.containment import contained, plugin_error_text
-from . import emit, say
+from .printing import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend, BackendInfo

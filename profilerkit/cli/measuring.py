@@ -20,8 +20,8 @@ from ..errors import (
     UnknownStatusError,
 )
 from ..process.progress import progress_enabled, track
-from . import MODEL_FAILED, NOT_KEPT, USAGE, fail
 from .options import parse_shapes
+from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
 
 if TYPE_CHECKING:
     from ..isolation.job import Job
@@ -333,7 +333,7 @@ def load_report(path: str) -> Report:
 
 def end_with_failures(report: Report, profiler: Profiler | None) -> None:
     """Leave with an exit code where a metric of a report failed."""
-    from ..piping.status import Completeness
+    from ..piping.outcome import Completeness
 
     failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
     if failed:

@@ -12,7 +12,7 @@ import click
 from ..errors import ProfilerKitError
 from ..process.clean_output import wants_color
 from ..process.files import write_text
-from . import MODEL_FAILED, USAGE, emit, fail
+from .printing import MODEL_FAILED, USAGE, emit, fail
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

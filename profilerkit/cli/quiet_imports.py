@@ -1,8 +1,8 @@
-"""TensorFlow's log lines of its import, which no setting keeps quiet: the command leaves them out of standard error.
+"""Log lines of frameworks: the command leaves them out of standard error, also those of an import.
 
-Its libraries write them when they are loaded, before they read ``TF_CPP_MIN_LOG_LEVEL``. While ``tensorflow`` is
-imported, another process reads what is written to the file descriptor and passes on all else: also the last words of a
-library that ends this process.
+TensorFlow's libraries write some when they are loaded, before they read ``TF_CPP_MIN_LOG_LEVEL``. While ``tensorflow``
+is imported, another process reads what is written to the file descriptor and passes on all else: also the last words of
+a library that ends this process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["without_log_lines"]
+from ..process.modules import AroundImport
+
+__all__ = ["keep_frameworks_quiet", "without_log_lines"]
+
+#: Settings by which frameworks keep their log lines to themselves, read when they are imported; a user's own stay.
+_SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3"}
 
 #: Passes standard input on, without log lines of the levels INFO and WARNING, and what is said of them.
 FILTER = r"""
@@ -26,6 +31,14 @@ for line in sys.stdin.buffer:
 """
 #: The most seconds to wait for the last line: a process that the import has started may keep the pipe open.
 PATIENCE = 2.0
+
+
+def keep_frameworks_quiet() -> None:
+    """Keep the log lines of frameworks out of standard error, unless the user has a setting for them."""
+    if not any(name in os.environ for name in _SETTINGS):
+        sys.meta_path.insert(0, AroundImport(("tensorflow",), without_log_lines))
+    for name, level in _SETTINGS.items():
+        os.environ.setdefault(name, level)
 
 
 @contextmanager

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, ProfilerKitError, ProfilerKitWarning, UnknownStatusError, classify
 from ..inputs import NoInputs
 from ..piping.function import JointFunction
-from ..piping.status import Completeness, Metric, Outcome
+from ..piping.outcome import Completeness, Outcome
+from ..piping.status import Metric
 from .channel import Channel
 from .job import Job
 from .job_file import read_job

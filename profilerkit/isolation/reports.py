@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FailureCode
-from ..piping.status import Completeness, Metric, Outcome
+from ..piping.outcome import Completeness, Outcome
+from ..piping.status import Metric
 from .limits import Limits, format_bytes
 from .supervisor import Ending
 

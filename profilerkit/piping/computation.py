@@ -34,19 +34,12 @@ from .cross_check import find_contradiction, with_trace
 from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
+from .outcome import INAPPLICABLE, Completeness, Failure, Outcome, Unavailable
 from .registry import PROVIDED, Binding, Registry
 from .remembered import Remembered, Resolved
 from .requests import first_of_several
 from .returned import read_outcomes
-from .status import (
-    INAPPLICABLE,
-    Completeness,
-    Failure,
-    Metric,
-    Outcome,
-    StatusKey,
-    Unavailable,
-)
+from .status import Metric, StatusKey
 
 __all__ = ["Computation", "Remembered"]
 

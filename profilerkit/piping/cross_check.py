@@ -11,8 +11,9 @@ from ..trace.cross_check import ObservedRun, add_contradiction, contradiction
 from ..trace.records import ModelTrace
 from .gaps import apply_gaps, inherit_gaps
 from .intrinsic import Inputs, Trace
+from .outcome import Outcome
 from .remembered import Remembered
-from .status import Outcome, StatusKey
+from .status import StatusKey
 
 __all__ = ["find_contradiction", "with_trace"]
 

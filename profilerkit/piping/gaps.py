@@ -9,7 +9,8 @@ from typing import Any
 from ..trace.bounds import Bounds
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
-from .status import Completeness, Failure, Outcome, StatusKey, is_number
+from .outcome import Completeness, Failure, Outcome, is_number
+from .status import StatusKey
 
 __all__ = ["apply_gaps", "inherit_bounds", "inherit_gaps"]
 

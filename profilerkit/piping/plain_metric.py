@@ -11,12 +11,13 @@ from ..arguments.checks import FLAG, Check, instance
 from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
+from .comparative import Comparative
 from .function import ProfilerFunction
 from .intrinsic import INTRINSIC
 from .options import BUNDLES
 from .quantity import Scale
 from .registry import PROVIDED, RESERVED
-from .status import Comparative, Metric
+from .status import Metric
 
 __all__ = ["PlainMetric", "metric"]
 

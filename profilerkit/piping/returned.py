@@ -14,7 +14,8 @@ from ..times.measurement import Measurement
 from ..trace.records import ModelTrace
 from .function import ProfilerFunction, describe
 from .gaps import apply_gaps
-from .status import Completeness, Failure, Metric, Outcome, StatusKey, Unavailable, is_number
+from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
+from .status import Metric, StatusKey
 
 __all__ = ["read_outcomes"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..piping.comparative import Comparative
+from ..piping.outcome import Completeness
 from ..piping.quantity import scale_value
-from ..piping.status import Comparative, Completeness
 from ..trace.bounds import Bounds
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES
-from ..piping.status import Completeness
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.conditions import read_conditions

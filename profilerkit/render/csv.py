@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..piping.status import Completeness, is_number
+from ..piping.outcome import Completeness, is_number
 from ..times.measurement import Measurement
 from .grids import visible
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..piping.status import Completeness
+from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
 from ..trace.cost_parts import Part, choose_column, divide
 from ..trace.records import LayerTable

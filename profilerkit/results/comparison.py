@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
-from ..piping.status import Comparative, StatusKey, is_number
+from ..piping.comparative import Comparative
+from ..piping.outcome import is_number
+from ..piping.status import StatusKey
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from ..trace.alignment import VALUES, align

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from ..piping.status import is_number
+from ..piping.outcome import is_number
 from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions, process_name
 from ..times.layer_times import CallTime, LayerTime, LayerTimeTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..piping.status import is_number
+from ..piping.outcome import is_number
 from ..times.measurement import Measurement
 
 if TYPE_CHECKING:

@@ -12,8 +12,10 @@ from typing import Any, Literal, TypeAlias, get_args
 from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
+from ..piping.comparative import Comparative
+from ..piping.outcome import Completeness, Outcome
 from ..piping.quantity import Scale
-from ..piping.status import Comparative, Completeness, Metric, Outcome, StatusKey
+from ..piping.status import Metric, StatusKey
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds

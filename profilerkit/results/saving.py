@@ -19,8 +19,9 @@ import msgspec
 
 from ..arguments.checks import PATH
 from ..errors import FailureCode, ReportFileError
+from ..piping.comparative import Comparative
+from ..piping.outcome import Completeness, is_number
 from ..piping.quantity import Scale
-from ..piping.status import Comparative, Completeness, is_number
 from ..process.files import write_text
 from ..times.measurement import Measurement
 from ..trace.bounds import Bounds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import DeviceNotAvailableError
-from ..piping.status import Completeness
+from ..piping.outcome import Completeness
 from ..profiler import Profiler
 from ..trace.records import ModelTrace
 from .expected import Architecture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..piping.status import Completeness
+from ..piping.outcome import Completeness
 from ..plugging.offers import default_functions
 from .expected import Architecture
 from .subject import BackendSubject, catch_error, expect, expect_equal

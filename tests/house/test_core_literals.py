@@ -26,7 +26,7 @@ ALLOWED = {
     # Whose tensors become arrays, for the backends that run on arrays.
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},
     # Libraries that write log lines, or do not survive a fork: facts about a process, whatever the backend.
-    "cli/__init__.py": {"tensorflow"},
+    "cli/quiet_imports.py": {"tensorflow"},
     "isolation/forking.py": {"tensorflow", "jax", "torch"},
     # What frameworks call the Boolean dtype.
     "arguments/checks.py": {"torch"},

@@ -12,7 +12,7 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown, trace_node
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
-from profilerkit.piping.status import Completeness
+from profilerkit.piping.outcome import Completeness
 from profilerkit.trace.bounds import Bounds
 
 X = np.ones((2, 3), F)

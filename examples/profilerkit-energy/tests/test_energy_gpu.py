@@ -12,7 +12,7 @@ from profilerkit_energy import ComputeEnergy
 from profilerkit_energy.nvml import nvml_counters
 
 from profilerkit import Completeness, Profiler, WithoutValuesError
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 from profilerkit.testing import FakeBackend, FakeClock, FakeModel, FakeTensor
 
 

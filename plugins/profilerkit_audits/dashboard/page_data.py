@@ -13,8 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from profilerkit.errors import StoreError
+from profilerkit.piping.comparative import Comparative
+from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.piping.status import Comparative, Completeness, Metric
+from profilerkit.piping.status import Metric
 from profilerkit.piping.titles import write_title
 from profilerkit.plugging import offers
 from profilerkit.render.grids import visible

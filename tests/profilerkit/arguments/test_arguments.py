@@ -23,7 +23,7 @@ from profilerkit import (
 )
 from profilerkit.arguments.checks import BATCH_SIZE, MOST, TOP, positive
 from profilerkit.error_text import shown
-from profilerkit.piping.status import Completeness
+from profilerkit.piping.outcome import Completeness
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeEvalMetric, ComputeSize, ExecutionTime, Macs

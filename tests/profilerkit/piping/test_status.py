@@ -18,7 +18,7 @@ from profilerkit import (
     StatusKey,
     Unavailable,
 )
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 
 
 class Size(Metric):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profilerkit.arguments.checks import at_least
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 from profilerkit.plugging.guards import _Implementation
 from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord

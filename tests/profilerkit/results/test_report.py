@@ -24,7 +24,7 @@ from profilerkit import (
     Report,
     UnknownStatusError,
 )
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 from profilerkit.render.console import draw_parts, layer_table, to_text
 from profilerkit.render.content import parts
 from profilerkit.results.report import StatusRecord

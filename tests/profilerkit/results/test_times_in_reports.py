@@ -13,7 +13,7 @@ import pytest
 
 from profilerkit import Comparison, Measurement, ModelInputs, NotOfferedError, Report, compare, load, profile
 from profilerkit.backend import RunOptions
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 from profilerkit.render import render
 from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor

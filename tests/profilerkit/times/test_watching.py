@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError, Measurement, ModelInputs, NotOfferedError, Profiler
-from profilerkit.piping.status import Completeness
+from profilerkit.piping.outcome import Completeness
 from profilerkit.testing.fakes import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder, WatchedSteps

@@ -16,7 +16,7 @@ from torch import nn
 from waiting import fail_backward
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, Profiler, WithoutValuesError, profile
-from profilerkit.piping.status import Outcome
+from profilerkit.piping.outcome import Outcome
 from profilerkit.times.layer_times import LayerTime, LayerTimeTable, layer_time_table
 from profilerkit_metrics import ComputeLayerTimes
 from profilerkit_torch import TorchBackend, TorchProfiler, layer_times

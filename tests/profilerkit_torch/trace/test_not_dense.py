@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from profilerkit import profile
-from profilerkit.piping.status import Completeness
+from profilerkit.piping.outcome import Completeness
 
 
 def macs(model: nn.Module, *inputs: Any) -> int:

@@ -1,0 +1,76 @@
+"""What commands print: the result on standard output, errors and warnings on standard error, and their exit codes."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn, TextIO
+
+import click
+
+from ..errors import ProfilerKitWarning
+from ..foreign_text import on_terminal
+from ..process.clean_output import discard, results, wants_color
+from ..process.encoding import encodable
+
+__all__ = ["INTERRUPTED", "MODEL_FAILED", "NOT_KEPT", "USAGE", "emit", "fail", "print_warnings_in_a_line", "say"]
+
+#: Exit codes beside 0 (fine). The last is what shells give a program that was stopped with Ctrl-C.
+NOT_KEPT, USAGE, MODEL_FAILED, INTERRUPTED = 1, 2, 3, 130
+
+
+def emit(text: str = "", bold: bool = False, colored: bool = False) -> None:
+    """Print a line, or several, of the result on standard output; only ``colored`` text has colors of its own."""
+    stream = results()
+    if stream is None:
+        fail("standard output is closed, so the result cannot be printed; write it to a file, or use --quiet", USAGE)
+    try:
+        shown = encodable(on_terminal(text, colored), stream.encoding)
+        click.echo(click.style(shown, bold=True) if bold else shown, file=stream, color=wants_color())
+    except OSError as error:
+        if error.errno == errno.EPIPE:  # who read the results has gone: `profilerkit list | head`
+            discard(stream)
+            sys.exit(0)
+        fail(f"cannot write to standard output: {error.strerror or error}", USAGE, error)
+
+
+def say(text: str) -> None:
+    """Print a line, or several, on standard error: what went wrong, or what goes on."""
+    click.echo(on_terminal(text), err=True)
+
+
+def fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
+    """Say on standard error what went wrong, and leave with an exit code; with ``--traceback`` where it came from."""
+    context = click.get_current_context(silent=True)
+    traced = bool(context and (context.find_root().obj or {}).get("traceback"))
+    if traced and error is not None:
+        say("".join(traceback.format_exception(error)).rstrip())
+    say(f"Error: {message}")
+    sys.exit(code)
+
+
+@contextmanager
+def print_warnings_in_a_line() -> Iterator[None]:
+    """Print our own warnings without a line of code: they are about a plugin or an argument."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, ProfilerKitWarning):
+                say(f"Warning: {message}")
+            else:
+                others(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield

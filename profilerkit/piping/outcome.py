@@ -1,0 +1,143 @@
+"""What came of computing a status: a value, how complete it is, and what a function returns to say so.
+
+What an outcome lacks because of what it was computed from is added in ``gaps.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from ..errors import NotOfferedError, ProfilerKitError
+from ..times.measurement import Measurement
+from ..trace.bounds import Bounds
+from ..trace.cross_check import ObservedRun, Witnessed
+
+__all__ = [
+    "INAPPLICABLE",
+    "Completeness",
+    "Failure",
+    "Noted",
+    "Outcome",
+    "Partial",
+    "Unavailable",
+    "is_number",
+]
+
+
+#: How the reason of a value begins that has no meaning for a model, such as the trained parameters of a file that does
+#: not say which of its constants were trained.
+INAPPLICABLE = "does not apply to this model"
+
+
+class Completeness(Enum):
+    """How complete a value is."""
+
+    COMPLETE = "complete"
+    #: A part is unknown: the value is a lower bound, an upper bound or an estimate. The reasons are listed.
+    PARTIAL = "partial"
+    #: There is no value. The reason is listed.
+    UNAVAILABLE = "unavailable"
+    #: The function that computes the value raised an error.
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Return this from a function for a value that is not complete: the value, and what is missing.
+
+    Without ``bounds`` the value is a lower bound.
+    """
+
+    value: Any
+    missing: tuple[str, ...]
+    bounds: Bounds | None = None
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Return this from a function for a value with a remark: the value, and the remark for reports."""
+
+    value: Any
+    note: str
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Return this from a function if there is no value: the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Return this from a function for one of its keys that failed, if the other keys have values: the error."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of computing a status: the value and how complete it is.
+
+    ``bounds`` are the two ends of a partial value; without them it is a lower bound.
+    """
+
+    value: Any = None
+    completeness: Completeness = Completeness.COMPLETE
+    missing: tuple[str, ...] = ()
+    error: Exception | None = None
+    note: str = ""
+    bounds: Bounds | None = None
+    #: What was seen of the runs that the value took.
+    runs: tuple[ObservedRun, ...] = ()
+
+    @property
+    def ends(self) -> Bounds | None:
+        """The two ends of a number: the number itself where it is complete; None where there is no number."""
+        if not is_number(self.value) or isinstance(self.value, Measurement):
+            return None
+        if self.completeness is Completeness.COMPLETE:
+            return Bounds(self.value, self.value)
+        return self.bounds or Bounds(self.value, None)
+
+    @classmethod
+    def of(cls, returned: Any) -> Outcome:
+        """Read what a function returned for one key."""
+        if isinstance(returned, Outcome):
+            return returned
+        if isinstance(returned, Partial):
+            missing = (returned.missing,) if isinstance(returned.missing, str) else tuple(returned.missing)
+            return cls(returned.value, Completeness.PARTIAL, missing, bounds=returned.bounds)
+        if isinstance(returned, Noted):
+            return replace(cls.of(returned.value), note=returned.note)
+        if isinstance(returned, Witnessed):
+            return replace(cls.of(returned.value), runs=tuple(returned.runs))
+        if isinstance(returned, Unavailable):
+            return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
+        if isinstance(returned, Failure):
+            if isinstance(returned.error, NotOfferedError):  # nothing has failed
+                return cls.of(Unavailable(str(returned.error)))
+            return cls(None, Completeness.FAILED, (_describe_error(returned.error),), returned.error)
+        if returned is None:
+            return cls(None, Completeness.UNAVAILABLE, ("the function returned nothing",))
+        return cls(returned)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return an error as a line; its type goes in front, unless the message is one of ours and says it all."""
+    if isinstance(error, ProfilerKitError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is one number that can be shown and compared: no text, no truth value, no array."""
+    if value is None or isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # an array of several, an integer beyond floats
+        return False
+    return True
