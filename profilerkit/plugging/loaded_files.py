@@ -17,7 +17,6 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader, SourcelessFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -25,9 +24,11 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ..process.locks import Lock
+from .namespace_imports import Importlib, make_imported_spec
+from .path_names import escape, find_path, without_number
+from .search_path import make_absolute, path_restored
 
-__all__ = ["Namespace", "find_namespace", "in_plain_names", "modules_kept_visible", "path_restored"]
+__all__ = ["Namespace", "find_namespace", "in_plain_names", "modules_kept_visible"]
 
 __path__: list[str] = []  # importlib searches for submodules of a module that has a path
 
@@ -53,6 +54,8 @@ class Namespace:
         self._contained: dict[str, bool] = {}
         self._loads = 0
         self.is_in_use: bool = False
+        #: While it is in use: the folders in which the caller searches, and its modules that are out of the way.
+        self._callers_path: set[str] = set()
         self._hidden: dict[str, ModuleType] = {}
 
     def new_module(self, spec: ModuleSpec) -> ModuleType:
@@ -66,7 +69,7 @@ class Namespace:
     @property
     def main(self) -> str:
         """The name of the file's module within the namespace; empty for the namespace of a folder."""
-        return _escape(self.file.stem, keep="_") if self.file else ""
+        return escape(self.file.stem, keep="_") if self.file else ""
 
     def load_main(self) -> ModuleType:
         """Run the file and return its module: a new one each time."""
@@ -91,13 +94,15 @@ class Namespace:
         own_folders = self._current_folders()
         if all(PathFinder.find_spec(top, [folder]) is None for folder in own_folders):
             return False
-        is_portion = False  # of a namespace package; a regular package later on the path takes precedence
+        holds_portion = False  # of a namespace package; a regular package later on the path takes precedence
         for folder in sys.path if self.is_in_use else self.path:
             spec = PathFinder.find_spec(top, [folder])
-            if spec is not None and spec.loader is not None:
+            if spec is None:
+                continue
+            if spec.loader is not None:
                 return folder in own_folders and not _is_installed(top, spec)
-            is_portion = is_portion or (spec is not None and folder in own_folders)
-        return is_portion
+            holds_portion = holds_portion or folder in own_folders
+        return holds_portion
 
     def _current_folders(self) -> list[str]:
         """Return the file's folder, and the folders that its code has added to ``sys.path``."""
@@ -105,13 +110,12 @@ class Namespace:
             return self.own_folders
         return [*self.own_folders, *(folder for folder in sys.path if folder not in self._callers_path)]
 
-    def spec(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Return the spec of a module of this namespace by its full name; None if there is none."""
         if fullname in self.modules:
-            module = self.modules[fullname]
-            return ModuleSpec(fullname, _ImportedLoader(module), is_package=hasattr(module, "__path__"))
+            return make_imported_spec(fullname, self.modules[fullname])
         parent, _, name = fullname.rpartition(".")
-        if parent == self.name and self.file is not None and re.sub(r"__\d+$", "", name) == self.main:
+        if parent == self.name and self.file is not None and without_number(name) == self.main:
             spec = spec_from_file_location(fullname, self.file)
         else:
             spec = PathFinder.find_spec(fullname, self._current_folders() if parent == self.name else path)
@@ -127,7 +131,7 @@ class Namespace:
         """Import a module for code of this namespace: its ``import`` statements call this."""
         if level or not self.holds(name):
             module = builtins.__import__(name, globals, locals, fromlist, level)
-            return _Importlib(self) if module is importlib else module
+            return Importlib(self.name, self.holds) if module is importlib else module
         try:
             if _loading and _loading[-1].serves(self):
                 self._hide([name.partition(".")[0]])
@@ -161,9 +165,7 @@ class Namespace:
             try:
                 yield
             finally:
-                added = [folder for folder in self._current_folders()[1:] if folder != self.folder]
-                self.own_folders[1:] = map(_absolute, added)
-                self.path = [_absolute(folder) for folder in sys.path]
+                self._keep_path()
                 self.is_in_use = False
                 self._contained.clear()
                 _loading.pop()
@@ -171,6 +173,12 @@ class Namespace:
                 self._take_modules(finder.names)
                 sys.modules.update(hidden)
                 self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
+
+    def _keep_path(self) -> None:
+        """Keep the folders in which the file's code searches: the caller's path is restored."""
+        added = [folder for folder in self._current_folders()[1:] if folder != self.folder]
+        self.own_folders[1:] = map(make_absolute, added)
+        self.path = [make_absolute(folder) for folder in sys.path]
 
     def _hide(self, tops: Iterable[str]) -> None:
         """Remove other modules of these names from ``sys.modules`` while this namespace is in use."""
@@ -193,11 +201,11 @@ class Namespace:
             self.modules[name] = sys.modules[name] if _visible_blocks else sys.modules.pop(name)
             file = getattr(self.modules[name], "__file__", None)
             if file and file not in self._files:
-                self._files[file] = _state(file)
+                self._files[file] = _read_state(file)
 
     def is_current(self) -> bool:
         """Return whether the files of the modules are unchanged since they were imported."""
-        return all(_state(file) == state for file, state in self._files.items())
+        return all(_read_state(file) == state for file, state in self._files.items())
 
 
 class _Finder:
@@ -209,7 +217,7 @@ class _Finder:
             return None
         key = fullname.removeprefix(_PREFIX).partition(".")[0]
         namespace = _namespaces.get(key) or _rebuild(key)
-        return namespace.spec(fullname, path) if namespace else None
+        return namespace.find_spec(fullname, path) if namespace else None
 
 
 class _PlainNames:
@@ -233,39 +241,13 @@ class _PlainNames:
                 return None
             raise
         self.names.add(fullname)
-        return ModuleSpec(fullname, _ImportedLoader(module), is_package=hasattr(module, "__path__"))
-
-
-class _ImportedLoader(Loader):
-    """Returns a module that is imported already."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module, self.spec = module, module.__spec__
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return self.module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # importlib has replaced it by the spec that the search returned
-
-
-class _Importlib(ModuleType):
-    """The ``importlib`` that code of a namespace imports: its ``import_module`` finds the modules of the folder."""
-
-    def __init__(self, namespace: Namespace) -> None:
-        super().__init__("importlib")
-        self.__dict__["import_module"] = lambda name, package=None: importlib.import_module(
-            f"{namespace.name}.{name}" if name[:1] != "." and namespace.holds(name) else name, package
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(importlib, name)
+        return make_imported_spec(fullname, module)
 
 
 def find_namespace(path: Path) -> Namespace:
     """Return the namespace of a file or folder: an existing one if its files are unchanged, otherwise a new one."""
     path = path.resolve()
-    key = escaped = _escape(str(path))
+    key = escaped = escape(str(path))
     number = 1
     while (existing := _namespaces.get(key)) is not None:
         if existing.is_current() and not existing.is_in_use:
@@ -274,18 +256,6 @@ def find_namespace(path: Path) -> Namespace:
         key = f"{escaped}__{number}"
     namespace = _namespaces[key] = Namespace(path, key)
     return namespace
-
-
-@contextmanager
-def path_restored() -> Iterator[None]:
-    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
-    with _LOCK:
-        path, entries = sys.path, list(sys.path)
-        try:
-            yield
-        finally:
-            sys.path = path
-            sys.path[:] = entries
 
 
 @contextmanager
@@ -314,13 +284,21 @@ def _is_installed(name: str, spec: ModuleSpec) -> bool:
     It is imported from that file already, or its package is installed from this folder (``pip install -e .``).
     """
     imported = getattr(sys.modules.get(name), "__spec__", None)
-    if (
-        imported is not None
-        and not imported.name.startswith(_PREFIX)
-        and imported.origin is not None
-        and imported.origin == spec.origin
-    ):
+    if imported is not None and not imported.name.startswith(_PREFIX) and _is_of_one_file(imported, spec):
         return True
+    installed = _find_installed(name)
+    return installed is not None and _is_of_one_file(installed, spec)
+
+
+def _is_of_one_file(first: ModuleSpec, second: ModuleSpec) -> bool:
+    return first.origin is not None and first.origin == second.origin
+
+
+def _find_installed(name: str) -> ModuleSpec | None:
+    """Return the spec of a module for other code than the file's: without the folders of the script and of the shell.
+
+    Finders of editable installations are asked for each module that no folder has.
+    """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     implicit = {"", str(Path(script).absolute().parent) if script else ""}  # Python itself puts these on the path
     path = [folder for folder in (_loading[0].callers_path if _loading else sys.path) if folder not in implicit]
@@ -328,27 +306,19 @@ def _is_installed(name: str, spec: ModuleSpec) -> bool:
     for finder in sys.meta_path:
         if "editable" in type(finder).__module__ or "editable" in getattr(finder, "__module__", ""):
             installed = installed or finder.find_spec(name, None, None)
-    return installed is not None and installed.origin is not None and installed.origin == spec.origin
-
-
-def _absolute(folder: str) -> str:
-    return str(Path(folder).absolute()) if folder else folder
-
-
-def _escape(text: str, keep: str = "") -> str:
-    return "".join(char if (char.isascii() and char.isalnum()) or char in keep else f"_{ord(char):x}_" for char in text)
+    return installed
 
 
 def _rebuild(key: str) -> Namespace | None:
     """Return the namespace of a key that another process has made, for objects that were pickled there."""
-    path = Path(re.sub(r"_([0-9a-f]+)_", lambda match: chr(int(match[1], 16)), re.sub(r"__\d+$", "", key)))
+    path = find_path(key)
     if not (path.is_absolute() and path.exists()):
         return None
     namespace = _namespaces[key] = Namespace(path, key)
     return namespace
 
 
-def _state(file: str) -> tuple[int, int]:
+def _read_state(file: str) -> tuple[int, int]:
     try:
         facts = Path(file).stat()
     except OSError:
@@ -359,8 +329,6 @@ def _state(file: str) -> tuple[int, int]:
 _namespaces: WeakValueDictionary[str, Namespace] = WeakValueDictionary()
 #: The files that are being loaded: the caller's first, then those that its code loads.
 _loading: list[_PlainNames] = []
-#: Held while a file is loaded.
-_LOCK = Lock()
 #: The open `modules_kept_visible` blocks.
 _visible_blocks: list[bool] = []
 sys.meta_path.insert(0, _Finder)  # before the path finder, which could find the modules too

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, ModelFailedError, by_likeness
-from .loaded_files import find_namespace, in_plain_names, path_restored
+from .loaded_files import find_namespace, in_plain_names
+from .search_path import path_restored
 
 __all__ = ["is_in_file", "is_in_module", "list_definitions", "load_from_file", "load_from_module", "load_function"]
 

@@ -1,0 +1,32 @@
+"""``sys.path`` while a file is loaded: it is changed for the file, and the caller's is restored."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..process.locks import Lock
+
+__all__ = ["make_absolute", "path_restored"]
+
+#: Held while a file is loaded.
+_LOCK = Lock()
+
+
+@contextmanager
+def path_restored() -> Iterator[None]:
+    """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
+    with _LOCK:
+        path, entries = sys.path, list(sys.path)
+        try:
+            yield
+        finally:
+            sys.path = path
+            sys.path[:] = entries
+
+
+def make_absolute(folder: str) -> str:
+    """Return a folder of ``sys.path`` so that it stays the same wherever the process goes; "" stays as it is."""
+    return str(Path(folder).absolute()) if folder else folder
