@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 
 from profilerkit import ModelTrace
@@ -44,8 +45,9 @@ def as_profiled(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     for name, kind in _WHOLE_LAYERS.items():
         if profiled[name] and not any(_is_named(operator, name) for operator in operators):
             joined = list(_join(operators, name, [layer.path for layer in trace.layers if layer.type == kind]))
-            whole = sum(operator.operator == name for operator in joined)
-            operators = joined if whole and _outermost(frames, name) % whole == 0 else operators
+            calls = sum(operator.operator == name for operator in joined)
+            if calls and _count_outermost(frames, name) % calls == 0:  # each pass has so many
+                operators = joined
     return replace(trace, operators=tuple(_name_as_compiled(operator, profiled) for operator in operators))
 
 
@@ -60,10 +62,11 @@ def notes_of_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
 
 
 def _is_named(operator: OpRecord, name: str) -> bool:
+    """Return whether an operator of the trace has a name of the profiler's."""
     return operator.operator.replace("::", ".").split(".")[:2] == name.split("::")
 
 
-def _outermost(frames: Iterable[Frame], name: str) -> int:
+def _count_outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name run in no other operator that runs a whole layer."""
     return sum(
         frame.event.name == name
@@ -73,26 +76,38 @@ def _outermost(frames: Iterable[Frame], name: str) -> int:
 
 
 def _join(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
-    """Yield the operators, those of one call of one of these layers as one."""
-    inside = {path: path for path in paths}
+    """Yield the operators, those of one call of one of these layers as one of a name."""
 
-    def layer_around(operator: OpRecord) -> str | None:
-        path = operator.layer
-        if path not in inside:
-            inside[path] = next((one_path for one_path in paths if path.startswith(f"{one_path}.")), "")
-        return (inside[path] or None) if operator.phase == "forward" else None
+    @cache
+    def find_layer(path: str) -> str:
+        return path if path in paths else next((around for around in paths if path.startswith(f"{around}.")), "")
 
-    for path, group in groupby(operators, key=layer_around):
-        parts = tuple(group)
-        if path is None:
-            yield from parts
+    def find_whole_layer(operator: OpRecord) -> str:
+        return find_layer(operator.layer) if operator.phase == "forward" else ""
+
+    for path, group in groupby(operators, key=find_whole_layer):
+        if path:
+            yield _add_up(tuple(group), name, path)
         else:
-            macs, flops = sum(part.macs for part in parts), sum(part.flops for part in parts)
-            moved = sum(part.bytes_read for part in parts), sum(part.bytes_written for part in parts)
-            yield OpRecord(name, path, parts[0].call, macs, flops, *moved, parts[-1].outputs)
+            yield from group
+
+
+def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
+    """Return one operator with the work of several."""
+    return OpRecord(
+        name,
+        path,
+        parts[0].call,
+        macs=sum(part.macs for part in parts),
+        flops=sum(part.flops for part in parts),
+        bytes_read=sum(part.bytes_read for part in parts),
+        bytes_written=sum(part.bytes_written for part in parts),
+        outputs=parts[-1].outputs,
+    )
 
 
 def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
+    """Return an operator by the name that a compiler gives it, if the profile has that and not its own."""
     space, _, name = operator.operator.replace("::", ".").partition(".")
     name = name.partition(".")[0]
     if not operator.macs or name not in _COMPILED or f"{space}::{name}" in profiled:
@@ -100,5 +115,5 @@ def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpReco
     names = _COMPILED[name]
     if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
         names = ("aten::mm", *names[1:])
-    counted = next((one_name for one_name in names if one_name in profiled), None)
-    return operator if counted is None else replace(operator, operator=counted)
+    compiled = next((candidate for candidate in names if candidate in profiled), None)
+    return operator if compiled is None else replace(operator, operator=compiled)

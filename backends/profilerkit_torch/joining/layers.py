@@ -7,8 +7,8 @@ sequence had when that began. A node without a number adds to a gradient, right 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.errors import by_likeness
@@ -16,64 +16,13 @@ from profilerkit.trace.records import OpRecord
 
 from .fused import as_profiled
 from .modules import name_layers_by_modules
-from .sequence import common_name, find_profiled_name, name_layers_by_operators
+from .operator_names import common_name, find_common_name
+from .sequence import name_layers_by_operators
 from .shapes import require_equal_shapes
 from .trace_events import Frame, Kind
+from .windows import Window, find_passes, has_steps, split_by_products
 
-__all__ = ["find_passes", "name_layers"]
-
-Window = tuple[float, float]
-
-
-def find_passes(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], int]:
-    """Return the windows of passes, and how many passes the last one holds: more than 1 if they cannot be told apart.
-
-    A pass is what a range of a step has around it, or from one call of the model to the next.
-    """
-    steps = [frame.event for frame in frames if frame.event.kind is Kind.PASS]
-    if steps:
-        inner = [step for step in steps if step.name == steps[-1].name or step.name.startswith("ProfilerStep#")]
-        return _without_outer([(step.start, step.end) for step in inner]), 1
-    last = max(frame.event.end for frame in frames)
-    roots = [frame.event.start for frame in frames if frame.layer == "" and not _is_inside_model(frame)]
-    if roots:
-        return list(zip(roots, [*roots[1:], last + 1e-9], strict=True)), 1
-    first = min(frame.event.start for frame in frames)
-    return [(first, last + 1e-9)], _tiles(frames, trace)
-
-
-def _without_outer(windows: list[Window]) -> list[Window]:
-    """Leave out windows around others."""
-    ordered = sorted(set(windows), key=lambda window: (window[0], -window[1]))
-    following = [*ordered[1:], (float("inf"), float("inf"))]
-    return [window for window, after in zip(ordered, following, strict=True) if after[0] >= window[1]]
-
-
-def _is_inside_model(frame: Frame) -> bool:
-    return any(outer.layer == "" for outer in frame.around if outer is not frame)
-
-
-def _tiles(frames: Sequence[Frame], trace: ModelTrace) -> int:
-    """Return how often the products of the trace stand in the profile one after the other."""
-    products = [_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
-    profiled = len(_outer_operators(frames, frozenset(products)))
-    return max(1, round(profiled / len(products))) if products else 1
-
-
-def _name(operator: OpRecord) -> str:
-    return common_name(find_profiled_name(operator.operator))
-
-
-def _outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
-    """Return the operators of the forward pass with these names, of nested ones the outermost."""
-    return [
-        frame
-        for frame in frames
-        if frame.event.kind is Kind.OPERATOR
-        and common_name(frame.event.name) in names
-        and not frame.is_backward
-        and not any(common_name(outer.event.name) in names for outer in frame.around if outer is not frame)
-    ]
+__all__ = ["name_layers"]
 
 
 def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
@@ -83,53 +32,22 @@ def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window
     """
     kinds = {frame.event.kind for frame in frames}
     if Kind.LAYER in kinds:
-        _by_ranges(frames, trace)
+        _name_by_ranges(frames, trace)
         by = "ranges that name the layers"
+        windows = _check_names(frames, trace)
     elif Kind.MODULE in kinds:
         left = name_layers_by_modules(frames, trace)
         by = "calls of modules" + (f", of which {left} have no layer in the model" if left else "")
+        windows = _check_names(frames, trace)
     else:
         by = "the names and order of operators"
-    trace = as_profiled(trace, frames)
-    windows, tiles = find_passes(frames, trace)
-    if by.startswith("the names"):
-        windows = _split_windows(windows, tiles, frames, trace)
-        pairs = name_layers_by_operators(frames, windows, trace)
-        begin = _begin(pairs[0][0])
-        if begin < windows[0][1] and not any(frame.event.kind is Kind.PASS for frame in frames):
-            windows = [(begin, windows[0][1]), *windows[1:]]
-    else:
-        _inherit(frames)
-        pairs = list(_first_pairs(frames, windows, trace))
-        if not pairs and any(operator.macs for operator in trace.operators):
-            raise ProfileFileError(
-                "the profile is of another model: in the layers that it names, none of the model's products is found"
-            )
-    require_equal_shapes(pairs)
+        windows = _name_by_order(frames, trace)
     _inherit(frames)
     _name_backward(frames)
     return windows, by
 
 
-def _split_windows(windows: list[Window], tiles: int, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Return windows of one pass each, of one that holds several: they begin where their first products do."""
-    if tiles < 2:
-        return windows
-    name = next(_name(op) for op in trace.operators if op.macs and op.phase == "forward")
-    starts = [frame.event.start for frame in _outer_operators(frames, frozenset((name,)))]
-    each_has = len(starts) // tiles
-    if not each_has:  # the profile has not even the first product of the model so often
-        return windows
-    begins = [windows[0][0], *(starts[index * each_has] for index in range(1, tiles))]
-    return list(zip(begins, [*begins[1:], windows[0][1]], strict=True))
-
-
-def _begin(first: Frame) -> float:
-    """Return when the outermost operator around the first of the model begins: before it, the model was made ready."""
-    return min(frame.event.start for frame in first.around if frame.event.kind is Kind.OPERATOR)
-
-
-def _by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
+def _name_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
     names = frozenset(layer.path for layer in trace.layers)
     strangers: dict[str, None] = {}
     for frame in frames:
@@ -147,6 +65,62 @@ def _by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
         )
 
 
+def _check_names(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+    """Return the windows of passes, of which some frames have their layers; these have the products of the trace.
+
+    Raises `ProfileFileError` if they have none of them, or with other shapes.
+    """
+    windows = find_passes(frames)
+    _inherit(frames)
+    profiled = as_profiled(trace, frames)
+    pairs = list(_pair_first_products(frames, windows[0], profiled))
+    if not pairs and any(operator.macs for operator in profiled.operators):
+        raise ProfileFileError(
+            "the profile is of another model: in the layers that it names, none of the model's products is found"
+        )
+    require_equal_shapes(pairs)
+    return windows
+
+
+def _pair_first_products(
+    frames: Sequence[Frame], window: Window, trace: ModelTrace
+) -> Iterator[tuple[Frame, OpRecord]]:
+    """Yield the first product of each name in each layer, in a pass of the profile and in the trace."""
+    first: dict[tuple[str, str], OpRecord] = {}
+    for operator in trace.operators:
+        if operator.macs and operator.phase == "forward":
+            first.setdefault((operator.layer, find_common_name(operator)), operator)
+    for frame in frames:
+        if window.contains(frame.event.start) and frame.layer is not None and not frame.is_backward:
+            key = frame.layer, common_name(frame.event.name)
+            if key in first:
+                yield frame, first.pop(key)
+
+
+def _name_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+    """Give frames the layers of the trace's operators that they are; return the windows of the passes.
+
+    Raises `ProfileFileError` if the operators are not those of the trace, or have other shapes.
+    """
+    profiled = as_profiled(trace, frames)
+    windows = find_passes(frames)
+    is_marked = has_steps(frames)
+    if not is_marked:
+        windows = split_by_products(windows[0], frames, profiled)
+    pairs = name_layers_by_operators(frames, windows, profiled)
+    if not is_marked:  # before its first operator the model was made ready
+        first_frame, _ = pairs[0]
+        windows[0] = _begin_with(first_frame, windows[0])
+    require_equal_shapes(pairs)
+    return windows
+
+
+def _begin_with(first: Frame, window: Window) -> Window:
+    """Return a window that begins with the outermost operator around a frame, if that is in it."""
+    start = min(frame.event.start for frame in first.around if frame.event.kind is Kind.OPERATOR)
+    return window._replace(start=start) if start < window.end else window
+
+
 def _inherit(frames: Sequence[Frame]) -> None:
     """Give frames the layer of what they run in, outer ones first; not what runs in a node of the gradient's graph."""
     for frame in frames:
@@ -154,42 +128,48 @@ def _inherit(frames: Sequence[Frame]) -> None:
             frame.layer = frame.outer.layer
 
 
-def _first_pairs(
-    frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace
-) -> Iterator[tuple[Frame, OpRecord]]:
-    """Yield the first product of each name in each layer, in the profile and in the trace."""
-    first: dict[tuple[str, str], OpRecord] = {}
-    for operator in trace.operators:
-        if operator.macs and operator.phase == "forward":
-            first.setdefault((operator.layer, _name(operator)), operator)
-    for frame in frames:
-        inside = windows[0][0] <= frame.event.start < windows[0][1] if windows else True
-        if inside and frame.layer is not None and not frame.is_backward:
-            key = frame.layer, common_name(frame.event.name)
-            if key in first:
-                yield frame, first.pop(key)
+# The backward pass ----------------------------------------------------------------------------------------------------
+
+
+class _Makers:
+    """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._layers: list[str | None] = []
+
+    def add(self, number: int, layer: str | None) -> None:
+        """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
+        if self._numbers and self._numbers[-1] >= number:
+            self._layers[-1] = layer
+        else:
+            self._numbers.append(number)
+            self._layers.append(layer)
+
+    def find_layer(self, number: int) -> str | None:
+        """Return the layer of the operator that made a node."""
+        index = bisect_right(self._numbers, number) - 1
+        return self._layers[index] if index >= 0 else None
 
 
 def _name_backward(frames: Sequence[Frame]) -> None:
     """Give nodes of the gradient's graph, and what they run, the layer of the operator that made them."""
-    numbers: list[int] = []
-    makers: list[str | None] = []
-    latest: defaultdict[tuple[object, object], str | None] = defaultdict(lambda: None)
+    makers = _Makers()
+    of_last_node: dict[Any, str | None] = {}  # by thread
     for frame in frames:
-        number = frame.event.args.get("Sequence number")
-        if not isinstance(number, int):
-            number = -1
+        number = _read_number(frame)
         if frame.event.kind is Kind.NODE:
-            if number >= 0:
-                at = bisect_right(numbers, number) - 1
-                latest[frame.event.thread] = makers[at] if at >= 0 else None
-            frame.layer = latest[frame.event.thread]
+            if number is not None:
+                of_last_node[frame.event.thread] = makers.find_layer(number)
+            frame.layer = of_last_node.get(frame.event.thread)
         elif frame.is_backward:
             if frame.layer is None and frame.outer is not None:
                 frame.layer = frame.outer.layer
-        elif frame.event.kind is Kind.OPERATOR and number >= 0:
-            if numbers and numbers[-1] >= number:
-                makers[-1] = frame.layer
-            else:
-                numbers.append(number)
-                makers.append(frame.layer)
+        elif frame.event.kind is Kind.OPERATOR and number is not None:
+            makers.add(number, frame.layer)
+
+
+def _read_number(frame: Frame) -> int | None:
+    """Return where the graph's sequence was when an event began, or the number of a node; None if it has none."""
+    number = frame.event.args.get("Sequence number")
+    return number if isinstance(number, int) and number >= 0 else None

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.piping.quantity import Scale, scale_value
@@ -15,8 +15,10 @@ from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import Recording
 
 from .fused import notes_of_whole_layers
+from .launches import Launches
 from .layers import name_layers
 from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
+from .windows import Window
 
 __all__ = ["read_recording"]
 
@@ -43,55 +45,69 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     windows, by = name_layers(frames, trace)
     if skip >= len(windows):
         raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
-    walk = _Sums(windows, by, skip, (*_notes(frames), *notes_of_whole_layers(frames)))
+    sums = _Sums(windows, by, skip, (*_note_missing_numbers(frames), *notes_of_whole_layers(frames)))
     if device:
-        return walk.of_device(device, _launches(frames), _device_name(profile.header, device))
-    return walk.of_host(frames)
+        return sums.add_device(device, Launches(frames), _read_device_name(profile.header))
+    return sums.add_host(frames)
+
+
+class _Span(NamedTuple):
+    """The seconds from the begin of a kernel to its end."""
+
+    start: float
+    end: float
 
 
 class _Sums:
-    """Adds kernels up over the passes."""
+    """Adds kernels up over the passes, of which the first ``skip`` are left out."""
 
-    def __init__(self, windows: Sequence[tuple[float, float]], by: str, skip: int, notes: Sequence[str]) -> None:
+    def __init__(self, windows: Sequence[Window], by: str, skip: int, notes: Sequence[str]) -> None:
         self._windows, self._by, self._skip, self._notes = windows, by, skip, tuple(notes)
-        self._outside: list[float] = []
-        self._starts = [start for start, _ in windows]
+        self._starts = [window.start for window in windows]
         self._times = KernelTimes()
-        self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        self._spans: defaultdict[int, list[_Span]] = defaultdict(list)
+        #: The seconds of what ran outside of the passes.
+        self._outside: list[float] = []
 
-    def of_host(self, frames: Sequence[Frame]) -> Recording:
+    def add_host(self, frames: Sequence[Frame]) -> Recording:
         """Return the recording of operators on the host, each without those that it called."""
         for frame in frames:
             if frame.is_work:
-                self._add(frame.event.start, frame.event.end, frame.seconds, frame.event.name, frame)
+                self._add(frame.event.name, frame.seconds, _Span(frame.event.start, frame.event.end), frame)
         return self._make_recording(on_device=False)
 
-    def of_device(self, events: Sequence[DeviceEvent], launches: Mapping[Any, Frame], name: str) -> Recording:
+    def add_device(self, kernels: Sequence[DeviceEvent], launches: Launches, device: str) -> Recording:
         """Return the recording of kernels on a device, each in the layer whose operator has started it."""
         unlinked = 0
-        for event in events:
-            frame = launches.get(("correlation", event.correlation)) or launches.get(("external", event.external))
-            unlinked += frame is None
-            started = event.start if frame is None else frame.event.start
-            self._add(started, event.end, event.end - event.start, event.name, frame, event.start)
+        for kernel in kernels:
+            frame = launches.find(kernel)
+            if frame is None:
+                unlinked += 1
+            self._add(kernel.name, kernel.end - kernel.start, _Span(kernel.start, kernel.end), frame)
         notes = [f"{unlinked} kernels have no operator that has started them"] if unlinked else []
-        return self._make_recording(on_device=True, device=name, notes=notes)
+        return self._make_recording(on_device=True, device=device, notes=notes)
 
-    def _add(
-        self, at: float, end: float, seconds: float, name: str, frame: Frame | None, begin: float | None = None
-    ) -> None:
-        index = bisect_right(self._starts, at) - 1
+    def _add(self, name: str, seconds: float, span: _Span, frame: Frame | None) -> None:
+        """Add a kernel, which is of the pass in which a frame has started it."""
         if frame is None:  # of which pass it is is not known, and it is not to be lost
-            index = max(index, self._skip)
-        elif index < 0 or at >= self._windows[index][1]:
-            self._outside.append(seconds)
-            return
-        elif index < self._skip:
-            return
-        layer = None if frame is None else frame.layer
-        phase = "backward" if frame is not None and frame.is_backward else "forward"
-        self._times.add(seconds, name, layer, phase, _around(frame) if layer is None else "")
-        self._spans[index].append((at if begin is None else begin, end))
+            index = max(self._find_pass(span.start), self._skip)
+            self._times.add(seconds, name, None, around="no operator")
+        else:
+            started = frame.event.start
+            index = self._find_pass(started)
+            if index < 0 or started >= self._windows[index].end:
+                self._outside.append(seconds)
+                return
+            if index < self._skip:
+                return
+            phase = "backward" if frame.is_backward else "forward"
+            around = _find_surroundings(frame) if frame.layer is None else ""
+            self._times.add(seconds, name, frame.layer, phase, around)
+        self._spans[index].append(span)
+
+    def _find_pass(self, moment: float) -> int:
+        """Return the index of the last pass that began before a moment; -1 for none."""
+        return bisect_right(self._starts, moment) - 1
 
     def _make_recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
         count = len(self._windows) - self._skip
@@ -103,14 +119,13 @@ class _Sums:
             taken = scale_value(sum(self._outside), "s", Scale.TIME)
             notes = [*notes, f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
         passes = tuple(measure_extent(self._spans[self._skip + index]) for index in range(count))
-        busy = sum(sum_covered(spans) for spans in self._spans.values()) / count
-        return Recording(
-            kernels, passes, max(mean(passes) - busy, 0.0), device, on_device, self._by, notes=(*self._notes, *notes)
-        )
+        busy = sum(map(sum_covered, self._spans.values())) / count
+        between = max(mean(passes) - busy, 0.0)
+        return Recording(kernels, passes, between, device, on_device, self._by, notes=(*self._notes, *notes))
 
 
-def _notes(frames: Sequence[Frame]) -> list[str]:
-    """Return what has to be noted of the profile as a whole."""
+def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:
+    """Return a note where the nodes of gradients have no numbers, by which they would have layers."""
     nodes = [frame for frame in frames if frame.event.kind is Kind.NODE]
     if not nodes or any(isinstance(frame.event.args.get("Sequence number"), int) for frame in nodes):
         return []
@@ -120,35 +135,14 @@ def _notes(frames: Sequence[Frame]) -> list[str]:
     ]
 
 
-def _launches(frames: Iterable[Frame]) -> dict[Any, Frame]:
-    """Return the frames that start kernels: by the correlation of the driver's call, and by the operator's own id."""
-    launches: dict[Any, Frame] = {}
-    for frame in frames:
-        if frame.event.kind is Kind.DRIVER:
-            launches["correlation", frame.event.args.get("correlation")] = frame
-        elif frame.is_work:
-            launches["external", frame.event.args.get("External id", frame.event.args.get("external id"))] = frame
-    launches.pop(("correlation", None), None)
-    launches.pop(("external", None), None)
-    # A call of the driver that lies in no operator may have been made in another thread for one.
-    for key, frame in list(launches.items()):
-        if key[0] == "correlation" and frame.outer is None:
-            owner = launches.get(("external", frame.event.args.get("External id")))
-            if owner is not None:
-                launches[key] = owner
-    return launches
-
-
-def _around(frame: Frame | None) -> str:
+def _find_surroundings(frame: Frame) -> str:
     """Return the outermost range, else operator, that a kernel without a layer ran in."""
-    if frame is None:
-        return "no operator"
     around = [outer.event for outer in frame.around if outer.event.kind is not Kind.PASS]
     ranges = [event.name for event in around if event.kind is Kind.RANGE]
     return ranges[-1] if ranges else around[-1].name
 
 
-def _device_name(header: Mapping[str, Any], events: Sequence[DeviceEvent]) -> str:
+def _read_device_name(header: Mapping[str, Any]) -> str:
     """Return the name of the device, if the profile has one of its properties."""
     properties = header.get("deviceProperties")
     for device in properties if isinstance(properties, list) else ():

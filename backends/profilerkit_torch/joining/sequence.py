@@ -2,81 +2,54 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
 from typing import NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.trace.records import OpRecord
 
+from .operator_names import common_name, find_common_name
 from .trace_events import Frame, Kind
+from .windows import Window
 
-__all__ = ["common_name", "find_profiled_name", "name_layers_by_operators"]
+__all__ = ["name_layers_by_operators"]
 
 #: A profile of the same model has more than this share of the trace's products.
 _LEAST = 0.5
 
-#: What the name of an operator says of the library or device that runs it, and not of what it computes.
-_LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
-_VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
-_ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
 
+class _Profiled(NamedTuple):
+    """An operator of one pass of the profile: which one it is, and the name that it has on every device."""
 
-def find_profiled_name(traced: str) -> str:
-    """Return what the profiler calls an operator of the trace.
-
-    >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm")
-    ('aten::mm', 'aten::mm')
-    """
-    space, _, rest = traced.partition(".")
-    return traced if "::" in traced or not rest else f"{space}::{rest.rpartition('.')[0] or rest}"
-
-
-def common_name(name: str) -> str:
-    """Return the name that an operator has on every device, in place or not: cuDNN's batch norm is a batch norm.
-
-    >>> common_name("aten::cudnn_batch_norm"), common_name("aten::native_batch_norm"), common_name("aten::mm")
-    ('aten::batch_norm', 'aten::batch_norm', 'aten::mm')
-    >>> common_name("aten::_scaled_dot_product_flash_attention")
-    'aten::scaled_dot_product_attention'
-    """
-    space, _, rest = name.rpartition("::")
-    if space != "aten":
-        return name
-    if _ATTENTION.match(rest):
-        return "aten::scaled_dot_product_attention"
-    return f"aten::{_VARIANTS.sub('', _LIBRARIES.sub('', rest)).rstrip('_') or rest}"
+    position: int
+    name: str
+    frame: Frame
 
 
 class _Traced(NamedTuple):
-    """An operator of the trace, with the name that it has in profiles of every device."""
+    """An operator of the trace: which one it is, and the name that it has on every device."""
 
+    position: int
     name: str
     operator: OpRecord
 
 
 def name_layers_by_operators(
-    frames: Sequence[Frame], windows: Sequence[tuple[float, float]], trace: ModelTrace
+    frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace
 ) -> list[tuple[Frame, OpRecord]]:
     """Give frames of operators the layers of the trace's operators that they are; return the pairs.
 
     Each pass is aligned with the trace: equal names in the same order are pairs. An operator between two pairs of one
     layer is that layer's too. Raises `ProfileFileError` if too few of the trace's products are in the profile.
     """
-    traced = [
-        _Traced(common_name(find_profiled_name(operator.operator)), operator)
-        for operator in trace.operators
-        if operator.phase == "forward"
-    ]
-    names = frozenset(op.name for op in traced)
+    operators = [operator for operator in trace.operators if operator.phase == "forward"]
+    traced = [_Traced(position, find_common_name(operator), operator) for position, operator in enumerate(operators)]
     pairs: list[tuple[Frame, OpRecord]] = []
-    for start, end in windows:
-        inside = [frame for frame in frames if start <= frame.event.start < end]
-        pairs += _align(_outermost(inside, names), traced, names)
-    products = sum(op.operator.macs > 0 for op in traced) * len(windows)
+    for window in windows:
+        pairs += _name_one_pass([frame for frame in frames if window.contains(frame.event.start)], traced)
+    products = sum(operator.macs > 0 for operator in operators) * len(windows)
     matched = sum(operator.macs > 0 for _, operator in pairs)
     if (products and matched <= _LEAST * products) or not pairs:
         raise ProfileFileError(
@@ -87,10 +60,23 @@ def name_layers_by_operators(
     return pairs
 
 
-def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
+def _name_one_pass(frames: Sequence[Frame], traced: Sequence[_Traced]) -> list[tuple[Frame, OpRecord]]:
+    """Give the frames of one pass their layers; return the pairs of frames and the trace's operators."""
+    names = frozenset(op.name for op in traced)
+    outer = _list_outer(frames, names)
+    candidates = [frame for frame in outer if common_name(frame.event.name) in names]
+    profiled = [_Profiled(position, common_name(frame.event.name), frame) for position, frame in enumerate(candidates)]
+    pairs = [(profiled_op.frame, op.operator) for profiled_op, op in _align(profiled, traced)]
+    for frame, operator in pairs:
+        frame.layer = operator.layer
+    _name_holders(pairs)
+    _name_between(outer, {id(frame) for frame, _ in pairs})
+    return pairs
+
+
+def _list_outer(frames: Iterable[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators that the trace may have, of nested ones the outer, and outermost ones that it has not."""
-    kept: list[Frame] = []
-    taken: set[int] = set()
+    frames = list(frames)
     holders = {
         id(outer)
         for frame in frames
@@ -98,6 +84,8 @@ def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
         for outer in frame.around
         if outer is not frame
     }
+    kept: list[Frame] = []
+    taken: set[int] = set()
     for frame in frames:
         if frame.event.kind is not Kind.OPERATOR or frame.is_backward:
             continue
@@ -109,34 +97,34 @@ def _outermost(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     return kept
 
 
-def _align(frames: Sequence[Frame], traced: Sequence[_Traced], names: frozenset[str]) -> list[tuple[Frame, OpRecord]]:
-    """Return pairs of one pass and name their layers: the products first, then what lies between two of them.
+def _align(profiled: Sequence[_Profiled], traced: Sequence[_Traced]) -> Iterator[tuple[_Profiled, _Traced]]:
+    """Yield pairs of equal names in the same order: the products are paired first, then what lies between two of them.
 
     A version of torch that has one operator more beside every product would otherwise move the pairs of products.
     """
-    anchors = [frame for frame in frames if common_name(frame.event.name) in names]
     products = frozenset(op.name for op in traced if op.operator.macs)
-    at = [index for index, frame in enumerate(anchors) if common_name(frame.event.name) in products]
-    of = [index for index, op in enumerate(traced) if op.name in products]
-    matched = [
-        (at[first], of[second])
-        for first, second in _equal_names(
-            [common_name(anchors[index].event.name) for index in at], [traced[index].name for index in of]
+    paired_products = _pair_equal_names(
+        [profiled_op for profiled_op in profiled if profiled_op.name in products],
+        [op for op in traced if op.name in products],
+    )
+    after_profiled = after_traced = 0
+    for profiled_op, op in paired_products:
+        yield from _pair_equal_names(
+            profiled[after_profiled : profiled_op.position], traced[after_traced : op.position]
         )
-    ]
-    places = list[tuple[int, int]]()
-    edges = [(-1, -1), *matched, (len(anchors), len(traced))]
-    for (begin, first), (end, last) in pairwise(edges):
-        between = [common_name(frame.event.name) for frame in anchors[begin + 1 : end]]
-        of_trace = [op.name for op in traced[first + 1 : last]]
-        places += [(begin + 1 + one, first + 1 + other) for one, other in _equal_names(between, of_trace)]
-        places += [(end, last)] if end < len(anchors) else []
-    pairs = [(anchors[one], traced[other].operator) for one, other in places]
-    for frame, operator in pairs:
-        frame.layer = operator.layer
-    _name_holders(pairs)
-    _fill(frames, {id(frame) for frame, _ in pairs})
-    return pairs
+        yield profiled_op, op
+        after_profiled, after_traced = profiled_op.position + 1, op.position + 1
+    yield from _pair_equal_names(profiled[after_profiled:], traced[after_traced:])
+
+
+def _pair_equal_names(profiled: Sequence[_Profiled], traced: Sequence[_Traced]) -> Iterator[tuple[_Profiled, _Traced]]:
+    """Yield pairs of equal names in the same order; of equal lists every one."""
+    profiled_names, traced_names = [profiled_op.name for profiled_op in profiled], [op.name for op in traced]
+    if profiled_names == traced_names:
+        yield from zip(profiled, traced, strict=True)
+        return
+    for block in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
+        yield from zip(profiled[block.a : block.a + block.size], traced[block.b : block.b + block.size], strict=True)
 
 
 def _name_holders(pairs: Sequence[tuple[Frame, OpRecord]]) -> None:
@@ -153,15 +141,7 @@ def _name_holders(pairs: Sequence[tuple[Frame, OpRecord]]) -> None:
             holder.layer = next(iter(layers[key]))
 
 
-def _equal_names(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the indexes of equal names in the same order; of equal lists every one."""
-    if first == second:
-        return [(index, index) for index in range(len(first))]
-    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
-    return [(block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)]
-
-
-def _fill(frames: Sequence[Frame], paired: set[int]) -> None:
+def _name_between(frames: Sequence[Frame], paired: set[int]) -> None:
     """Give operators between two pairs of one layer that layer."""
     before: str | None = None
     waiting: list[Frame] = []
@@ -170,6 +150,6 @@ def _fill(frames: Sequence[Frame], paired: set[int]) -> None:
             waiting.append(frame)
             continue
         if before is not None and before == frame.layer:
-            for one_frame in waiting:
-                one_frame.layer = before
+            for unpaired in waiting:
+                unpaired.layer = before
         waiting, before = [], frame.layer

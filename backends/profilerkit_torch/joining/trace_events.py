@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -28,7 +28,6 @@ _OPERATORS = ("cpu_op", "Operator")
 _DRIVER = ("cuda_runtime", "cuda_driver", "Runtime", "xpu_runtime", "privateuse1_runtime")
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset")
 
-
 #: Seconds by which the sum of a begin and a duration may miss what it is.
 _ROUNDING = 5e-10
 
@@ -43,6 +42,10 @@ class Kind(Enum):
     NODE = "a node of the gradient's graph"
     OPERATOR = "an operator"
     DRIVER = "a call of the device's driver"
+
+
+#: What the names of events of a kind begin with.
+_PREFIXES = {Kind.MODULE: _MODULE, Kind.LAYER: LAYER_RANGE, Kind.NODE: _ENGINE}
 
 
 class HostEvent(NamedTuple):
@@ -81,7 +84,6 @@ class Frame:
     outer: Frame | None
     inside: float = 0.0
     layer: str | None = None
-    children: list[Frame] = field(default_factory=list)
 
     @property
     def around(self) -> Iterator[Frame]:
@@ -121,30 +123,33 @@ def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Host
             external = args.get("External id", args.get("external id"))
             device.append(DeviceEvent(event["name"], start, end, args.get("correlation"), external))
             continue
-        kind, name = _kind(str(category), event["name"], paths)
+        kind = _find_kind(str(category), event["name"], paths)
         if kind is not None:
+            name = _remove_prefix(kind, event["name"])
             host.append(HostEvent(kind, name, (event.get("pid"), event.get("tid")), start, end, args))
     return host, sorted(device, key=lambda event: event.start)
 
 
-def _kind(category: str, name: str, paths: frozenset[str]) -> tuple[Kind | None, str]:
+def _find_kind(category: str, name: str, paths: frozenset[str]) -> Kind | None:
+    """Return what an event of the host is, by its category and name; None for what is not looked at."""
     if category == "python_function":
-        return (Kind.MODULE, name.removeprefix(_MODULE)) if name.startswith(_MODULE) else (None, name)
+        return Kind.MODULE if name.startswith(_MODULE) else None
     if category in _DRIVER:
-        return Kind.DRIVER, name
+        return Kind.DRIVER
     if category not in (*_OPERATORS, "user_annotation"):
-        return None, name
+        return None
     if name == PASS_RANGE or name.startswith(_STEP):
-        return Kind.PASS, name
-    if name.startswith(LAYER_RANGE):
-        return Kind.LAYER, name.removeprefix(LAYER_RANGE)
-    if name in paths and name:
-        return Kind.LAYER, name
-    if name.startswith(_ENGINE):
-        return Kind.NODE, name.removeprefix(_ENGINE)
-    if category == "Operator" and _OLD_NODE.fullmatch(name):
-        return Kind.NODE, name
-    return (Kind.RANGE if category == "user_annotation" else Kind.OPERATOR), name
+        return Kind.PASS
+    if name.startswith(LAYER_RANGE) or (name and name in paths):
+        return Kind.LAYER
+    if name.startswith(_ENGINE) or (category == "Operator" and _OLD_NODE.fullmatch(name)):
+        return Kind.NODE
+    return Kind.RANGE if category == "user_annotation" else Kind.OPERATOR
+
+
+def _remove_prefix(kind: Kind, name: str) -> str:
+    """Return the name of an event without what tells its kind."""
+    return name.removeprefix(_PREFIXES.get(kind, ""))
 
 
 def make_frames(events: Sequence[HostEvent]) -> list[Frame]:
@@ -157,11 +162,13 @@ def make_frames(events: Sequence[HostEvent]) -> list[Frame]:
             stack.pop()
         frame = Frame(event, stack[-1] if stack else None)
         frames.append(frame)
-        if frame.outer is not None:
-            frame.outer.children.append(frame)
-        if frame.is_work:
-            owner = next((outer for outer in frame.around if outer is not frame and outer.is_work), None)
-            if owner is not None:
-                owner.inside += event.end - event.start
         stack.append(frame)
+        caller = _find_caller(frame) if frame.is_work else None
+        if caller is not None:
+            caller.inside += event.end - event.start
     return frames
+
+
+def _find_caller(frame: Frame) -> Frame | None:
+    """Return the innermost operator around a frame; None where there is none."""
+    return next((outer for outer in frame.around if outer is not frame and outer.is_work), None)
