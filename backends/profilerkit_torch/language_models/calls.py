@@ -11,16 +11,17 @@ import torch
 from profilerkit import InputError
 from profilerkit_predict.language_models.records import CacheContents
 
-from .caches import layer_windows, list_contents
-from .models import require_decoder
+from .caches import list_contents, list_layer_windows
+from .decoders import require_decoder
 
-__all__ = ["Calls", "cache_in", "decode", "prefill"]
+__all__ = ["Calls", "decode", "find_cache", "prefill"]
 
 
 class Calls:
     """Runs a prefill and ``steps`` steps of a model, and keeps what their caches hold as plain numbers.
 
     After `run`, ``contents`` has the contents of the cache after each pass, and ``windows`` the windows of its layers.
+    Where the model returns no cache, ``error`` says so, and no step was made.
     """
 
     def __init__(self, steps: int = 1) -> None:
@@ -30,23 +31,22 @@ class Calls:
         self.error: InputError | None = None
 
     def run(self, model: Any, tokens: torch.Tensor) -> Any:
-        """Call the model with the prompt, then with one token after the other; return the last logits."""
+        """Call the model with the prompt, then with one token after the other; return the logits of the prompt."""
         self.contents.clear()
         batch, length = tokens.shape
-        is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
         outputs = prefill(model, tokens)
         try:
-            name, cache = cache_in(model, outputs)
+            name, cache = find_cache(model, outputs)
         except InputError as error:
             self.error = error
             return outputs.logits
-        seen, source = (1, length) if is_encoder_decoder else (length, None)
-        self.windows = layer_windows(cache)
+        seen, source = (1, length) if _is_encoder_decoder(model) else (length, None)
+        self.windows = list_layer_windows(cache)
         self.contents.append(list_contents(cache, seen, batch, source))
-        for step in range(self.steps):
+        for step in range(1, self.steps + 1):
             later = decode(model, tokens[:, :1], name, cache, outputs)
-            cache = cache_in(model, later)[1]
-            self.contents.append(list_contents(cache, seen + step + 1, batch, source))
+            _, cache = find_cache(model, later)
+            self.contents.append(list_contents(cache, seen + step, batch, source))
         return outputs.logits
 
 
@@ -56,21 +56,33 @@ def prefill(model: Any, tokens: torch.Tensor) -> Any:
     options: dict[str, Any] = {"use_cache": True}
     if "logits_to_keep" in parameters:
         options["logits_to_keep"] = 1
-    if getattr(model.config, "is_encoder_decoder", False):
+    if _is_encoder_decoder(model):
         options["decoder_input_ids"] = tokens[:, :1]
     return model(tokens, **options)
 
 
 def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
-    """Return what the model makes of one more token of each sequence."""
+    """Return what the model makes of one more token of each sequence.
+
+    Args:
+        model: The model.
+        token: The token of each sequence.
+        name: The name by which the model takes its cache.
+        cache: The cache.
+        before: What the model returned for the prompt: of an encoder-decoder the states of the encoder are there.
+    """
     options = {name: cache, "use_cache": True}
-    if getattr(model.config, "is_encoder_decoder", False):
+    if _is_encoder_decoder(model):
         states = before["encoder_last_hidden_state"]
         return model(encoder_outputs=(states,), decoder_input_ids=token, **options)
     return model(token, **options)
 
 
-def cache_in(model: Any, outputs: Any) -> tuple[str, Any]:
+def _is_encoder_decoder(model: Any) -> bool:
+    return bool(getattr(model.config, "is_encoder_decoder", False))
+
+
+def find_cache(model: Any, outputs: Any) -> tuple[str, Any]:
     """Return the cache among a model's outputs, with its name; raises `InputError` if there is none.
 
     It is what the model returns and takes by the same name. Transformers 5.24 has given it another name, and some

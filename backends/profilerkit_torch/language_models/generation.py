@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,8 +19,10 @@ from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.preservation import preserve
 from .caches import list_contents
-from .calls import cache_in, decode, prefill
-from .models import find_dtype, is_configuration, longest_context, require_decoder, text_configuration
+from .calls import decode, find_cache, prefill
+from .configurations import find_longest_context, find_text_configuration, is_configuration
+from .decoders import require_decoder
+from .dtypes import find_dtype
 
 __all__ = ["generate"]
 
@@ -44,39 +46,46 @@ def generate(
     with apart():
         device = find_device(model)
         require_values(model, device)
-        limit = longest_context(model.config)
+        limit = find_longest_context(model.config)
         if limit is not None and prompt + new > limit:
             raise InputError(f"prompt={prompt} and new={new}: {type(model).__name__} takes {limit:,} tokens")
         with preserve(model, tensor_values=True), torch.no_grad():
             set_inference_flags(list_modules(model))
-            vocabulary = int(text_configuration(model.config).vocab_size)
+            vocabulary = int(find_text_configuration(model.config).vocab_size)
             generator = torch.Generator().manual_seed(0)
             tokens = torch.randint(vocabulary, (batch, prompt), generator=generator).to(device)
             with as_caller():
-                _generation(model, tokens, min(new, 2), device, clock)
-                results = [_generation(model, tokens, new, device, clock) for _ in range(repetitions)]
+                _time_tokens(model, tokens, min(new, 2), device, clock)
+                generations = [_time_tokens(model, tokens, new, device, clock) for _ in range(repetitions)]
     return GeneratedTokens(
         prompt,
         batch,
-        tuple(seconds for seconds, _ in results),
+        tuple(generation.seconds for generation in generations),
         str(device),
         find_dtype(model),
-        results[-1][1],
+        generations[-1].cache_bytes,
         {"torch": VERSION, "threads": str(torch.get_num_threads()), **describe_accelerators()},
     )
 
 
-def _generation(
+class _Generation(NamedTuple):
+    """The seconds until each token since the one before, and the bytes of the cache at the end."""
+
+    seconds: tuple[float, ...]
+    cache_bytes: int
+
+
+def _time_tokens(
     model: nn.Module, tokens: torch.Tensor, new: int, device: torch.device, clock: Callable[[], float]
-) -> tuple[tuple[float, ...], int]:
-    """Return the seconds until each token since the one before, and the bytes of the cache at the end."""
-    seconds = []
+) -> _Generation:
+    """Generate so many tokens after a prompt."""
+    batch, length = tokens.shape
+    seconds: list[float] = []
     synchronize(device)
     before = clock()
-    outputs = prefill(model, tokens)
-    states = outputs  # an encoder's states are among the outputs of the prefill alone
+    outputs = of_prompt = prefill(model, tokens)
     while True:
-        name, cache = cache_in(model, outputs)
+        name, cache = find_cache(model, outputs)
         token = outputs.logits[:, -1:].argmax(dim=-1)
         synchronize(device)
         after = clock()
@@ -84,5 +93,5 @@ def _generation(
         before = after
         if len(seconds) == new:
             break
-        outputs = decode(model, token, name, cache, states)
-    return tuple(seconds), list_contents(cache, tokens.shape[1] + new - 1, tokens.shape[0]).logical_bytes
+        outputs = decode(model, token, name, cache, of_prompt)
+    return _Generation(tuple(seconds), list_contents(cache, length + new - 1, batch).logical_bytes)

@@ -16,7 +16,7 @@ import profilerkit
 from profilerkit import ArgumentError, InputError, WithoutValuesError, llm
 from profilerkit_predict.language_models import LanguageModelComparison
 from profilerkit_predict.language_models.serving import ASSUMPTIONS
-from profilerkit_torch.language_models.calls import cache_in
+from profilerkit_torch.language_models.calls import find_cache
 
 transformers = pytest.importorskip("transformers")
 #: Multiply-accumulates of a token, by hand: queries, keys and values, output, and three of the feed-forward part.
@@ -222,7 +222,7 @@ def test_a_cache_is_what_a_model_returns_and_takes_whatever_its_name(name: str) 
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     mask, kept = torch.ones(1), [torch.ones(2)]
     outputs = {"logits": mask, "attention_mask": mask, "image_hidden_states": (mask,), "other": kept, names[-1]: kept}
-    found = cache_in(SimpleNamespace(forward=forward), outputs)
+    found = find_cache(SimpleNamespace(forward=forward), outputs)
     assert found == (names[-1], kept)
 
 

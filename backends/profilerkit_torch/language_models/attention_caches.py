@@ -1,0 +1,104 @@
+"""What the cache of a language model tells of its attention: windows, repeated heads, and latents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from profilerkit import InputError
+from profilerkit_predict.language_models.records import CacheContents, CacheLayer, LatentAttention
+
+from ..model.modules import list_modules, list_parameters
+from .configurations import find_number, find_text_configuration
+from .dtypes import DTYPES, find_dtype
+
+__all__ = ["count_repeats", "find_latent_attention", "find_windows"]
+
+
+def find_windows(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int | None]:
+    """Return the tokens that each attention attends to by its path, from the windows of the layers of the cache."""
+    windows: dict[str, int | None] = {}
+    for path, module in model.named_modules():
+        index = getattr(module, "layer_idx", None)
+        if isinstance(index, int) and index in cache_windows:
+            windows[path] = cache_windows[index]
+    return windows
+
+
+def count_repeats(model: nn.Module, cache: CacheContents) -> int:
+    """Return how often a cache holds each head of keys and values; 1 unless the model repeats them before it caches.
+
+    The cache then has the heads of the queries, though the configuration has fewer of keys and values, and a projection
+    of the model makes as many.
+    """
+    config = find_text_configuration(model.config)
+    heads = find_number(config, "num_attention_heads")
+    groups = find_number(config, "num_kv_heads", "num_key_value_heads")
+    if heads is None or groups is None or groups == heads or heads % groups:
+        return 1
+    cached = {tensor.shape for tensor in cache.tensors if len(tensor.shape) == 4}  # (batch, heads, tokens, width)
+    widths = {width for _, _, _, width in cached}
+    if len(widths) != 1 or any(cached_heads != heads for _, cached_heads, _, _ in cached):
+        return 1
+    return heads // groups if _projects_groups(model, heads, groups, widths.pop()) else 1
+
+
+def _projects_groups(model: nn.Module, heads: int, groups: int, width: int) -> bool:
+    """Return whether a projection makes keys, or all of queries, keys and values, of so few heads, and none of all."""
+    rows = {parameter.shape[0] for parameter in list_parameters(model) if parameter.dim() == 2}
+    keys, together, without_groups = groups * width, (heads + 2 * groups) * width, 3 * heads * width
+    return (keys in rows or together in rows) and without_groups not in rows
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a latent attention, as transformers calls them."""
+
+    num_heads: int
+    kv_lora_rank: int
+    qk_rope_head_dim: int
+    qk_nope_head_dim: int
+    v_head_dim: int
+
+
+def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:
+    """Return the sizes of latent attention; None for a model that has it nowhere, or not in all layers alike.
+
+    The cache that was seen has for each token the latents, or the keys and values that are expanded from them. What it
+    has besides are the keys of an indexer. Raises `InputError` for a cache that has less.
+    """
+    all_sizes = [sizes for module in list_modules(model) if (sizes := _read_sizes(module)) is not None]
+    if len(set(all_sizes)) != 1:
+        return None
+    sizes = all_sizes[0]
+    latent = LatentAttention(
+        layers=len(all_sizes),
+        heads=sizes.num_heads,
+        rank=sizes.kv_lora_rank,
+        rope=sizes.qk_rope_head_dim,
+        nope=sizes.qk_nope_head_dim,
+        value=sizes.v_head_dim,
+        most_attended=getattr(find_text_configuration(model.config), "index_topk", None),
+    )
+    seen = round(sum(layer.bytes_per_token for layer in cache))
+    dtype = DTYPES.get(find_dtype(model))
+    item = 4 if dtype is None else dtype.itemsize
+    latents = latent.layers * (latent.rank + latent.rope) * item
+    expanded = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value) * item
+    rest = seen - (expanded if seen >= expanded else latents)
+    if rest < 0:
+        raise InputError(
+            f"{type(model).__name__} has latent attention of {latents:,} bytes a token, but its cache adds {seen:,}: "
+            "llm does not know this kind of it; kv_bytes(model, context) gives the bytes of its own cache"
+        )
+    return replace(latent, index_bytes=rest)
+
+
+def _read_sizes(module: nn.Module) -> _Sizes | None:
+    """Return the sizes of a latent attention; None for any other module."""
+    if not hasattr(module, "kv_b_proj"):
+        return None
+    sizes: Any = [getattr(module, name, None) for name in _Sizes._fields]
+    return _Sizes(*sizes) if all(isinstance(size, int) for size in sizes) else None

@@ -1,0 +1,109 @@
+"""What a configuration of transformers tells of a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from profilerkit.backend_kit.installed import find_version
+from profilerkit_predict.checkpoints.quantization import read_modelopt_file
+from profilerkit_predict.language_models.records import ExecutionModel
+
+from ..compat import read_attention, read_experts, read_origin
+from .decoders import require_no_encoder
+
+__all__ = [
+    "describe_execution",
+    "find_folder",
+    "find_longest_context",
+    "find_number",
+    "find_quantization",
+    "find_routing",
+    "find_text_configuration",
+    "is_configuration",
+]
+
+#: What configurations call the most tokens that a model takes.
+_LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+#: What they call the number of experts, and how many a token is sent to.
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "moe_topk", "moe_k", "top_k_experts")
+
+
+def is_configuration(model: Any) -> bool:
+    """Return whether an object is a configuration of transformers."""
+    return any(
+        cls.__module__ == "transformers.configuration_utils"
+        and cls.__name__ in ("PreTrainedConfig", "PretrainedConfig")
+        for cls in type(model).__mro__
+    )
+
+
+def find_text_configuration(config: Any) -> Any:
+    """Return the part of a configuration that is about text."""
+    inner = getattr(config, "get_text_config", None)
+    return inner(decoder=True) if inner is not None else config
+
+
+def find_longest_context(config: Any) -> int | None:
+    """Return the most tokens that a model takes, by its configuration; None if it says no number.
+
+    Raises `InputError` for the configuration of an encoder.
+    """
+    if not is_configuration(config):
+        return None
+    require_no_encoder(config, type(config).__name__)
+    text = find_text_configuration(config)
+    for name in _LONGEST:
+        value = getattr(text, name, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def find_number(config: Any, *names: str) -> int | None:
+    """Return the first of these attributes that is a number above 0; None for none, and for one by layer."""
+    for name in names:
+        try:
+            value = getattr(config, name, None)
+        except MemoryError:
+            raise
+        except Exception:  # transformers refuses one number where the layers have several
+            continue
+        if isinstance(value, int) and value > 0:
+            return value
+    return None
+
+
+def find_routing(config: Any) -> tuple[int, int] | None:
+    """Return how many experts the layers of a configuration have, and to how many a token is sent; None for none."""
+    text = find_text_configuration(config)
+    experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
+    return (experts, chosen) if experts and chosen and chosen < experts else None
+
+
+def describe_execution(config: Any, has_experts: bool) -> ExecutionModel:
+    """Return how the model's own code runs: the library, and its implementations of attention and experts."""
+    text = find_text_configuration(config)
+    return ExecutionModel(
+        "as written",
+        f"transformers {find_version('transformers')}",
+        read_attention(text),
+        read_experts(text) if has_experts else "",
+    )
+
+
+def find_quantization(config: Any) -> dict[str, Any] | None:
+    """Return the quantization that a configuration names, or ModelOpt's file beside it, as a dict; None without one."""
+    for part in (config, find_text_configuration(config)):
+        value = getattr(part, "quantization_config", None)
+        if value is not None:
+            return dict(value if isinstance(value, dict) else value.to_dict())
+    folder = find_folder(config)
+    return None if folder is None else read_modelopt_file(folder)
+
+
+def find_folder(config: Any) -> Path | None:
+    """Return the folder that a configuration was read from; None if it was read from elsewhere."""
+    name = read_origin(config)
+    return Path(name) if name and Path(name).is_dir() else None

@@ -1,0 +1,176 @@
+"""What is found out about a language model by following it: its counts, its cache, its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from profilerkit import InputError, ModelTrace
+from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, place_tensors
+from profilerkit_predict.checkpoints.quantization import Formats, read_formats
+from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
+from profilerkit_predict.language_models.laws import find_terms, split_phases
+from profilerkit_predict.language_models.records import ModelFacts
+from profilerkit_predict.language_models.shapes import find_shapes
+from profilerkit_predict.language_models.weights import count_unrouted_macs, weight_parts
+
+from ..model.weights import note_quantization
+from .attention_caches import count_repeats, find_latent_attention, find_windows
+from .configurations import (
+    describe_execution,
+    find_folder,
+    find_longest_context,
+    find_quantization,
+    find_routing,
+    find_text_configuration,
+)
+from .decoders import require_decoder
+from .dtypes import find_dtype
+from .following import choose_length, find_cache_growth, follow
+from .models import make_language_model
+from .passes import count_pass, split_passes
+
+__all__ = ["find_facts"]
+
+_SPLIT = (
+    "the work of some layers follows no law of tokens and pairs ({layers}): prefill is taken to grow with the tokens, "
+    "from the traced prompt; a step is as traced"
+)
+_UNROUTED = (
+    "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
+    "the configuration"
+)
+_ENCODER_DECODER = (
+    "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "
+    "decoder's own attention is taken as in its second token, so that later steps are lower bounds"
+)
+
+
+def find_facts(
+    model: Any, prompt: int, dtype: str | None = None, name: str | None = None, batch: int = 1
+) -> ModelFacts:
+    """Return what is found out about a language model by one pass over a prompt and one token after it."""
+    language_model = make_language_model(model, dtype)
+    require_decoder(language_model)
+    config = language_model.config
+    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
+    length, notes = choose_length(language_model, prompt)
+    trace, calls = follow(language_model, length, batch, 1)
+
+    indices = split_phases(trace)[:2]
+    prefill, decode = ([trace.operators[index] for index in phase] for phase in indices)
+    windows = find_windows(language_model, calls.windows)
+    terms, strangers = find_terms(prefill, decode, batch=batch, prompt=length, windows=windows)
+    routing = find_routing(config)
+    storage = _find_storage(trace, config)
+    head = _find_head_weight(language_model, trace)
+    weights = weight_parts(trace, decode, batch, head, routing, storage.formats, storage.packed)
+    unrouted = count_unrouted_macs(trace, decode, batch, routing)
+    cache_layers = find_cache_growth(language_model, calls.contents)
+    cached = 1 if is_encoder_decoder else length
+    are_shapes_known = not (is_encoder_decoder or unrouted)
+
+    notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
+    notes += storage.notes
+    unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
+    return ModelFacts(
+        name=name or type(language_model).__name__,
+        execution=describe_execution(config, has_experts=any(part.kind == "experts" for part in weights)),
+        parameters=trace.total_params,
+        weights=weights,
+        dtype=find_dtype(language_model),
+        vocabulary=int(getattr(find_text_configuration(config), "vocab_size", 0)),
+        longest_context=find_longest_context(config),
+        traced_prompt=length,
+        prefill=count_pass("prefill", trace, indices[0], batch, length, 0, calls.contents[0]),
+        decode=count_pass("decode", trace, indices[1], batch, 1, cached, calls.contents[1]),
+        terms=terms,
+        cache=tuple(calls.contents),
+        cache_layers=cache_layers,
+        latent=find_latent_attention(language_model, cache_layers),
+        is_encoder_decoder=is_encoder_decoder,
+        notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
+        unrouted_macs=unrouted,
+        unknown_storage=storage.unknown,
+        cache_repeats=count_repeats(language_model, calls.contents[0]),
+        shapes_by=partial(find_shapes, prefill, decode, batch=batch, prompt=length, windows=windows)
+        if are_shapes_known
+        else None,
+        passes_by=partial(split_passes, trace, prefill, decode),
+    )
+
+
+def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:
+    """Yield what a reader of the numbers must know."""
+    if is_encoder_decoder:
+        yield _ENCODER_DECODER
+    elif strangers:
+        yield _SPLIT.format(layers=_shorten(strangers))
+    if unrouted:
+        yield _UNROUTED
+    if trace.uncounted:
+        yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
+
+
+def _shorten(paths: Sequence[str]) -> str:
+    return f"{', '.join(paths[:2])} and {len(paths) - 2} more" if len(paths) > 3 else ", ".join(paths)
+
+
+def _find_head_weight(model: Any, trace: ModelTrace) -> int | None:
+    """Return the identity of the weight that makes logits, in the trace."""
+    output = model.get_output_embeddings()
+    path = next((path for path, module in model.named_modules() if module is output), None)
+    records = [layer for layer in trace.layers if layer.path == path]
+    weights = [weight for layer in records for weight in layer.parameters if weight.name == "weight"]
+    return weights[0].identity if weights else None
+
+
+# How the weights are stored -------------------------------------------------------------------------------------------
+
+
+class _Storage(NamedTuple):
+    """How weights are stored: in which formats, and why that is unknown; empty if it is known.
+
+    ``packed`` has the bytes of packed weights by layer, where the files of a checkpoint tell them; these have notes.
+    """
+
+    formats: Formats
+    unknown: str
+    packed: Mapping[str, PackedLayer] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _find_storage(trace: ModelTrace, config: Any) -> _Storage:
+    """Return how the weights of a model are stored: by the files beside its configuration, else by what that says."""
+    try:
+        formats, unknown = read_formats(find_quantization(config)), ""
+    except InputError as error:
+        formats, unknown = read_formats(None), str(error)
+    placement = _place_files(trace, config)
+    if placement is None:
+        return _Storage(formats, unknown)
+    if not placement.layers:
+        formats = read_formats(None)
+    return _Storage(formats, "", placement.layers, tuple(_note_files(placement)))
+
+
+def _place_files(trace: ModelTrace, config: Any) -> Placement | None:
+    """Return where the tensors of the files beside a configuration belong; None without files, or for other names."""
+    folder = find_folder(config)
+    tensors = read_safetensors_folder(folder) if folder is not None else ()
+    layers = {
+        layer.path: any(len(weight.shape) == 3 for weight in layer.parameters)
+        for layer in trace.layers
+        if layer.parameters and layer.path
+    }
+    placement = place_tensors(tensors, layers)
+    total = sum(tensor.bytes for tensor in tensors)
+    return placement if tensors and 2 * placement.left_over < total else None
+
+
+def _note_files(placement: Placement) -> Iterator[str]:
+    """Yield what the files of a checkpoint told."""
+    yield "the bytes of packed weights are those of the checkpoint's files"
+    if placement.left_over:
+        yield f"{placement.left_over:,} bytes of these files are of no layer of this model, and not counted"
