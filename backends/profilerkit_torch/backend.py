@@ -141,9 +141,9 @@ class TorchBackend(
 
     def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
         """Yield torch's operators over many shapes."""
-        from .calibration.cases import cases
+        from .calibration.cases import make_cases
 
-        return cases(devices.resolve_device(torch.nn.Module(), device), dtype)
+        return make_cases(devices.resolve_device(torch.nn.Module(), device), dtype)
 
     def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
         """Yield small networks of torch's layers."""
@@ -175,9 +175,9 @@ class TorchBackend(
 
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
         """Return what Python and torch take besides operators."""
-        from .calibration.host import host_seconds
+        from .calibration.host import measure_host
 
-        return host_seconds(devices.resolve_device(torch.nn.Module(), device), compiled, seconds)
+        return measure_host(devices.resolve_device(torch.nn.Module(), device), compiled, seconds)
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""
@@ -285,19 +285,19 @@ class TorchBackend(
 
     def with_language_head(self, model: Any) -> Any:
         """Return a model of transformers with the head for language that it lacks; any other as it is."""
-        from .language_models import models
+        from .language_models.models import add_head
 
-        return models.with_head(model)
+        return add_head(model)
 
     def longest_context(self, model: Any) -> int | None:
         """Return the most tokens that a model or configuration of transformers takes, if it says so."""
-        from .language_models import models
+        from .language_models.configurations import find_longest_context, is_configuration
 
-        return models.longest_context(model if models.is_configuration(model) else getattr(model, "config", None))
+        return find_longest_context(model if is_configuration(model) else getattr(model, "config", None))
 
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
         """Return what a pass over a prompt and one token after it show of a model of transformers."""
-        from .language_models.following import find_facts
+        from .language_models.facts import find_facts
 
         with apart():
             return find_facts(model, prompt, dtype, name)
@@ -306,10 +306,10 @@ class TorchBackend(
         self, model: Any, context: int, batch: int, dtype: str | None = None
     ) -> tuple[CacheContents, CacheContents]:
         """Return what the cache that a model returns holds after so many tokens, and after one more."""
-        from .language_models.following import cache_after
+        from .language_models.following import list_cache_contents
 
         with apart():
-            return cache_after(model, context, batch, dtype)
+            return list_cache_contents(model, context, batch, dtype)
 
     def generate(self, model: Any, prompt: int, new: int, batch: int, repetitions: int) -> GeneratedTokens:
         """Generate tokens with a model of transformers, where it is, and return the time of each."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -15,10 +16,10 @@ from torch.nn import functional
 from profilerkit.errors import BackendFailedError
 from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 
-from ..running.compiling import use_compiled as compiled_model
+from ..running.compiling import use_compiled
 from ..running.timed_passes import synchronize
 
-__all__ = ["host_seconds", "split_gradient_seconds"]
+__all__ = ["ChainSeconds", "measure_host", "split_gradient_seconds"]
 
 T = TypeVar("T")
 #: The lengths of two chains, whose difference tells what a link takes.
@@ -32,9 +33,25 @@ _RUNS, _CALLS = 20, 100
 #: How often what was disturbed is measured.
 _TRIES = 5
 
-
 #: Returns the seconds of a call.
 _Shortest = Callable[[Callable[[], object]], float]
+
+
+class ChainSeconds(NamedTuple):
+    """The seconds of a chain of few links, and of one of many."""
+
+    short: float
+    long: float
+
+    @property
+    def link(self) -> float:
+        """What a link takes."""
+        return (self.long - self.short) / (_LONG - _SHORT)
+
+    @property
+    def rest(self) -> float:
+        """What a chain takes without any link."""
+        return self.short - _SHORT * self.link
 
 
 class _Chain(nn.Module):
@@ -58,21 +75,18 @@ class _DisturbedError(Exception):
     """Raised where a difference of two times is not positive: of what takes more, less was measured."""
 
 
-def host_seconds(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
+def measure_host(device: torch.device, compiled: bool, seconds: float) -> HostSeconds:
     """Return what the host takes besides operators; what concerns compiled graphs with ``compiled`` alone.
 
     ``seconds`` is about how long it may take, without the time to compile. A measurement that was disturbed is made
     again; raises `BackendFailedError` if each one was.
     """
-    shortest = partial(_shortest, device=device, seconds=seconds / _MEASURED)
-    layer_call, view, product, gradients = _measure_again(
-        lambda: _eager_seconds(device, shortest), "calls of layers and for gradients"
-    )
-    of_graphs = None
-    if compiled:
-        x = torch.ones(_SIZE, _SIZE, device=device)
-        of_graphs = _measure_again(lambda: _measure_compiled(x, device, shortest), "calls of compiled graphs")
-    return HostSeconds(layer_call, view, *gradients, of_graphs, operator_call=product)
+    x = torch.ones(_SIZE, _SIZE, device=device)
+    shortest = partial(_measure_shortest, device=device, seconds=seconds / _MEASURED)
+    host = _measure_again(partial(_measure_eager, x, shortest), "calls of layers and for gradients")
+    if not compiled:
+        return host
+    return replace(host, compiled=_measure_again(partial(_measure_compiled, x, shortest), "calls of compiled graphs"))
 
 
 def _measure_again(measure: Callable[[], T], what: str) -> T:
@@ -88,19 +102,29 @@ def _measure_again(measure: Callable[[], T], what: str) -> T:
     )
 
 
-def _eager_seconds(device: torch.device, shortest: _Shortest) -> tuple[float, float, float, tuple[float, float]]:
-    """Return the seconds of a layer's call, of a view, of a product on a GPU, and of what differentiation takes."""
-    x = torch.ones(_SIZE, _SIZE, device=device)
-    short, long = (_Chain(links, False, device) for links in (_SHORT, _LONG))
+def _require_positive(difference: float) -> float:
+    if difference <= 0:
+        raise _DisturbedError
+    return difference
+
+
+# Without compiling ----------------------------------------------------------------------------------------------------
+
+
+def _measure_eager(x: torch.Tensor, shortest: _Shortest) -> HostSeconds:
+    """Return what the host takes for the call of a layer and a view, for a product on a GPU, and for gradients."""
+    short, long = (_Chain(links, False, x.device) for links in (_SHORT, _LONG))
     with torch.no_grad():
         view = shortest(x.t)
-        passes = shortest(lambda: short(x)), shortest(lambda: long(x))
-        product = shortest(partial(functional.linear, x, short.weights[0])) if device.type == "cuda" else 0.0
-    steps = [shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)]
-    return _layer_call(x, shortest), view, product, split_gradient_seconds(view, passes, (steps[0], steps[1]))
+        passes = ChainSeconds(shortest(partial(short, x)), shortest(partial(long, x)))
+        product = shortest(partial(functional.linear, x, short.weights[0])) if x.device.type == "cuda" else 0.0
+    steps = ChainSeconds(*(shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)))
+    layer = _measure_layer_call(x, shortest)
+    operator, start = split_gradient_seconds(view, passes, steps)
+    return HostSeconds(layer, view, gradient_call=operator, backward_call=start, operator_call=product)
 
 
-def split_gradient_seconds(view: float, passes: tuple[float, float], steps: tuple[float, float]) -> tuple[float, float]:
+def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSeconds) -> tuple[float, float]:
     """Return what differentiation takes for an operator of the backward pass, and what that takes to start.
 
     A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
@@ -109,32 +133,37 @@ def split_gradient_seconds(view: float, passes: tuple[float, float], steps: tupl
 
     Args:
         view: Seconds of a view.
-        passes: Seconds of a forward pass of the short chain, and of the long one.
-        steps: Seconds of a training step of both.
+        passes: Seconds of a forward pass of the chains.
+        steps: Seconds of a training step of the chains.
     """
-    (product, without), (link, step_without) = _line(*passes), _line(*steps)
-    return _positive((link - 3 * product - view) / 2), _positive(step_without - without)
+    operator = (steps.link - 3 * passes.link - view) / 2
+    return _require_positive(operator), _require_positive(steps.rest - passes.rest)
 
 
-def _layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
+def _measure_layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
     """Return what the call of a layer takes besides its operator: the mean of a product and an activation."""
     weight, bias = torch.zeros(_SIZE, _SIZE, device=x.device), torch.zeros(_SIZE, device=x.device)
     linear = nn.Linear(_SIZE, _SIZE, device="meta")
     linear.weight, linear.bias = nn.Parameter(weight), nn.Parameter(bias)
     activation = nn.ReLU()
     with torch.no_grad():
-        layers = shortest(lambda: linear(x)) + shortest(lambda: activation(x))
-        operators = shortest(lambda: functional.linear(x, weight, bias)) + shortest(x.relu)
-    return _positive((layers - operators) / 2)
+        layers = shortest(partial(linear, x)) + shortest(partial(activation, x))
+        operators = shortest(partial(functional.linear, x, weight, bias)) + shortest(x.relu)
+    return _require_positive((layers - operators) / 2)
 
 
-def _positive(difference: float) -> float:
-    if difference <= 0:
-        raise _DisturbedError
-    return difference
+def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
+    """Make a training step, without the update."""
+    with torch.enable_grad():
+        model(x).sum().backward()
+    for weight in weights:
+        weight.grad = None
 
 
-def _measure_compiled(x: torch.Tensor, device: torch.device, shortest: _Shortest) -> CompiledSeconds:
+# Compiled graphs ------------------------------------------------------------------------------------------------------
+
+
+def _measure_compiled(x: torch.Tensor, shortest: _Shortest) -> CompiledSeconds:
     """Return what the host takes for compiled graphs.
 
     A graph of n products, each with a weight, takes ``graph_call + n * (product + graph_weight)``; with a kernel after
@@ -143,40 +172,33 @@ def _measure_compiled(x: torch.Tensor, device: torch.device, shortest: _Shortest
     kernel is nothing. The call of a graph and a link always take some time: where none is left, something disturbed
     the measurement.
     """
-    chains = _Chain(_SHORT, False, device), _Chain(_LONG, False, device)
+    short, long = (_Chain(links, False, x.device) for links in (_SHORT, _LONG))
     with torch.no_grad():
-        product = shortest(partial(functional.linear, x, chains[0].weights[0]))
-        passes = [_time_compiled(chain, x, shortest, is_step=False) for chain in chains]
-        with_kernels = _time_compiled(_Chain(_LONG, True, device), x, shortest, is_step=False)
-    steps = [_time_compiled(chain, x, shortest, is_step=True) for chain in chains]
-    (link, graph), (step_link, step) = _line(*passes), _line(*steps)
-    weights = max(0.0, _positive(link) - product), max(0.0, _positive(step_link) - 3 * product)
-    of_kernel = max(0.0, (with_kernels - passes[1]) / _LONG)
-    return CompiledSeconds(_positive(graph), weights[0], _positive(step), weights[1], of_kernel)
+        product = shortest(partial(functional.linear, x, short.weights[0]))
+        passes = ChainSeconds(*(_time_compiled(chain, x, shortest, is_step=False) for chain in (short, long)))
+        with_kernels = _time_compiled(_Chain(_LONG, True, x.device), x, shortest, is_step=False)
+    steps = ChainSeconds(*(_time_compiled(chain, x, shortest, is_step=True) for chain in (short, long)))
+    return CompiledSeconds(
+        graph_call=_require_positive(passes.rest),
+        graph_weight=max(0.0, _require_positive(passes.link) - product),
+        step_call=_require_positive(steps.rest),
+        step_weight=max(0.0, _require_positive(steps.link) - 3 * product),
+        kernel_call=max(0.0, (with_kernels - passes.long) / _LONG),
+    )
 
 
 def _time_compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
     """Return the seconds of a pass or a training step of a compiled model."""
-    with compiled_model(model, True) as call:
+    with use_compiled(model, True) as call:
         timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)
         timed()
         return shortest(timed)
 
 
-def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
-    with torch.enable_grad():
-        model(x).sum().backward()
-    for weight in weights:
-        weight.grad = None
+# The time of a call ---------------------------------------------------------------------------------------------------
 
 
-def _line(short: float, long: float) -> tuple[float, float]:
-    """Return what a link takes, and what a chain takes without any."""
-    link = (long - short) / (_LONG - _SHORT)
-    return link, short - _SHORT * link
-
-
-def _shortest(call: Callable[[], object], device: torch.device, seconds: float) -> float:
+def _measure_shortest(call: Callable[[], object], device: torch.device, seconds: float) -> float:
     """Return the seconds of a call: the shortest mean of several runs, of at least two."""
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     shortest, started = math.inf, time.perf_counter()

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from profilerkit import BackendFailedError
+from profilerkit_predict.prediction.cases import HostSeconds
 from profilerkit_torch.calibration import host as calibration_host
 from profilerkit_torch.calibration.gradients import make_gradient
-from profilerkit_torch.calibration.host import host_seconds, split_gradient_seconds
+from profilerkit_torch.calibration.host import ChainSeconds, measure_host, split_gradient_seconds
 from profilerkit_torch.calibration.operands import choose_maker
 from profilerkit_torch.calibration.recurrent_layers import (
     describe_inputs,
@@ -33,9 +34,9 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
         return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
 
     monkeypatch.setattr(calibration_host, "_time_compiled", seconds)
-    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 2.0)
-    monkeypatch.setattr(calibration_host, "_eager_seconds", lambda *_: (1.0, 1.0, 0.0, (1.0, 1.0)))
-    measured = host_seconds(CPU, compiled=True, seconds=2).compiled
+    monkeypatch.setattr(calibration_host, "_measure_shortest", lambda call, device, seconds: 2.0)
+    monkeypatch.setattr(calibration_host, "_measure_eager", lambda *_: HostSeconds(1.0))
+    measured = measure_host(CPU, compiled=True, seconds=2).compiled
     assert measured is not None
     assert list(vars(measured).values()) == pytest.approx([10, 0.7, 60, 5, 0.5])
 
@@ -65,15 +66,15 @@ def test_a_disturbed_compiled_graph_is_measured_again_and_its_call_takes_some_ti
         return 20 + 5.0 * links if is_step else 16 + 1.0 * links
 
     monkeypatch.setattr(calibration_host, "_time_compiled", seconds)
-    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 2.0)
-    monkeypatch.setattr(calibration_host, "_eager_seconds", lambda *_: (1.0, 1.0, 0.0, (1.0, 1.0)))
+    monkeypatch.setattr(calibration_host, "_measure_shortest", lambda call, device, seconds: 2.0)
+    monkeypatch.setattr(calibration_host, "_measure_eager", lambda *_: HostSeconds(1.0))
     if disturbed < 5:
-        measured = host_seconds(CPU, compiled=True, seconds=2).compiled
+        measured = measure_host(CPU, compiled=True, seconds=2).compiled
         assert measured is not None
         assert list(vars(measured).values()) == pytest.approx([16, 0, 20, 0, 0])
     else:
         with pytest.raises(BackendFailedError, match="calls of compiled graphs was not measured: 5 times less time"):
-            host_seconds(CPU, compiled=True, seconds=2)
+            measure_host(CPU, compiled=True, seconds=2)
 
 
 def test_what_differentiation_takes() -> None:
@@ -81,7 +82,7 @@ def test_what_differentiation_takes() -> None:
 
     The 15 are three products of 2, the view, and twice 4; the start is 43 - 3.
     """
-    operator, start = split_gradient_seconds(1.0, (11.0, 43.0), (103.0, 343.0))
+    operator, start = split_gradient_seconds(1.0, ChainSeconds(11.0, 43.0), ChainSeconds(103.0, 343.0))
     assert operator == pytest.approx(4.0)
     assert start == pytest.approx(40.0)
 
@@ -95,17 +96,17 @@ def test_a_disturbed_measurement_is_made_again_and_no_time_is_nothing(
 
     def layer_call(x: torch.Tensor, shortest: Any) -> float:
         tries.append(1)
-        return calibration_host._positive(-1e-6 if len(tries) <= disturbed else 2e-6)
+        return calibration_host._require_positive(-1e-6 if len(tries) <= disturbed else 2e-6)
 
-    monkeypatch.setattr(calibration_host, "_layer_call", layer_call)
-    monkeypatch.setattr(calibration_host, "_shortest", lambda call, device, seconds: 1e-6)
+    monkeypatch.setattr(calibration_host, "_measure_layer_call", layer_call)
+    monkeypatch.setattr(calibration_host, "_measure_shortest", lambda call, device, seconds: 1e-6)
     monkeypatch.setattr(calibration_host, "split_gradient_seconds", lambda *_: (1e-6, 1e-6))
     if disturbed < 5:
-        assert host_seconds(CPU, compiled=False, seconds=2).layer_call == 2e-6
+        assert measure_host(CPU, compiled=False, seconds=2).layer_call == 2e-6
         assert len(tries) == disturbed + 1
     else:
         with pytest.raises(BackendFailedError, match="5 times less time was measured .*; calibrate again"):
-            host_seconds(CPU, compiled=False, seconds=2)
+            measure_host(CPU, compiled=False, seconds=2)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +116,13 @@ def test_a_disturbed_measurement_is_made_again_and_no_time_is_nothing(
 )
 def test_a_difference_that_is_not_positive_is_no_time(passes: Any, steps: Any) -> None:
     with pytest.raises(calibration_host._DisturbedError):
-        split_gradient_seconds(1.0, passes, steps)
+        split_gradient_seconds(1.0, ChainSeconds(*passes), ChainSeconds(*steps))
 
 
 def test_the_host_of_this_machine_takes_some_time_and_draws_no_random_numbers() -> None:
     state = torch.get_rng_state()
     try:
-        host = host_seconds(CPU, compiled=False, seconds=2)
+        host = measure_host(CPU, compiled=False, seconds=2)
     except BackendFailedError as error:  # on a machine that is busy
         assert "calibrate again" in str(error)
     else:

@@ -1,0 +1,80 @@
+"""Operators that a calibration measures for the bytes that they move: element by element, row by row, and on images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from .operands import Described, indices, positive, random
+
+__all__ = ["describe_images", "describe_traffic"]
+
+#: The elements of what is read.
+_ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
+#: Images for normalization, pooling and upsampling: samples, channels, size.
+_IMAGES = ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64))
+#: What fills a device of its own as well.
+_LARGE_ELEMENTS = (2**25, 2**27)
+_LARGE_IMAGES = ((256, 32, 32), (64, 64, 56), (64, 256, 56))
+
+
+def describe_traffic(is_large: bool) -> Described:
+    """Yield operators on a matrix, each a name, a function and its inputs; large ones for a device of its own."""
+    for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
+        rows, width = max(1, elements // 64), min(elements, 64)
+        x, scale = random(rows, width), random(width)
+        yield f"add {elements}", torch.add, (x, random(rows, width))
+        yield f"relu {elements}", torch.relu, (x,)
+        yield f"gelu {elements}", functional.gelu, (x,)
+        yield f"layer norm {elements}", _normalize_rows, (x, scale, scale)
+        yield f"softmax {elements}", _softmax, (x,)
+        yield f"sum {elements}", _sum_rows, (x,)
+        yield f"copy {elements}", torch.clone, (x,)
+        yield f"cat {elements}", _concatenate, (x, x)
+        yield f"dropout {elements}", _draw_bits, (x,)
+
+
+def _normalize_rows(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, x.shape[-1:], weight, bias)
+
+
+def _softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def _sum_rows(x: torch.Tensor) -> torch.Tensor:
+    return torch.sum(x, 1)
+
+
+def _concatenate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cat((x, y))
+
+
+def _draw_bits(x: torch.Tensor) -> torch.Tensor:
+    return torch.bernoulli(x, 0.5)
+
+
+def describe_images(is_large: bool) -> Described:
+    """Yield operators on images, and embeddings, each a name, a function and its inputs; large ones as above."""
+    for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
+        x, scale = random(samples, channels, size, size), random(channels)
+        yield f"batch norm {x.shape}", functional.batch_norm, (x, scale, positive(channels), scale, scale)
+        yield f"max pool {x.shape}", _max_pool, (x,)
+        yield f"average pool {x.shape}", _average_pool, (x,)
+        yield f"upsampling {x.shape}", _upsample, (x,)
+    for rows, width in ((64, 16), (1024, 64), (8192, 256)):
+        yield f"embedding {rows} x {width}", functional.embedding, (indices(rows, rows // 4), random(rows, width))
+
+
+def _max_pool(x: torch.Tensor) -> Any:
+    return functional.max_pool2d(x, 2)
+
+
+def _average_pool(x: torch.Tensor) -> Any:
+    return functional.avg_pool2d(x, 2)
+
+
+def _upsample(x: torch.Tensor) -> Any:
+    return torch.ops.aten.upsample_nearest2d.vec(x, None, [2.0, 2.0])
