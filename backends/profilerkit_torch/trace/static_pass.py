@@ -14,7 +14,9 @@ from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
 from ..model.modules import list_parameters
-from ..untouched.leftovers import Surroundings, clear_frames, remove_leftovers, without_frames
+from ..untouched.error_frames import clear_frames, without_frames
+from ..untouched.leftovers import remove_leftovers
+from ..untouched.surroundings import Surroundings
 from .inference_pass import InferencePass
 from .live_bytes import LiveBytes
 from .questions import UnansweredError, has_type_question
