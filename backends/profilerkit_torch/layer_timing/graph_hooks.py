@@ -6,7 +6,7 @@ A node is made by an operator, and its number in the graph's sequence tells in w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,8 @@ from torch.utils.hooks import RemovableHandle
 from profilerkit.process.restoring import for_each
 
 from ..compat import call_after_backward, current_task, node_number
-from .timeline import Accumulation, Event, Kind, Node, Span
+from .timed_calls import Accumulation, Node, Span
+from .timeline import Event, Kind
 
 __all__ = ["GraphHooks"]
 
@@ -55,24 +56,28 @@ class GraphHooks:
         visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None)
         waiting = list(visited)
         while waiting:
-            node = waiting.pop()
-            if hasattr(node, "variable"):
-                self._hook_accumulation(node)
-                continue
-            number = node_number(node)
-            if number < span.first:
-                if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
-                    self._hook(node, None)
-                continue
-            call = span.owner(number)
-            if call is not None:
-                call.nodes += 1
-            following = [following_node for following_node, _ in node.next_functions if following_node is not None]
-            owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
-            self._hook(node, owner, last=all(hasattr(following_node, "variable") for following_node in following))
-            next_nodes = dict.fromkeys(following_node for following_node in following if following_node not in visited)
-            visited.update(next_nodes)
-            waiting += next_nodes
+            following = self._hook_node(waiting.pop(), span)
+            unvisited = dict.fromkeys(node for node in following if node not in visited)
+            visited.update(unvisited)
+            waiting += unvisited
+
+    def _hook_node(self, node: Any, span: Span) -> Sequence[Any]:
+        """Hook a node, and return those that come after it on the way back; none of those made before the span."""
+        if _is_accumulation(node):
+            self._hook_accumulation(node)
+            return ()
+        number = node_number(node)
+        if number < span.first:
+            if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
+                self._hook(node, None)
+            return ()
+        call = span.owner(number)
+        if call is not None:
+            call.nodes += 1
+        following = [following_node for following_node, _ in node.next_functions if following_node is not None]
+        owner = Node(call, number, runs_layers=isinstance(node, BackwardCFunction))
+        self._hook(node, owner, is_last=all(map(_is_accumulation, following)))
+        return following
 
     def remove(self) -> None:
         """Take every hook away, from nodes that are still alive too."""
@@ -80,32 +85,38 @@ class GraphHooks:
         self._handles.clear()
         self._accumulations.clear()
 
-    def _hook(self, node: Any, owner: Node | Accumulation | None, last: bool = False) -> None:
-        self._handles.append(node.register_prehook(partial(self._begins, owner)))
-        if last:
-            self._handles.append(node.register_hook(self._end))
+    def _hook(self, node: Any, owner: Node | Accumulation | None, is_last: bool = False) -> None:
+        """Have the begin of a node noted; its end too if it is the last of those whose time is its call's."""
+        self._handles.append(node.register_prehook(partial(self._note_begin, owner)))
+        if is_last:
+            self._handles.append(node.register_hook(self._note_end))
 
     def _hook_accumulation(self, node: Any) -> None:
         """Hook the node that adds to a gradient, which several graphs share for as long as one of them is alive."""
         key = id(node.variable)
         handle = self._accumulations.get(key)
         if handle is None or handle.hooks_dict_ref() is None:
-            self._hook(node, Accumulation(self.owners.get(key, ())), last=True)
+            self._hook(node, Accumulation(self.owners.get(key, ())), is_last=True)
             self._accumulations[key] = self._handles[-1]
 
-    def _begins(self, owner: Node | Accumulation | None, gradients: Any) -> None:
+    def _note_begin(self, owner: Node | Accumulation | None, gradients: Any) -> None:
         task = current_task()
         if task not in self.under_way:
             self.under_way.add(task)
-            call_after_backward(partial(self._over, task))
+            call_after_backward(partial(self._note_end_of_pass, task))
         self._note((Kind.STARTS, owner, self._clock(), task))
 
-    def _end(self, gradients: Any, incoming: Any) -> None:
+    def _note_end(self, gradients: Any, incoming: Any) -> None:
         self._note((Kind.ENDS, None, self._clock(), current_task()))
 
-    def _over(self, task: int) -> None:
+    def _note_end_of_pass(self, task: int) -> None:
         self.under_way.discard(task)
         self._note((Kind.OVER, None, self._clock(), task))
 
     def _forget_dead_nodes(self) -> None:
         self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]
+
+
+def _is_accumulation(node: Any) -> bool:
+    """Return whether a node adds a gradient to a parameter."""
+    return hasattr(node, "variable")

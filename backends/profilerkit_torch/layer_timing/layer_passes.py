@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from torch import nn
 
@@ -15,6 +15,7 @@ from profilerkit.times.layer_times import LayerTime
 from ..running.runs import prepare_run
 from ..untouched.caller_context import apart
 from .results import sum_layer_times
+from .timed_calls import TimedRun
 from .timer import TorchLayerTimer
 
 __all__ = ["times_of_layers"]
@@ -37,19 +38,23 @@ def times_of_layers(
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     timer = _time(model, inputs, passes, RunOptions(device=device))
     forward = timer.check_runs()
-    gradients: list[Any] = [None] * passes
-    reasons = []
-    if backward:
-        try:
-            gradients = _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
-        except InputError:  # a step of training refuses where nothing is to be trained
-            reasons = ["it has no backward pass: none of its outputs needs a gradient"]
-        except ModelFailedError as error:
-            cause = error.__cause__ or error
-            raise explain_failed_step(cause) from cause
-    remarks = timer.remarks(forward, gradients)
-    remarks[""] += reasons
+    steps: Sequence[TimedRun | None] | None = _time_steps(model, inputs, passes, device) if backward else None
+    gradients = steps or [None] * passes
+    remarks = timer.list_remarks(forward, gradients)
+    if backward and steps is None:
+        remarks[""].append("it has no backward pass: none of its outputs needs a gradient")
     return sum_layer_times(timer.layers, forward, gradients, remarks, timer.overhead_is_known)
+
+
+def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
+    """Return the passes of training steps; None where nothing is to be trained, which a step of training refuses."""
+    try:
+        return _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
+    except InputError:
+        return None
+    except ModelFailedError as error:
+        cause = error.__cause__ or error
+        raise explain_failed_step(cause) from cause
 
 
 def _time(model: nn.Module, inputs: ModelInputs, passes: int, options: RunOptions) -> TorchLayerTimer:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.times.layer_times import CallTime, LayerTime
 from profilerkit.times.wording import format_count
+from profilerkit.trace.records import LayerCall
 
-from .timeline import TimedRun, inclusive
+from .overhead import Elapsed
+from .timed_calls import CallSeconds, TimedRun, sum_inner_calls
 
 __all__ = ["sum_layer_times"]
 
@@ -37,64 +40,82 @@ def sum_layer_times(
         overhead_is_known: Whether what measuring adds was measured and taken out.
     """
     timed_backward = [run for run in backward if run is not None]
-    runs = [*forward, *timed_backward]
-    calls: dict[str, list[Any]] = {path: [] for run in runs for path in run.of_path}
-    doubts = _doubts(forward, timed_backward)
-    each_call = _calls(forward, backward)
-    return [
-        LayerTime(
-            path=path,
-            type=type(module).__name__,
-            calls=len(forward[-1].of_path.get(path, ())),
-            own_forward=tuple(sum(call.forward.own_seconds for call in run.of_path.get(path, ())) for run in forward),
-            own_backward=tuple(
-                sum(call.backward.own_seconds for call in run.of_path.get(path, ())) for run in timed_backward
+    called: dict[str, list[LayerCall]] = {path: [] for run in (*forward, *timed_backward) for path in run.of_path}
+    doubts = _list_doubts(forward, timed_backward)
+    single_calls = _list_calls(forward, backward)
+    times = []
+    for path, module in list_shown_layers(layers, called):
+        elapsed = [_list_elapsed(path, run, is_backward=False) for run in forward]
+        elapsed_back = [_list_elapsed(path, run, is_backward=True) for run in timed_backward]
+        times.append(
+            LayerTime(
+                path=path,
+                type=type(module).__name__,
+                calls=len(elapsed[-1]),
+                own_forward=_sum_own_seconds(elapsed),
+                own_backward=_sum_own_seconds(elapsed_back) or None,
+                missing="; ".join((*remarks.get(path, ()), *doubts.get(path, ()))),
+                overhead=_find_overhead(elapsed) + _find_overhead(elapsed_back) if overhead_is_known else None,
+                each_call=tuple(single_calls.get(path, ())),
             )
-            or None,
-            missing="; ".join((*remarks.get(path, ()), *doubts.get(path, ()))),
-            overhead=_overhead(path, forward, timed_backward) if overhead_is_known else None,
-            each_call=tuple(each_call.get(path, ())),
         )
-        for path, module in list_shown_layers(layers, calls)
-    ]
+    return times
 
 
-def _doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> dict[str, list[str]]:
+def _list_elapsed(path: str, run: TimedRun, is_backward: bool) -> list[Elapsed]:
+    """Return what each call of a layer took in a pass, in one direction."""
+    return [call.direction(is_backward) for call in run.of_path.get(path, ())]
+
+
+def _sum_own_seconds(runs: Iterable[Sequence[Elapsed]]) -> tuple[float, ...]:
+    """Return the seconds of a layer's calls in each pass."""
+    return tuple(sum(elapsed.own_seconds for elapsed in calls) for calls in runs)
+
+
+def _find_overhead(runs: Sequence[Sequence[Elapsed]]) -> float:
+    """Return what was taken out of a layer's calls in a pass, the median of all; 0 for no pass."""
+    taken_out = [sum(elapsed.taken_out for elapsed in calls) for calls in runs]
+    return median(taken_out) if taken_out else 0.0
+
+
+def _list_doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> dict[str, list[str]]:
     """Return by path where nothing of what measuring adds was taken out, in words; the whole model has those of all."""
     doubts: dict[str, list[str]] = {}
     for direction, runs in (("forward", forward), ("backward", backward)):
-        paths = Counter(call.path for run in runs for call in run.calls if getattr(call, direction).is_doubtful)
+        calls = [call for run in runs for call in run.calls]
+        paths = Counter(call.path for call in calls if call.direction(direction == "backward").is_doubtful)
         for path, number in paths.items():
             doubts.setdefault(path, []).append(_DOUBT.format(direction, format_count(number, "call")))
         inner = [path for path in paths if path]
         if inner:
-            where = (
-                f"the calls of {', '.join(map(repr, inner[:2]))}{f' and {len(inner) - 2} more' if inner[2:] else ''}"
-            )
+            more = f" and {len(inner) - 2} more" if len(inner) > 2 else ""
+            where = f"the calls of {', '.join(map(repr, inner[:2]))}{more}"
             doubts.setdefault("", []).append(_DOUBT.format(direction, where))
     return doubts
 
 
-def _overhead(path: str, forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> float:
-    taken = [sum(call.forward.taken_out for call in run.of_path.get(path, ())) for run in forward]
-    taken_backward = [sum(call.backward.taken_out for call in run.of_path.get(path, ())) for run in backward]
-    return median(taken) + (median(taken_backward) if taken_backward else 0.0)
+class _Key(NamedTuple):
+    """A call of a layer in a pass."""
+
+    path: str
+    number: int
 
 
-def _calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
+def _list_calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
     """Return the calls of each layer one by one, pass by pass."""
     calls: dict[str, list[CallTime]] = {}
     for index, (forward_run, backward_run) in enumerate(zip(forward, backward, strict=True)):
-        forward_calls, backward_calls = dict(_seconds(forward_run)), dict(_seconds(backward_run))
-        for path, number in {**forward_calls, **backward_calls}:
-            forward_seconds, own_forward, *_ = forward_calls.get((path, number), (None, None))
-            *_, backward_seconds, own_backward = backward_calls.get((path, number), (None, None))
-            calls.setdefault(path, []).append(
-                CallTime(index, number, forward_seconds, own_forward, backward_seconds, own_backward)
-            )
+        times: dict[_Key, CallTime] = {}
+        for key, seconds in _sum_calls(forward_run):
+            times[key] = CallTime(index, key.number, seconds.forward, seconds.call.forward.own_seconds)
+        for key, seconds in _sum_calls(backward_run) if backward_run is not None else ():
+            time = times.get(key, CallTime(index, key.number, None, None))
+            times[key] = replace(time, backward=seconds.backward, own_backward=seconds.call.backward.own_seconds)
+        for key, time in times.items():
+            calls.setdefault(key.path, []).append(time)
     return calls
 
 
-def _seconds(run: TimedRun | None) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
-    for call, whole, whole_back in inclusive(run) if run is not None else ():
-        yield (call.path, call.index), (whole, call.forward.own_seconds, whole_back, call.backward.own_seconds)
+def _sum_calls(run: TimedRun) -> Iterator[tuple[_Key, CallSeconds]]:
+    for seconds in sum_inner_calls(run):
+        yield _Key(seconds.call.path, seconds.call.index), seconds

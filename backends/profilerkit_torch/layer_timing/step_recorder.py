@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.error_text import shown
@@ -18,11 +15,12 @@ from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
 from ..model.modules import list_tensors
-from ..running.devices import memory_reader
 from ..running.timed_passes import synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, choose_clock
-from .timeline import TimedRun, inclusive
+from .optimizer_steps import OptimizerSteps, Stretch
+from .phase_memory import PhaseMemory
+from .timed_calls import TimedRun, sum_inner_calls
 from .timer import TorchLayerTimer
 
 __all__ = ["TorchStepRecorder"]
@@ -44,19 +42,12 @@ class TorchStepRecorder(StepRecorder):
                 f"optimizer={shown(optimizer)}: give what updates the weights, such as a torch.optim.Optimizer"
             )
         self._model, self._optimizer = model, optimizer
-        self._last_optimizer: Any = None
+        self._steps = OptimizerSteps(optimizer)
         self._given_clock = clock
         self._timer: TorchLayerTimer | None = None
         self._active: ExitStack | None = None
         self._inputs: ModelInputs | None = None
-        self._updates: list[Any] = []
-        #: Moments at which closures begin and end that optimizers call in their step: the forward and backward pass.
-        self._closures: list[Any] = []
-        #: Where torch's step runs that is being timed: it calls the hooks again where it calls its base class's step.
-        self._update: FrameType | None = None
-        self._memory: dict[str, int] = {}
-        self._device: torch.device | None = None
-        self._reader: Any = torch.cuda
+        self._memory = PhaseMemory()
 
     def begin(self) -> None:
         """Begin to measure a step."""
@@ -65,49 +56,42 @@ class TorchStepRecorder(StepRecorder):
             self._clock = self._given_clock or choose_clock(used)
             self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
         self._devices = [device for device in used if device.type not in ("cpu", "meta")]
-        readers = [(device, memory_reader(device)) for device in self._devices]
-        self._device, self._reader = next((pair for pair in readers if pair[1] is not None), (None, None))
-        self._updates.clear()
-        self._closures.clear()
-        self._memory.clear()
-        self._peak = self._read_peak()
-        self._last = max((run.number for run in self._runs()), default=-1)
+        self._memory = PhaseMemory(self._devices)
+        self._last_run = max((run.number for run in self._timer.runs()), default=-1)
         with ExitStack() as stack:
             stack.enter_context(self._timer)
             self._follow_calls(stack)
-            for register, note in self._hooks():
-                stack.callback(register(note).remove)
+            for handle in self._steps.follow(self._clock.read, self._memory.note):
+                stack.callback(handle.remove)
             self._active = stack.pop_all()
         self._wait()
-        self._began = self._now()
+        self._begin_moment = self._clock.read()
 
     def end(self) -> StepRecord:
         """End it, take all hooks away, and return its seconds."""
         try:
             self._wait()
-            ended = self._now()
-            self._note_memory("step")
+            whole = Stretch(self._begin_moment, self._clock.read())
+            self._memory.note("step")
         finally:
             self.abandon()
-        runs = [run for run in self._runs() if run.number > self._last]
-        count = len(self._updates) // 2 * 2
-        seconds = self._clock.seconds([self._began, ended, *self._updates[:count], *self._closures])
-        stretches = [end - start for start, end in zip(seconds[::2], seconds[1::2], strict=True)]
-        updates, closures = stretches[1 : 1 + count // 2], stretches[1 + count // 2 :]
-        forward, backward, calls = _outermost(runs)
+        updates, closures = self._steps.updates, self._steps.closures
+        step_seconds, *seconds = self._measure([whole, *updates, *closures])
+        update_seconds, closure_seconds = seconds[: len(updates)], seconds[len(updates) :]
+        runs = [run for run in self._timer.runs() if run.number > self._last_run] if self._timer is not None else []
+        forward, backward, calls = _sum_outermost(runs)
         return StepRecord(
-            seconds=stretches[0],
+            seconds=step_seconds,
             forward=forward if runs else None,
             backward=backward if any(run.has_backward for run in runs) else None,
-            optimizer=sum(updates) - sum(closures) if updates else None,
-            memory=dict(self._memory),
+            optimizer=sum(update_seconds) - sum(closure_seconds) if updates else None,
+            memory=dict(self._memory.figures),
             calls=calls,
         )
 
     def abandon(self) -> None:
         """Take all hooks away."""
         active, self._active = self._active, None
-        self._update = None
         if active is not None:
             active.close()
 
@@ -123,7 +107,7 @@ class TorchStepRecorder(StepRecorder):
     @property
     def optimizer(self) -> Any:
         """The given optimizer, or the one that stepped last."""
-        return self._optimizer if self._optimizer is not None else self._last_optimizer
+        return self._optimizer if self._optimizer is not None else self._steps.last
 
     @property
     def reasons(self) -> Mapping[str, str]:
@@ -138,111 +122,38 @@ class TorchStepRecorder(StepRecorder):
             reasons["optimizer"] = _NO_HOOKS.format(type(self._optimizer).__name__)
         return reasons
 
-    # What is noted in a step ---------------------------------------------------------------------------------------
-
-    def _hooks(self) -> list[tuple[Callable[..., Any], Callable[..., Any]]]:
-        """Return what registers hooks around optimizers' steps, with the hooks."""
-        if self._optimizer is None:
-            return [
-                (register_optimizer_step_pre_hook, self._update_begins),
-                (register_optimizer_step_post_hook, self._update_ends),
-            ]
-        if not isinstance(self._optimizer, torch.optim.Optimizer):
-            return []
-        return [
-            (self._optimizer.register_step_pre_hook, self._update_begins),
-            (self._optimizer.register_step_post_hook, self._update_ends),
-        ]
-
     def _follow_calls(self, stack: ExitStack) -> None:
         """Have the calls of the model noted until the stack is closed."""
         if isinstance(self._model, torch.jit.ScriptModule):  # which takes no hooks of its own
-            stack.callback(hook_after_calls(self._end_call, always=False))
+            stack.callback(hook_after_calls(self._note_call, always=False))
             return
-        stack.callback(self._model.register_forward_pre_hook(self._begin_call, with_kwargs=True).remove)
-        if self._device is not None:
-            stack.callback(self._model.register_forward_hook(self._end_forward).remove)
+        stack.callback(self._model.register_forward_pre_hook(self._note_inputs, with_kwargs=True).remove)
+        if self._memory.is_told:
+            stack.callback(self._model.register_forward_hook(self._note_end).remove)
 
-    def _end_call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def _note_call(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         if module is self._model:
-            self._begin_call(module, args, kwargs)
-            self._end_forward(module, args, output)
+            self._note_inputs(module, args, kwargs)
+            self._note_end(module, args, output)
 
-    def _begin_call(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _note_inputs(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         self._inputs = ModelInputs(*args, **kwargs)
 
-    def _end_forward(self, module: nn.Module, args: Any, output: Any) -> None:
-        self._note_memory("forward")
+    def _note_end(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._memory.note("forward")
 
-    def _update_begins(self, optimizer: Any, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
-        caller = sys._getframe(1)
-        if self._update is not None and _is_inside(caller, self._update):
-            return None
-        self._update = caller
-        self._note_memory("backward")
-        self._last_optimizer = optimizer
-        del self._updates[len(self._updates) // 2 * 2 :]  # one that began and raised
-        self._updates.append(self._now())
-        if callable(kwargs.get("closure")):
-            return args, {**kwargs, "closure": self._time(kwargs["closure"])}
-        if len(args) > 1 and callable(args[1]):  # behind the optimizer itself
-            return (args[0], self._time(args[1]), *args[2:]), kwargs
-        return None
-
-    def _time(self, closure: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a closure for an optimizer's step, which computes the loss and its gradients, with its times noted."""
-
-        def run() -> Any:
-            began = self._now()
-            try:
-                return closure()
-            finally:
-                self._closures += (began, self._now())
-                self._note_memory("backward")
-
-        return run
-
-    def _update_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if sys._getframe(1) is not self._update:
-            return
-        self._update = None
-        self._updates.append(self._now())
-        self._note_memory("optimizer")
-
-    def _note_memory(self, phase: str) -> None:
-        """Note what is allocated at the end of a phase; and its peak, where no earlier one was as high.
-
-        The allocator knows the highest peak so far alone, and to reset it would be a change of the user's process.
-        """
-        if self._device is None:
-            return
-        peak = self._read_peak()
-        self._memory[f"{phase}_end"] = self._reader.memory_allocated(self._device)
-        if peak > self._peak:
-            self._memory[f"{phase}_peak"] = self._peak = peak
-
-    def _read_peak(self) -> int:
-        return int(self._reader.max_memory_allocated(self._device)) if self._device is not None else 0
-
-    def _now(self) -> Any:
-        return self._clock.read()
+    def _measure(self, stretches: Sequence[Stretch]) -> list[float]:
+        """Return the seconds of each of these."""
+        seconds = self._clock.seconds([moment for stretch in stretches for moment in stretch])
+        return [end - begin for begin, end in zip(seconds[::2], seconds[1::2], strict=True)]
 
     def _wait(self) -> None:
         for device in self._devices:
             synchronize(device)
 
-    def _runs(self) -> list[TimedRun]:
-        return self._timer.runs() if self._timer is not None else []
 
-
-def _outermost(runs: Sequence[TimedRun]) -> tuple[float, float, int]:
+def _sum_outermost(runs: Sequence[TimedRun]) -> tuple[float, float, int]:
     """Return the seconds of all calls by the user's own code, forward and backward, and how many there were."""
-    seconds = [(forward, backward) for run in runs for call, forward, backward in inclusive(run) if call.outer is None]
-    return sum(forward for forward, _ in seconds), sum(backward for _, backward in seconds), len(seconds)
-
-
-def _is_inside(frame: FrameType | None, outer: FrameType) -> bool:
-    """Return whether a frame was called, directly or not, from another one that still runs."""
-    while frame is not None and frame is not outer:
-        frame = frame.f_back
-    return frame is outer
+    outermost = [seconds for run in runs for seconds in sum_inner_calls(run) if seconds.call.outer is None]
+    forward, backward = sum(call.forward for call in outermost), sum(call.backward for call in outermost)
+    return forward, backward, len(outermost)

@@ -1,4 +1,4 @@
-"""Stand-ins for what calls a module, which note when it begins and ends, and what they cost."""
+"""Stand-ins for what calls a module, which note when it begins and ends."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from statistics import median
 from typing import Any
 
-import torch
 from torch import nn
 
 from profilerkit.process.locks import Lock
@@ -18,10 +16,9 @@ from profilerkit.process.restoring import restored
 from ..compat import name_of_call, next_node
 from ..untouched.temporary_settings import deepen_recursion
 from .clocks import EventClock, HostClock
-from .overhead import Overhead
 from .timeline import Event, Kind
 
-__all__ = ["CallRecorder", "TimedCall", "measure_overhead"]
+__all__ = ["CallRecorder", "TimedCall"]
 
 _ENTER, _LEAVE = Kind.ENTER, Kind.LEAVE
 _thread = threading.get_ident
@@ -37,7 +34,8 @@ class CallRecorder:
     def __init__(self, clock: HostClock | EventClock) -> None:
         self.events: list[Event] = []
         self.clock: Callable[[], Any] = clock.read
-        self.running: list[int] = [0]  # the thread in which a module runs
+        #: The thread in which a module runs, 0 for none: in a list, which each stand-in has.
+        self.running: list[int] = [0]
         #: By the index of a module, its calls in another thread while the model ran in one.
         self.elsewhere: Counter[int] = Counter()
         self.on_begin: Callable[[], None] = lambda: None
@@ -114,71 +112,3 @@ class TimedCall:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle as what the copied module is called by."""
         return getattr, (self.module, self.name)
-
-
-def measure_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
-    """Return what one noted call and one hook cost by the clock, measured on ones that do nothing; takes milliseconds.
-
-    Each figure is the middle one of three, so that one disturbed calibration decides nothing. None for a clock of the
-    device's: what the host does costs that clock no time.
-    """
-    if isinstance(clock, EventClock):
-        return None
-    inside, outside = zip(*(_overhead_of_calls(clock, rounds) for _ in range(3)), strict=True)
-    hooks = [_overhead_of_hooks(clock, rounds) for _ in range(3)]
-    return Overhead(median(inside), median(outside), median(hooks))
-
-
-def _overhead_of_calls(clock: HostClock, rounds: int, calls: int = 300) -> tuple[float, float]:
-    recorder, empty = CallRecorder(clock), _Empty()
-    recorder.running[0] = _thread()
-    plain, bare, noted, within = [], [], [], []
-    for _ in range(rounds):
-        plain.append(_seconds(clock, empty, calls))
-        bare.append(_seconds(clock, getattr(empty, name_of_call(empty)), calls))
-        recorder.events.clear()
-        with recorder.note_calls([(0, empty)]):
-            noted.append(_seconds(clock, empty, calls))
-        moments = [moment for _, _, moment, _ in recorder.events]
-        within.append(median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True)))
-    inside = max(0.0, min(within) - min(bare))
-    return inside, max(0.0, min(noted) - min(plain) - inside)
-
-
-def _overhead_of_hooks(clock: HostClock, rounds: int, nodes: int = 100) -> float:
-    from .graph_hooks import GraphHooks
-    from .timeline import Span, TimedRun
-
-    events: list[Event] = []
-    hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
-    with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
-        leaf = torch.zeros((), requires_grad=True, device="cpu")
-        first = next_node()
-        output = leaf
-        for _ in range(nodes):
-            output = output.neg()
-    call = TimedRun(0, True).add("", None, first)
-
-    def backward() -> None:
-        torch.autograd.grad(output, leaf, retain_graph=True)
-
-    plain, hooked = [], []
-    for _ in range(rounds):
-        plain.append(_seconds(clock, backward, 1))
-        hooks.register([output], Span(first, call, [first], [call]))
-        hooked.append(_seconds(clock, backward, 1))
-        hooks.remove()
-        events.clear()
-    return max(0.0, min(hooked) - min(plain)) / nodes
-
-
-def _seconds(clock: HostClock, function: Callable[..., Any], calls: int) -> float:
-    """Return the seconds of one of several calls."""
-    start = clock.read()
-    for _ in range(calls):
-        function()
-    return (clock.read() - start) / calls
-
-
-class _Empty(nn.Module):
-    def forward(self) -> None: ...

@@ -8,23 +8,22 @@ them take. Nothing here needs torch: moments are numbers, or what a clock makes 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.call_stack import CallStack
-from profilerkit.trace.rows import parent_path
 
-from .overhead import Elapsed, Overhead
+from .overhead import Overhead
+from .timed_calls import Accumulation, Call, Node, Span, TimedRun
 
-__all__ = ["Accumulation", "Call", "Event", "Kind", "Node", "Span", "TimedRun", "Timeline", "inclusive"]
+__all__ = ["Event", "Kind", "Timeline"]
 
 
 class Kind(IntEnum):
-    """The kind of an event. Its number is one of the graph's sequence for calls, of a backward pass for the others."""
+    """The kind of an event, which tells what its subject is."""
 
     ENTER = 0  #: a call of a layer begins; the subject is the layer's index
     LEAVE = 1  #: the innermost call ends; the subject is True for an outermost one that raised
@@ -35,107 +34,30 @@ class Kind(IntEnum):
     FORGET = 6  #: backward passes that have begun have raised
 
 
+#: Kind, subject, moment and number: for calls where the sequence of the graph's nodes is, for the others which backward
+#: pass it is. It is a plain tuple, for one is made at each begin and end of a call while the clock runs.
 Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 
 @dataclass(eq=False, slots=True)
-class Call:
-    """One call of a layer: its own seconds in both directions, and what measuring added to them."""
-
-    path: str
-    index: int
-    order: int
-    run: TimedRun
-    outer: Call | None
-    first: int
-    forward: Elapsed
-    backward: Elapsed
-    nodes: int = 0
-
-    @property
-    def outermost(self) -> Call:
-        """The call by the user's own code in which this one was made."""
-        call = self
-        while call.outer is not None:
-            call = call.outer
-        return call
-
-
-@dataclass(eq=False, slots=True)
-class TimedRun:
-    """One pass of the model: its calls in the order in which they began, outer ones first."""
-
-    number: int
-    whole: bool
-    overhead: Overhead = field(default_factory=Overhead)
-    calls: list[Call] = field(default_factory=list)
-    of_path: dict[str, list[Call]] = field(default_factory=dict)
-    failed: bool = False
-    has_backward: bool = False
-
-    def add(self, path: str, outer: Call | None, first: int) -> Call:
-        """Return a new call of the layer at a path."""
-        earlier = self.of_path.setdefault(path, [])
-        forward, backward = Elapsed(self.overhead), Elapsed(self.overhead)
-        call = Call(path, len(earlier), len(self.calls), self, outer, first, forward, backward)
-        earlier.append(call)
-        self.calls.append(call)
-        return call
-
-    def last_call(self, paths: Sequence[str]) -> Call | None:
-        """Return the last call of a layer that has these paths, else of the nearest layer around it that was called."""
-        for path in paths:
-            if path in self.of_path:
-                return self.of_path[path][-1]
-        outer = parent_path(paths[0]) if paths else None
-        while outer is not None and outer not in self.of_path:
-            outer = parent_path(outer)
-        return self.of_path[outer][-1] if outer is not None else self.calls[0]
-
-
-class Node(NamedTuple):
-    """A node of the gradient's graph: the call in which it was made, and its number in the sequence of nodes.
-
-    ``runs_layers`` is True if it may have been made to run layers, as the function of a checkpoint is that enters
-    autograd again; those layers' calls began after it was made.
-    """
-
-    call: Call | None
-    number: int
-    runs_layers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Accumulation:
-    """A node that adds a gradient to a parameter: the paths of the layer that owns it."""
-
-    paths: tuple[str, ...]
-
-
-class Span(NamedTuple):
-    """One outermost call and where in the sequence of the graph's nodes each call inside it was the innermost."""
-
-    first: int
-    outermost: Call | None
-    marks: list[int]
-    owners: list[Call | None]
-
-    def owner(self, number: int) -> Call | None:
-        """Return the call in which a node was made; one made later, for what came out, is the outermost call's."""
-        at = bisect_right(self.marks, number) - 1
-        return self.owners[at] if at >= 0 else self.outermost
-
-
-@dataclass(slots=True)
 class _Frame:
     """Something under way: a call, or a backward pass with the call whose node runs."""
 
     call: Call | None
+    #: Which backward pass it is; None for a call.
     task: int | None = None
     ended: bool = False
     node: Node | None = None
     #: By the index of a layer, how often this node has run it again.
-    again: Counter[int] = field(default_factory=Counter)
+    repeats: Counter[int] = field(default_factory=Counter)
+
+
+class _Moment(NamedTuple):
+    """A moment that is not yet made seconds of, and the call whose time begins there."""
+
+    moment: Any
+    call: Call | None
+    is_backward: bool
 
 
 class Timeline:
@@ -158,6 +80,7 @@ class Timeline:
         keep: int = 100,
     ) -> None:
         self.runs: deque[TimedRun] = deque(maxlen=keep)
+        #: The outermost call that runs, or ran last.
         self.span: Span | None = None
         self._layers = [layer for _, layer in layers]
         self._stack = CallStack(layers)
@@ -166,26 +89,26 @@ class Timeline:
         self._ready = ready
         self._frames: list[_Frame] = []
         self._numbers = 0
-        #: (moment, call whose time begins there, whether backward), not yet made seconds of.
-        self._moments: list[tuple[Any, Call | None, bool]] = []
+        self._moments: list[_Moment] = []
+        #: Where in the sequence of the graph's nodes the last outermost calls began and ended.
         self._ranges: deque[tuple[int, int]] = deque(maxlen=4 * keep)
         self._handlers: Mapping[Kind, Callable[[Any, int], None]] = {
             Kind.ENTER: self._enter,
             Kind.LEAVE: self._leave,
-            Kind.STARTS: self._starts,
-            Kind.ENDS: self._ends,
-            Kind.OVER: self._over,
+            Kind.STARTS: self._start_node,
+            Kind.ENDS: self._end_node,
+            Kind.OVER: self._end_backward,
             Kind.SKIP: self._skip,
-            Kind.FORGET: self._forget,
+            Kind.FORGET: self._forget_backward,
         }
 
     def advance(self, events: Sequence[Event]) -> None:
         """Take further events, and make seconds of their moments where nothing has to be waited for."""
         for kind, subject, moment, number in events:
             self._handlers[kind](subject, number)
-            frame = self._frames[-1] if self._frames else None
-            self._moments.append((moment, frame.call if frame else None, self._is_backward()))
-        if self._moments and not self._frames and self._ready(self._moments[-1][0]):
+            call = self._frames[-1].call if self._frames else None
+            self._moments.append(_Moment(moment, call, self._is_backward()))
+        if self._moments and not self._frames and self._ready(self._moments[-1].moment):
             self.settle()
 
     def settle(self) -> None:
@@ -193,14 +116,10 @@ class Timeline:
         moments, self._moments = self._moments, []
         if not moments:
             return
-        seconds = self._seconds([moment for moment, _, _ in moments])
-        for (_, call, backward), start, end in zip(moments, seconds, seconds[1:], strict=False):
-            if call is None:
-                continue
-            if backward:
-                call.backward.seconds += end - start
-            else:
-                call.forward.seconds += end - start
+        seconds = self._seconds([moment.moment for moment in moments])
+        for moment, start, end in zip(moments, seconds, seconds[1:], strict=False):
+            if moment.call is not None:
+                moment.call.direction(moment.is_backward).seconds += end - start
         if self._frames:
             self._moments.append(moments[-1])
 
@@ -208,29 +127,32 @@ class Timeline:
         """Return whether a node of the graph was made in a call that is known."""
         return any(first <= number < last for first, last in reversed(self._ranges))
 
-    # One method for each kind of event -----------------------------------------------------------------------------
+    # Calls of layers -----------------------------------------------------------------------------------------------
 
     def _enter(self, index: int, number: int) -> None:
-        again = self._is_backward()
+        is_repeated = self._is_backward()
         outer = self._frames[-1].call if self._frames else None
-        call = self._find_repeated_call(index) if again else self._begin_call(index, outer, number)
+        call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
         if call is not None:
-            _direction(call, again).inside += 1
+            call.direction(is_repeated).inside += 1
         if outer is not None:
-            _direction(outer, again).outside += 1
+            outer.direction(is_repeated).outside += 1
         if not self._is_inside_a_call():
             self.span = Span(number, call, [], [])
         self._frames.append(_Frame(call))
         self._mark(number)
 
     def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
-        layer = self._layers[index]
-        self._stack.begin(layer)
-        whole = self._stack.current == ""
-        if outer is None and (whole or not self.runs or self.runs[-1].whole or self.runs[-1].has_backward):
-            self.runs.append(TimedRun(self._numbers, whole, self._overhead))
+        self._stack.begin(self._layers[index])
+        is_whole = self._stack.current == ""
+        if outer is None and (is_whole or not self._is_run_open()):
+            self.runs.append(TimedRun(self._numbers, is_whole, self._overhead))
             self._numbers += 1
         return self.runs[-1].add(self._stack.current, outer, number)
+
+    def _is_run_open(self) -> bool:
+        """Return whether the last pass consists of calls of layers alone, to which others may still come."""
+        return bool(self.runs) and not (self.runs[-1].whole or self.runs[-1].has_backward)
 
     def _find_repeated_call(self, index: int) -> Call | None:
         """Return the call that a checkpoint makes again; a layer that the pass did not call belongs to whatever runs.
@@ -243,13 +165,15 @@ class Timeline:
         if running is None or frame.node is None:
             return running
         paths = self._stack.paths[id(self._layers[index])]
-        made = sorted((call for path in paths for call in running.run.of_path.get(path, ())), key=lambda c: c.order)
-        later = [call for call in made if call.first > frame.node.number]
+        calls = sorted(
+            (call for path in paths for call in running.run.of_path.get(path, ())), key=lambda call: call.order
+        )
+        later = [call for call in calls if call.first > frame.node.number]
         if frame.node.runs_layers and later:
-            frame.again[index] += 1
-            return later[min(frame.again[index], len(later)) - 1]
-        before = [call for call in made if call.first <= frame.node.number]
-        return (before or made or [running])[-1]
+            frame.repeats[index] += 1
+            return later[min(frame.repeats[index], len(later)) - 1]
+        before = [call for call in calls if call.first <= frame.node.number]
+        return (before or calls or [running])[-1]
 
     def _leave(self, raised: bool, number: int) -> None:
         while self._frames and self._frames[-1].task is not None:  # a backward pass that raised inside the call
@@ -271,61 +195,65 @@ class Timeline:
             self.span.marks.append(number)
             self.span.owners.append(self._frames[-1].call if self._is_inside_a_call() else self.span.outermost)
 
-    def _starts(self, subject: Node | Accumulation | None, task: int) -> None:
-        frame = self._task(task)
+    # Backward passes -----------------------------------------------------------------------------------------------
+
+    def _start_node(self, subject: Node | Accumulation | None, task: int) -> None:
+        frame = self._find_backward_frame(task)
         frame.node = subject if isinstance(subject, Node) else None
-        frame.again.clear()
-        call = (
-            self._find_accumulating(subject, frame.call)
-            if isinstance(subject, Accumulation)
-            else subject and subject.call
-        )
-        if frame.ended and frame.call is not None and (call is None or call.outermost is not frame.call.outermost):
+        frame.repeats.clear()
+        call = self._find_call(subject, frame.call)
+        if frame.ended and frame.call is not None and not _is_of_same_outermost(call, frame.call):
             self._drop_elapsed()
         frame.call, frame.ended = call, False
         if call is not None:
             call.run.has_backward = True
             call.backward.hooks += 1
 
-    def _find_accumulating(self, subject: Accumulation, running: Call | None) -> Call | None:
-        run = running.run if running is not None else self.runs[-1] if self.runs else None
+    def _find_call(self, subject: Node | Accumulation | None, running: Call | None) -> Call | None:
+        """Return the call that a node belongs to, which begins after a node of another call; None if there is none."""
+        if not isinstance(subject, Accumulation):
+            return None if subject is None else subject.call
+        if running is not None:
+            return running.run.last_call(subject.paths)
+        run = self.runs[-1] if self.runs else None
         return run.last_call(subject.paths) if run is not None and run.calls else None
 
-    def _ends(self, subject: Any, task: int) -> None:
-        frame = self._task(task)
+    def _end_node(self, subject: Any, task: int) -> None:
+        frame = self._find_backward_frame(task)
         frame.ended = True
         if frame.call is not None:
             frame.call.backward.hooks += 1
 
-    def _task(self, task: int) -> _Frame:
+    def _find_backward_frame(self, task: int) -> _Frame:
         """Return the frame of a backward pass; those inside it that never ended have raised."""
-        at = next((i for i, frame in enumerate(self._frames) if frame.task == task), None)
-        if at is None:
-            self._frames.append(_Frame(None, task))
-            return self._frames[-1]
-        del self._frames[at + 1 :]
-        return self._frames[at]
+        for index, frame in enumerate(self._frames):
+            if frame.task == task:
+                del self._frames[index + 1 :]
+                return frame
+        self._frames.append(_Frame(None, task))
+        return self._frames[-1]
 
-    def _over(self, subject: Any, task: int) -> None:
+    def _end_backward(self, subject: Any, task: int) -> None:
         if any(frame.task == task for frame in self._frames):
-            self._task(task)
+            self._find_backward_frame(task)
             self._frames.pop()
 
-    def _skip(self, subject: Any, number: int) -> None:
-        self._drop_elapsed()
-
-    def _forget(self, subject: Any, number: int) -> None:
+    def _forget_backward(self, subject: Any, number: int) -> None:
         for frame in self._frames:
             if frame.task is not None and frame.call is not None:
                 frame.call.run.has_backward = False
         self._frames = [frame for frame in self._frames if frame.task is None]
         self._drop_elapsed()
 
+    # What both need ------------------------------------------------------------------------------------------------
+
+    def _skip(self, subject: Any, number: int) -> None:
+        self._drop_elapsed()
+
     def _drop_elapsed(self) -> None:
         """Take the time since the last event away from the layer that had it."""
         if self._moments:
-            moment, _, backward = self._moments[-1]
-            self._moments[-1] = (moment, None, backward)
+            self._moments[-1] = self._moments[-1]._replace(call=None)
 
     def _is_backward(self) -> bool:
         return any(frame.task is not None for frame in self._frames)
@@ -334,17 +262,5 @@ class Timeline:
         return any(frame.task is None for frame in self._frames)
 
 
-def _direction(call: Call, backward: bool) -> Elapsed:
-    return call.backward if backward else call.forward
-
-
-def inclusive(run: TimedRun) -> Iterator[tuple[Call, float, float]]:
-    """Yield each call of a pass with its seconds forward and backward, those of the calls inside included."""
-    forward = {id(call): call.forward.own_seconds for call in run.calls}
-    backward = {id(call): call.backward.own_seconds for call in run.calls}
-    for call in reversed(run.calls):
-        if call.outer is not None:
-            forward[id(call.outer)] += forward[id(call)]
-            backward[id(call.outer)] += backward[id(call)]
-    for call in run.calls:
-        yield call, forward[id(call)], backward[id(call)]
+def _is_of_same_outermost(call: Call | None, other: Call) -> bool:
+    return call is not None and call.outermost is other.outermost

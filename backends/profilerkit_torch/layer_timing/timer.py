@@ -23,10 +23,12 @@ from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart, require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks
+from .measured_overhead import measure_overhead
 from .overhead import Overhead
 from .results import sum_layer_times
-from .time_recorder import CallRecorder, measure_overhead
-from .timeline import Kind, TimedRun, Timeline
+from .time_recorder import CallRecorder
+from .timed_calls import TimedRun
+from .timeline import Kind, Timeline
 from .unseen import find_unseen_layers
 
 __all__ = ["TorchLayerTimer", "layer_times"]
@@ -77,13 +79,15 @@ class TorchLayerTimer(LayerTimer):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()
         self.layers: list[tuple[str, nn.Module]] = list(list_layers(model))
-        self._modules = list({id(module): (index, module) for index, (_, module) in enumerate(self.layers)}.values())
+        #: By the id of a module, the last of its indices in the list of layers.
+        self._indices = {id(module): index for index, (_, module) in enumerate(self.layers)}
+        self._modules = [(index, self.layers[index][1]) for index in self._indices.values()]
         self._unseen = find_unseen_layers(model)
         self._clock = clock or choose_clock(tensor.device for tensor in list_tensors(model))
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
         self._recorder = CallRecorder(self._clock)
-        self._recorder.on_begin, self._recorder.on_output = self._begins, self._output_ready
+        self._recorder.on_begin, self._recorder.on_output = self._forget_failed_passes, self._hook_graph
         self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.has_passed, keep)
         self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, {}, self._timeline.is_followed)
         self._active: ExitStack | None = None
@@ -96,7 +100,7 @@ class TorchLayerTimer(LayerTimer):
                 "this timer runs already: leave its block first, or make another with layer_times(model)"
             )
         timed = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
-        self._hooks.owners = dict(self._list_owned())
+        self._hooks.owners = self._find_owners()
         with ExitStack() as stack:
             stack.enter_context(restored(self._hooks.remove, in_child=False))
             stack.enter_context(self._recorder.note_calls(timed))
@@ -138,7 +142,7 @@ class TorchLayerTimer(LayerTimer):
         """Return the time of each layer in each pass so far that got through."""
         runs = self.check_runs()
         backward = [run if run.has_backward else None for run in runs]
-        remarks = self.remarks(runs, backward)
+        remarks = self.list_remarks(runs, backward)
         if not any(backward):
             remarks.setdefault("", []).append("no backward pass came through it")
         return sum_layer_times(self.layers, runs, backward, remarks, self.overhead_is_known) if runs else []
@@ -148,35 +152,42 @@ class TorchLayerTimer(LayerTimer):
         """Whether what measuring adds was measured, and is taken out of the times."""
         return self._overhead is not None
 
-    def remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
+    def list_remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
         """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
+        timed_backward = [run for run in backward if run is not None]
         remarks: dict[str, list[str]] = {}
-        indices = {id(module): index for index, module in self._modules}
         for path, module in self.layers:
-            reasons = [self._unseen.get(id(module), "")]
-            if self._recorder.elsewhere[indices[id(module)]]:
-                reasons.append("it was called in another thread too, where it is not timed")
-            elif not any(run.of_path.get(path) for run in runs) and not (read_children(module) or reasons[0]):
-                reasons.append("it was not called; where its weights are used, the layer around it has the time")
-            if _is_frozen(module) and _has_no_nodes(path, [run for run in backward if run is not None]):
+            reasons = list(self._explain_calls(path, module, runs))
+            if _is_frozen(module) and _has_no_nodes(path, timed_backward):
                 reasons.append(
                     "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
                 )
-            if not path:
+            if not path and self._clock.note:
                 reasons.append(self._clock.note)
-            remarks[path] = list(filter(None, reasons))
+            remarks[path] = reasons
         return remarks
+
+    def _explain_calls(self, path: str, module: nn.Module, runs: Sequence[TimedRun]) -> Iterator[str]:
+        """Yield why some calls of a layer, or all, were not timed."""
+        unseen = self._unseen.get(id(module))
+        if unseen:
+            yield unseen
+        if self._recorder.elsewhere[self._indices[id(module)]]:
+            yield "it was called in another thread too, where it is not timed"
+        elif not (unseen or read_children(module) or any(path in run.of_path for run in runs)):
+            yield "it was not called; where its weights are used, the layer around it has the time"
 
     # What the recorder calls ---------------------------------------------------------------------------------------
 
-    def _begins(self) -> None:
-        if self._hooks.under_way and current_task() == -1:  # they have raised
+    def _forget_failed_passes(self) -> None:
+        """Forget the backward passes that have begun, where a call begins outside of all: they have raised."""
+        if self._hooks.under_way and current_task() == -1:
             self._hooks.under_way.clear()
             self._note(Kind.FORGET)
 
-    def _output_ready(self, output: Any) -> None:
+    def _hook_graph(self, output: Any) -> None:
         """Hook the graph that leads to what came out, and to what the modules keep of it; nothing of this is timed."""
-        outputs = [tensor for tensor in self._results(output) if tensor.grad_fn is not None]
+        outputs = [tensor for tensor in self._list_results(output) if tensor.grad_fn is not None]
         if not outputs and len(self._recorder.events) < _MANY:
             return
         self._work_off()
@@ -184,7 +195,8 @@ class TorchLayerTimer(LayerTimer):
             self._hooks.register(outputs, self._timeline.span)
         self._note(Kind.SKIP)
 
-    def _results(self, output: Any) -> Iterator[torch.Tensor]:
+    def _list_results(self, output: Any) -> Iterator[torch.Tensor]:
+        """Yield the tensors that came out, and those in the attributes of modules."""
         yield from (tensor for tensor in list_reachable((output,)) if isinstance(tensor, torch.Tensor))
         if not torch.is_grad_enabled():
             return
@@ -203,21 +215,18 @@ class TorchLayerTimer(LayerTimer):
         self._timeline.advance(events)
         events.clear()
 
-    def _list_owned(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield the ``id`` of each parameter with the paths of the module that owns it, or owned it first."""
+    def _find_owners(self) -> dict[int, tuple[str, ...]]:
+        """Return by the ``id`` of each parameter the paths of the module that owns it, or owned it first."""
         paths: dict[int, list[str]] = {}
         for path, module in self.layers:
             paths.setdefault(id(module), []).append(path)
-        owned = {
-            id(parameter): tuple(paths[id(module)])
-            for _, module in reversed(self._modules)
-            for parameter in (
-                *read_parameters(module).values(),
-                *(value for _, value in list_keras_weights(module)),
-            )
-            if parameter is not None
-        }
-        yield from owned.items()
+        owners: dict[int, tuple[str, ...]] = {}
+        for _, module in reversed(self._modules):  # of two owners the first is noted last
+            keras_weights = [value for _, value in list_keras_weights(module)]
+            for parameter in (*read_parameters(module).values(), *keras_weights):
+                if parameter is not None:
+                    owners[id(parameter)] = tuple(paths[id(module)])
+        return owners
 
 
 def _is_frozen(module: nn.Module) -> bool:

@@ -8,8 +8,7 @@ from torch import nn
 
 from profilerkit import Completeness, profile
 from profilerkit_torch import layer_times
-from profilerkit_torch.layer_timing import time_recorder as recorder
-from profilerkit_torch.layer_timing import timer
+from profilerkit_torch.layer_timing import measured_overhead, timer
 from profilerkit_torch.layer_timing.clocks import HostClock
 from profilerkit_torch.layer_timing.overhead import Overhead
 
@@ -76,7 +75,8 @@ def test_given_overheads_are_not_measured_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_one_disturbed_calibration_of_three_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, hooks = iter([(1e-7, 2e-7), (3e-4, 3e-4), (2e-7, 1e-7)]), iter([3e-4, 1e-6, 0.0])
-    monkeypatch.setattr(recorder, "_overhead_of_calls", lambda clock, rounds: next(calls))
-    monkeypatch.setattr(recorder, "_overhead_of_hooks", lambda clock, rounds: next(hooks))
-    assert recorder.measure_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)
+    pairs, hooks = [(1e-7, 2e-7), (3e-4, 3e-4), (2e-7, 1e-7)], iter([3e-4, 1e-6, 0.0])
+    calls = iter([measured_overhead.CallOverhead(*pair) for pair in pairs])
+    monkeypatch.setattr(measured_overhead, "_measure_calls", lambda clock, rounds: next(calls))
+    monkeypatch.setattr(measured_overhead, "_measure_hooks", lambda clock, rounds: next(hooks))
+    assert measured_overhead.measure_overhead(HostClock()) == Overhead(2e-7, 2e-7, 1e-6)

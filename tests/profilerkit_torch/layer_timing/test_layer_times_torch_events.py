@@ -9,9 +9,10 @@ import torch
 
 from profilerkit_torch.layer_timing import clocks as layer_clocks
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
+from profilerkit_torch.layer_timing.measured_overhead import measure_overhead
 from profilerkit_torch.layer_timing.overhead import Overhead
-from profilerkit_torch.layer_timing.time_recorder import measure_overhead
-from profilerkit_torch.layer_timing.timeline import Accumulation, Kind, Node, TimedRun, Timeline, inclusive
+from profilerkit_torch.layer_timing.timed_calls import Accumulation, Node, TimedRun, sum_inner_calls
+from profilerkit_torch.layer_timing.timeline import Kind, Timeline
 
 
 class Layer:
@@ -45,7 +46,7 @@ def test_time_belongs_to_the_innermost_call() -> None:
         (Kind.LEAVE, False, 22, 0),
     ).runs
     assert seconds(run) == {("", 0): (10, 0), ("a", 0): (2, 0), ("b", 0): (6, 0), ("b.a", 0): (4, 0)}
-    assert {call.path: whole for call, whole, _ in inclusive(run)} == {"": 22, "a": 2, "b": 10, "b.a": 4}
+    assert {call.path: whole for call, whole, _ in sum_inner_calls(run)} == {"": 22, "a": 2, "b": 10, "b.a": 4}
 
 
 def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:

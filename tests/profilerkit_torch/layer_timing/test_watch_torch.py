@@ -17,6 +17,7 @@ from profilerkit import InputError, Measurement
 from profilerkit.times.watching import Watch
 from profilerkit_torch import TorchProfiler, watch
 from profilerkit_torch.layer_timing.clocks import HostClock
+from profilerkit_torch.layer_timing.phase_memory import PhaseMemory
 from profilerkit_torch.layer_timing.step_recorder import TorchStepRecorder
 
 
@@ -239,15 +240,14 @@ def test_an_optimizer_without_hooks_is_said() -> None:
 
 def test_memory_is_what_the_allocator_says_at_the_end_of_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """No device is needed for the arithmetic: the peak is told where it has risen."""
-    recorder = TorchStepRecorder(nn.Linear(2, 2))
-    recorder._device = torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 70)
+    memory = PhaseMemory([torch.device("cuda")])
     readings = {"forward": (50, 80), "backward": (40, 90), "optimizer": (60, 90), "step": (20, 90)}
-    recorder._peak = 70
     for part, (now, peak) in readings.items():
         monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device, now=now: now)
         monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device, peak=peak: peak)
-        recorder._note_memory(part)
-    assert recorder._memory == {
+        memory.note(part)
+    assert memory.figures == {
         "forward_end": 50,
         "forward_peak": 80,
         "backward_end": 40,

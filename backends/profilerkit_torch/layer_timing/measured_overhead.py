@@ -1,0 +1,99 @@
+"""What noting calls and nodes costs, measured on a layer and on nodes that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from threading import get_ident
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from ..compat import name_of_call, next_node
+from .clocks import EventClock, HostClock
+from .graph_hooks import GraphHooks
+from .overhead import Overhead
+from .time_recorder import CallRecorder
+from .timed_calls import Span, TimedRun
+from .timeline import Event
+
+__all__ = ["measure_overhead"]
+
+#: Of so many calibrations the middle one counts, so that one disturbed calibration decides nothing.
+_CALIBRATIONS = 3
+#: How many calls, and nodes, are timed together.
+_CALLS, _NODES = 300, 100
+
+
+def measure_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
+    """Return what one noted call and one hook cost by the clock; takes milliseconds.
+
+    None for a clock of the device's: what the host does costs that clock no time.
+    """
+    if isinstance(clock, EventClock):
+        return None
+    calls = [_measure_calls(clock, rounds) for _ in range(_CALIBRATIONS)]
+    hooks = [_measure_hooks(clock, rounds) for _ in range(_CALIBRATIONS)]
+    return Overhead(median(call.inside for call in calls), median(call.outside for call in calls), median(hooks))
+
+
+class CallOverhead(NamedTuple):
+    """Seconds that noting a call adds to the call itself, and to the one around it."""
+
+    inside: float
+    outside: float
+
+
+class _Empty(nn.Module):
+    def forward(self) -> None: ...
+
+
+def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
+    """Return the overhead of a call: the least seconds of noted calls, without the least of those that are not."""
+    recorder, layer = CallRecorder(clock), _Empty()
+    recorder.running[0] = get_ident()  # as inside an outermost call
+    plain, bare, noted, within = [], [], [], []
+    for _ in range(rounds):
+        plain.append(_time(clock, layer, _CALLS))
+        bare.append(_time(clock, getattr(layer, name_of_call(layer)), _CALLS))
+        recorder.events.clear()
+        with recorder.note_calls([(0, layer)]):
+            noted.append(_time(clock, layer, _CALLS))
+        moments = [moment for _, _, moment, _ in recorder.events]
+        within.append(median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True)))
+    inside = max(0.0, min(within) - min(bare))
+    return CallOverhead(inside, max(0.0, min(noted) - min(plain) - inside))
+
+
+def _measure_hooks(clock: HostClock, rounds: int) -> float:
+    """Return the overhead of a node: what the least seconds of a backward pass with hooks are more than without."""
+    events: list[Event] = []
+    hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
+    with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
+        leaf = torch.zeros((), requires_grad=True, device="cpu")
+        first = next_node()
+        output = leaf
+        for _ in range(_NODES):
+            output = output.neg()
+    call = TimedRun(0, True).add("", None, first)
+
+    def go_back() -> None:
+        torch.autograd.grad(output, leaf, retain_graph=True)
+
+    plain, hooked = [], []
+    for _ in range(rounds):
+        plain.append(_time(clock, go_back, 1))
+        hooks.register([output], Span(first, call, [first], [call]))
+        hooked.append(_time(clock, go_back, 1))
+        hooks.remove()
+        events.clear()
+    return max(0.0, min(hooked) - min(plain)) / _NODES
+
+
+def _time(clock: HostClock, function: Callable[..., Any], calls: int) -> float:
+    """Return the seconds of one of several calls."""
+    start = clock.read()
+    for _ in range(calls):
+        function()
+    return (clock.read() - start) / calls

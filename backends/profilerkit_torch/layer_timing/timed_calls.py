@@ -1,0 +1,137 @@
+"""What was timed: passes of a model, the calls of its layers, and which call a node of the gradient's graph is of."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from profilerkit.trace.rows import parent_path
+
+from .overhead import Elapsed, Overhead
+
+__all__ = ["Accumulation", "Call", "CallSeconds", "Node", "Span", "TimedRun", "sum_inner_calls"]
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One call of a layer: its own seconds in both directions, and what measuring added to them.
+
+    Attributes:
+        path: The layer.
+        index: Which call of this layer in the pass.
+        order: Which call of all layers in the pass.
+        run: The pass.
+        outer: The call in which it was made; None if the user's own code made it.
+        first: Where the sequence of the graph's nodes was when it began.
+        forward: Its own seconds on the way forward.
+        backward: Its own seconds on the way back.
+        nodes: How many nodes of the graph were made in it.
+    """
+
+    path: str
+    index: int
+    order: int
+    run: TimedRun
+    outer: Call | None
+    first: int
+    forward: Elapsed
+    backward: Elapsed
+    nodes: int = 0
+
+    @property
+    def outermost(self) -> Call:
+        """The call by the user's own code in which this one was made."""
+        call = self
+        while call.outer is not None:
+            call = call.outer
+        return call
+
+    def direction(self, is_backward: bool) -> Elapsed:
+        """Return its own seconds on the way back, or forward."""
+        return self.backward if is_backward else self.forward
+
+
+@dataclass(eq=False, slots=True)
+class TimedRun:
+    """One pass of the model: its calls in the order in which they began, outer ones first."""
+
+    number: int
+    whole: bool
+    overhead: Overhead = field(default_factory=Overhead)
+    calls: list[Call] = field(default_factory=list)
+    of_path: dict[str, list[Call]] = field(default_factory=dict)
+    failed: bool = False
+    has_backward: bool = False
+
+    def add(self, path: str, outer: Call | None, first: int) -> Call:
+        """Return a new call of the layer at a path."""
+        earlier = self.of_path.setdefault(path, [])
+        forward, backward = Elapsed(self.overhead), Elapsed(self.overhead)
+        call = Call(path, len(earlier), len(self.calls), self, outer, first, forward, backward)
+        earlier.append(call)
+        self.calls.append(call)
+        return call
+
+    def last_call(self, paths: Sequence[str]) -> Call | None:
+        """Return the last call of a layer that has these paths, else of the nearest layer around it that was called."""
+        for path in paths:
+            if path in self.of_path:
+                return self.of_path[path][-1]
+        outer = parent_path(paths[0]) if paths else None
+        while outer is not None and outer not in self.of_path:
+            outer = parent_path(outer)
+        return self.of_path[outer][-1] if outer is not None else self.calls[0]
+
+
+class CallSeconds(NamedTuple):
+    """A call with its seconds forward and backward, those of the calls inside included."""
+
+    call: Call
+    forward: float
+    backward: float
+
+
+def sum_inner_calls(run: TimedRun) -> Iterator[CallSeconds]:
+    """Yield each call of a pass with its seconds and those of the calls inside, in the order in which they began."""
+    forward = [call.forward.own_seconds for call in run.calls]
+    backward = [call.backward.own_seconds for call in run.calls]
+    for call in reversed(run.calls):  # inner ones before those around them
+        if call.outer is not None:
+            forward[call.outer.order] += forward[call.order]
+            backward[call.outer.order] += backward[call.order]
+    return map(CallSeconds, run.calls, forward, backward)
+
+
+class Node(NamedTuple):
+    """A node of the gradient's graph: the call in which it was made, and its number in the sequence of nodes.
+
+    ``runs_layers`` is True if it may have been made to run layers, as the function of a checkpoint is that enters
+    autograd again; those layers' calls began after it was made.
+    """
+
+    call: Call | None
+    number: int
+    runs_layers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """A node that adds a gradient to a parameter: the paths of the layer that owns it."""
+
+    paths: tuple[str, ...]
+
+
+class Span(NamedTuple):
+    """One outermost call and where in the sequence of the graph's nodes each call inside it was the innermost."""
+
+    first: int
+    outermost: Call | None
+    marks: list[int]
+    owners: list[Call | None]
+
+    def owner(self, number: int) -> Call | None:
+        """Return the call in which a node was made; one made later, for what came out, is the outermost call's."""
+        index = bisect_right(self.marks, number) - 1
+        return self.owners[index] if index >= 0 else self.outermost
