@@ -1,7 +1,8 @@
 """From a stream of profiler events made by hand to the seconds of each operator: exact arithmetic."""
 
 from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes
-from profilerkit_torch.operator_timing.events import Event, EventKind, OperatorLedger
+from profilerkit_torch.operator_timing.events import Event, EventKind, Kernel
+from profilerkit_torch.operator_timing.ledger import OperatorLedger
 
 FREE = frozenset({"aten::view", "aten::t"})
 
@@ -11,7 +12,8 @@ def make_range(kind: EventKind, name: str, start: float, end: float, thread: int
 
 
 def op(name: str, start: float, end: float, number: int = -1, thread: int = 1, **kernels: float) -> Event:
-    return Event(EventKind.OPERATOR, name, thread, start, end, number, 0, tuple(kernels.items()))
+    started = tuple(Kernel(kernel, seconds) for kernel, seconds in kernels.items())
+    return Event(EventKind.OPERATOR, name, thread, start, end, number, 0, started)
 
 
 def node(name: str, start: float, end: float, number: int, thread: int = 1) -> Event:

@@ -19,8 +19,12 @@ from torch.utils.checkpoint import checkpoint
 from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, ProfilerBusyError, profile
 from profilerkit.times.operator_times import OperatorTimeTable
 from profilerkit_torch import TorchBackend
-from profilerkit_torch.operator_timing import events as operator_events
-from profilerkit_torch.operator_timing.passes import _activities, _is_free, times_of_operators
+from profilerkit_torch.operator_timing.events import Event
+from profilerkit_torch.operator_timing.ledger import OperatorLedger
+from profilerkit_torch.operator_timing.operator_rows import Row
+from profilerkit_torch.operator_timing.operators import is_free
+from profilerkit_torch.operator_timing.passes import times_of_operators
+from profilerkit_torch.operator_timing.sessions import choose_activities
 
 
 def network() -> nn.Sequential:
@@ -196,19 +200,19 @@ def test_a_trace_file_of_a_model_without_gradients_is_that_of_a_forward_pass(tmp
     assert "aten::linear" in (tmp_path / "t").read_text()
 
 
-KINDS = (FunctionEvent, EventList, operator_events.Event, operator_events._Row)
+KINDS = (FunctionEvent, EventList, Event, Row)
 
 
 def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays after 100 passes is as much as after 10, but for the samples; and sessions hold few events."""
     held: list[int] = []
-    add = operator_events.OperatorLedger.add
+    add = OperatorLedger.add
 
     def counted(self: Any, events: Any) -> None:
         add(self, events)
         held.append(len(events))
 
-    monkeypatch.setattr(operator_events.OperatorLedger, "add", counted)
+    monkeypatch.setattr(OperatorLedger, "add", counted)
     monkeypatch.setattr("profilerkit_torch.operator_timing.passes._EVENTS_OF_A_SESSION", 400)
     left = {}
     gc.collect()
@@ -261,14 +265,14 @@ def test_a_running_profiler_is_left_alone() -> None:
 
 def test_a_device_that_the_profiler_does_not_see_is_said() -> None:
     with pytest.raises(NotOfferedError, match="torch's profiler does not time what operators do on mps; use layer_tim"):
-        _activities({"cpu", "mps"})
-    assert _activities({"cpu"}) == ([torch.profiler.ProfilerActivity.CPU], False)
-    assert _activities({"cpu", "cuda"})[1]
+        choose_activities({"cpu", "mps"})
+    assert choose_activities({"cpu"}) == ([torch.profiler.ProfilerActivity.CPU], False)
+    assert choose_activities({"cpu", "cuda"})[1]
 
 
 def test_only_operators_that_never_compute_are_free() -> None:
     free = {
-        name: _is_free(name) for name in ("aten::view", "aten::slice", "aten::empty", "aten::mm", "aten::relu", "Exp")
+        name: is_free(name) for name in ("aten::view", "aten::slice", "aten::empty", "aten::mm", "aten::relu", "Exp")
     }
     assert free == {
         "aten::view": True,

@@ -1,0 +1,133 @@
+"""Goes through the events of a pass in the order of time, and finds the layer and the row of each."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from profilerkit.times.operator_times import CalledOperator
+
+from .events import Event, EventKind
+from .operator_rows import Row
+
+__all__ = ["EventWalk", "OpenEvent"]
+
+
+@dataclass(eq=False)
+class OpenEvent:
+    """An event under way, and where what happens inside it belongs.
+
+    Attributes:
+        event: The event.
+        order: Which one it is in the order of time.
+        layer: The layer; None for what runs outside of all.
+        is_backward: Whether it runs in a node of the gradient's graph.
+        row: The row that its seconds belong to; None if they belong to none.
+        outer: The event around it that has the same row; None for an outermost one.
+        inside: The seconds of the events inside it.
+        called: The operators that it called.
+    """
+
+    event: Event
+    order: int
+    layer: str | None
+    is_backward: bool
+    row: Row | None = None
+    outer: OpenEvent | None = None
+    inside: float = 0.0
+    called: list[CalledOperator] = field(default_factory=list)
+
+
+class EventWalk:
+    """Knows what is under way in each thread.
+
+    Args:
+        thread: The thread in which the pass ran.
+        find_row: Returns the row of an operator by its name, its layer, and whether it runs on the way back.
+    """
+
+    def __init__(self, thread: int, find_row: Callable[[str, str | None, bool], Row | None]) -> None:
+        self._main, self._find_row = thread, find_row
+        self._stacks: defaultdict[int, list[OpenEvent]] = defaultdict(list)
+        self._makers: defaultdict[int, _Makers] = defaultdict(_Makers)
+        #: By thread, the layer of the last node.
+        self._last_node: dict[int, str] = {}
+
+    def close(self, events: Sequence[Event]) -> Iterator[OpenEvent]:
+        """Yield the events as they end, inner ones before those around them."""
+        for order, event in enumerate(events):
+            stack = self._stacks[event.thread]
+            while stack and stack[-1].event.end <= event.start:
+                yield _close_innermost(stack)
+            stack.append(self._open(event, order, stack[-1] if stack else None))
+        for stack in self._stacks.values():
+            while stack:
+                yield _close_innermost(stack)
+
+    def _open(self, event: Event, order: int, around: OpenEvent | None) -> OpenEvent:
+        if event.kind is EventKind.NODE:
+            return self._open_node(event, order, around)
+        is_backward = around is not None and around.is_backward
+        if event.kind is EventKind.LAYER:
+            return OpenEvent(event, order, event.name, is_backward)
+        layer = self._find_layer(event, around)
+        is_in_row = around is not None and around.row is not None and around.event.kind is not EventKind.NODE
+        outer = around if is_in_row else None
+        if event.kind is EventKind.RANGE:
+            return OpenEvent(event, order, layer, is_backward, outer.row if outer else None, outer)
+        if event.number >= 0:
+            self._makers[event.thread].add(event.number, layer or "")
+        row = outer.row if outer is not None else self._find_row(event.name, layer, is_backward)
+        return OpenEvent(event, order, layer, is_backward, row, _find_nearest_operator(outer))
+
+    def _find_layer(self, event: Event, around: OpenEvent | None) -> str | None:
+        """Return the layer of what is around an event; in another thread nothing runs but the model."""
+        if around is not None:
+            return around.layer
+        return None if event.thread == self._main else ""
+
+    def _open_node(self, event: Event, order: int, around: OpenEvent | None) -> OpenEvent:
+        is_in_engine = around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name
+        if around is not None and is_in_engine:
+            return OpenEvent(event, order, around.layer, True, around.row, around)
+        if event.number >= 0:
+            self._last_node[event.thread] = self._makers[event.forward_thread].find_layer(event.number)
+        layer = self._last_node.setdefault(event.thread, "")
+        return OpenEvent(event, order, layer, True, self._find_row(event.name, layer, True))
+
+
+class _Makers:
+    """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._layers: list[str] = []
+
+    def add(self, number: int, layer: str) -> None:
+        """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
+        if self._numbers and self._numbers[-1] >= number:
+            self._layers[-1] = layer
+        else:
+            self._numbers.append(number)
+            self._layers.append(layer)
+
+    def find_layer(self, number: int) -> str:
+        """Return the layer of the operator that made a node; the whole model where that is not known."""
+        index = bisect_right(self._numbers, number) - 1
+        return self._layers[index] if index >= 0 else ""
+
+
+def _close_innermost(stack: list[OpenEvent]) -> OpenEvent:
+    closed = stack.pop()
+    if stack:
+        stack[-1].inside += closed.event.end - closed.event.start
+    return closed
+
+
+def _find_nearest_operator(opened: OpenEvent | None) -> OpenEvent | None:
+    """Return an event, or the first around it that is no range."""
+    while opened is not None and opened.event.kind is EventKind.RANGE:
+        opened = opened.outer
+    return opened

@@ -1,0 +1,37 @@
+"""Operators as torch's profiler names them: their names, and whether they do any arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import torch
+
+from ..compat import OpOverloadPacket, has_kernel
+from ..costs import Kind, classify
+
+__all__ = ["find_profiled_name", "is_free"]
+
+
+def find_profiled_name(traced: str) -> str:
+    """Return what the profiler calls an operator of the static trace: ``aten::mm`` for "aten.mm.default"."""
+    space, _, rest = traced.partition(".")
+    return traced if "::" in traced else f"{space}::{rest.rpartition('.')[0]}"
+
+
+@cache
+def is_free(name: str) -> bool:
+    """Return whether no overload of an operator does any arithmetic."""
+    space, _, operator = name.partition("::")
+    packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
+    if not isinstance(packet, OpOverloadPacket):
+        return False
+    kinds = {classify(overload) for overload in _list_overloads(packet)} - {Kind.COMPOSITE}
+    return bool(kinds) and kinds <= {Kind.FREE, Kind.VIEW}
+
+
+def _list_overloads(packet: Any) -> Iterator[Any]:
+    """Yield the overloads of an operator, but for those of TorchScript alone, which have no kernel."""
+    overloads = (getattr(packet, name) for name in packet.overloads())
+    return (overload for overload in overloads if has_kernel(overload.name()))

@@ -1,0 +1,142 @@
+"""Sessions of torch's profiler: what it watches, how layers are marked for it, and its events as ours."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from torch import nn
+from torch.profiler import ProfilerActivity, record_function
+
+from profilerkit import NotOfferedError
+from profilerkit.process.files import write_elsewhere
+
+from ..running.profiler_sessions import run_profiler
+from ..trace.layers import LayerStack
+from .events import Event, EventKind, Kernel
+
+__all__ = ["Watched", "call_as_model", "choose_activities", "export_session", "mark_layers", "run_session"]
+
+_LAYER, _PASS = "profilerkit layer: ", "profilerkit pass"
+_ENGINE = "autograd::engine::evaluate_function: "
+#: Calls of a device's driver, which the profiler lists beside the operators.
+_DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
+#: Torch's numbers for what an event is of.
+_BACKWARD_FUNCTION, _USER_SCOPE = 1, 7
+_MICROSECOND = 1e6
+
+
+class Watched(NamedTuple):
+    """What the profiler is to watch, and whether it sees what operators do on the device."""
+
+    activities: list[ProfilerActivity]
+    on_device: bool
+
+
+def choose_activities(devices: set[str]) -> Watched:
+    """Return what the profiler is to watch for a model on these types of devices.
+
+    Raises `NotOfferedError` for a device that it does not see.
+    """
+    supported = {"cuda": ProfilerActivity.CUDA, "xpu": ProfilerActivity.XPU}
+    unsupported = sorted(devices - {"cpu", *supported})
+    if unsupported:
+        raise NotOfferedError(
+            f"torch's profiler does not time what operators do on {unsupported[0]}; use layer_times there"
+        )
+    further = [supported[name] for name in sorted(devices & supported.keys())]
+    return Watched([ProfilerActivity.CPU, *further], bool(further))
+
+
+def run_session(
+    call: Callable[[], object],
+    passes: int,
+    activities: Sequence[ProfilerActivity],
+    take: Callable[[list[Event]], None],
+) -> int:
+    """Run a few passes in one session, after one that goes unread; return how many events the profiler had."""
+    with run_profiler(list(activities)) as session:
+        call()
+        for _ in range(passes):
+            _run_pass(call)
+    events = session.events()
+    if events is None:
+        return 0
+    take([_read_event(event) for event in events if _is_counted(event)])
+    return len(events)
+
+
+def export_session(
+    call: Callable[[], object], activities: Sequence[ProfilerActivity], path: str | os.PathLike[str]
+) -> None:
+    """Run one pass in a session, and write the profiler's own trace of it to a file."""
+    with run_profiler(list(activities)) as session:
+        _run_pass(call)
+    with write_elsewhere(path) as scratch:
+        session.export_chrome_trace(scratch)
+
+
+def _run_pass(call: Callable[[], object]) -> None:
+    with record_function(_PASS):
+        call()
+
+
+def call_as_model(call: Callable[[], object]) -> None:
+    """Run a pass whose operators are all of the model itself."""
+    with record_function(_LAYER):
+        call()
+
+
+@contextmanager
+def mark_layers(layers: LayerStack) -> Iterator[None]:
+    """Have each call of a layer marked in what the profiler sees."""
+    opened: list[Any] = []
+
+    def enter(module: nn.Module, path: str, call: int) -> None:
+        opened.append(record_function(f"{_LAYER}{path}"))
+        opened[-1].__enter__()
+
+    def leave(module: nn.Module, call: Any, arguments: Any, output: Any) -> None:
+        opened.pop().__exit__(None, None, None)
+
+    layers.on_enter, layers.on_leave = enter, leave
+    with layers.follow():
+        yield
+
+
+def _is_counted(event: Any) -> bool:
+    """Return whether an event counts: not one on a device, whose time its operator has, and no asynchronous one."""
+    return "CPU" in str(event.device_type) and not event.is_async
+
+
+def _read_event(event: Any) -> Event:
+    """Return an event of the profiler's as one of ours."""
+    name = str(event.name)
+    kind = _find_kind(name, event.scope)
+    if kind in (EventKind.LAYER, EventKind.NODE):
+        name = name.removeprefix(_LAYER).removeprefix(_ENGINE)
+    return Event(
+        kind,
+        name,
+        event.thread,
+        event.time_range.start / _MICROSECOND,
+        event.time_range.end / _MICROSECOND,
+        event.sequence_nr,
+        event.fwd_thread or 0,
+        tuple(Kernel(kernel.name, kernel.duration / _MICROSECOND) for kernel in event.kernels),
+    )
+
+
+def _find_kind(name: str, scope: int) -> EventKind:
+    if name == _PASS:
+        return EventKind.PASS
+    if name.startswith(_LAYER):
+        return EventKind.LAYER
+    if name.startswith(_ENGINE) or scope == _BACKWARD_FUNCTION:
+        return EventKind.NODE
+    if scope == _USER_SCOPE or _DRIVER.fullmatch(name):
+        return EventKind.RANGE
+    return EventKind.OPERATOR
