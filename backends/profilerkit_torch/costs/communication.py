@@ -33,7 +33,6 @@ _MOVES = """
     all_gather_into_tensor all_gather_into_tensor_out all_gather_into_tensor_coalesced all_to_all_single broadcast
     broadcast_ wait_tensor
 """
-register_free(
-    *(f"{space}::{name}" for space in ("_c10d_functional", "_c10d_functional_autograd") for name in _MOVES.split()),
-)
-register_free("fsdp::all_gather_copy_in", "fsdp::split_with_sizes_copy", "fsdp::chunk_cat")
+for _space in ("_c10d_functional", "_c10d_functional_autograd"):
+    register_free(_space, _MOVES)
+register_free("fsdp", "all_gather_copy_in split_with_sizes_copy chunk_cat")

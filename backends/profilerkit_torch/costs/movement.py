@@ -6,213 +6,137 @@ from .registry import register_free
 
 # copies and casts
 register_free(
-    "aten::clone",
-    "aten::_to_copy",
-    "aten::to",
-    "aten::copy_",
-    "aten::contiguous",
-    "aten::reshape",
-    "aten::lift_fresh",
-    "aten::lift_fresh_copy",
-    "aten::detach_",
-    "aten::resize_",
-    "aten::alias",
-    "aten::detach",
+    "aten",
+    """
+    clone _to_copy to copy_ contiguous reshape lift_fresh lift_fresh_copy detach_ resize_ alias detach
+    """,
 )
 
 # rearranging
 register_free(
-    "aten::cat",
-    "aten::concat",
-    "aten::stack",
-    "aten::hstack",
-    "aten::vstack",
-    "aten::repeat",
-    "aten::repeat_interleave",
-    "aten::tile",
-    "aten::roll",
-    "aten::flip",
-    "aten::rot90",
-    "aten::constant_pad_nd",
-    "aten::pad",
-    "aten::reflection_pad1d",
-    "aten::reflection_pad2d",
-    "aten::reflection_pad3d",
-    "aten::replication_pad1d",
-    "aten::replication_pad2d",
-    "aten::replication_pad3d",
-    "aten::pixel_shuffle",
-    "aten::pixel_unshuffle",
-    "aten::native_channel_shuffle",
-    "aten::channel_shuffle",
-    "aten::im2col",
-    "aten::unsafe_split",
-    "aten::unsafe_split_with_sizes",
-    "aten::_unsafe_view",
-    "aten::block_diag",
-    "aten::diag_embed",
-    "aten::diagonal_copy",
-    "aten::complex",
-    "aten::_pack_padded_sequence",
+    "aten",
+    """
+    cat concat stack hstack vstack repeat repeat_interleave tile roll flip rot90 constant_pad_nd pad
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+    pixel_shuffle pixel_unshuffle native_channel_shuffle channel_shuffle im2col unsafe_split
+    unsafe_split_with_sizes _unsafe_view block_diag diag_embed diagonal_copy complex _pack_padded_sequence
+    """,
 )
 
 # new tensors like others, and filling
 register_free(
-    "aten::empty_like",
-    "aten::zeros_like",
-    "aten::ones_like",
-    "aten::full_like",
-    "aten::rand_like",
-    "aten::randn_like",
-    "aten::new_empty",
-    "aten::new_zeros",
-    "aten::new_ones",
-    "aten::new_full",
-    "aten::new_empty_strided",
-    "aten::fill_",
-    "aten::zero_",
-    "aten::fill",
-    "aten::random_",
-    "aten::_foreach_copy_",
-    "aten::_foreach_zero_",
-    "aten::uniform_",
-    "aten::normal_",
-    "aten::normal",
-    "aten::exponential_",
-    "aten::multinomial",
-    "aten::bernoulli_",
-    "aten::bernoulli",
+    "aten",
+    """
+    empty_like zeros_like ones_like full_like rand_like randn_like new_empty new_zeros new_ones new_full
+    new_empty_strided fill_ zero_ fill random_ _foreach_copy_ _foreach_zero_ uniform_ normal_ normal
+    exponential_ multinomial bernoulli_ bernoulli
+    """,
 )
 
 # choosing, comparing to choose, sorting
 register_free(
-    "aten::where",
-    "aten::masked_fill",
-    "aten::masked_fill_",
-    "aten::masked_select",
-    "aten::masked_scatter",
-    "aten::masked_scatter_",
-    "aten::index",
-    "aten::_unsafe_index",
-    "aten::index_select",
-    "aten::index_copy",
-    "aten::index_copy_",
-    "aten::index_fill",
-    "aten::index_fill_",
-    "aten::gather",
-    "aten::scatter",
-    "aten::scatter_",
-    "aten::take",
-    "aten::take_along_dim",
-    "aten::embedding",
-    "aten::tril",
-    "aten::tril_",
-    "aten::triu",
-    "aten::triu_",
-    "aten::one_hot",
-    "aten::nonzero",
-    "aten::_unique2",
-    "aten::sort",
-    "aten::topk",
-    "aten::argmax",
-    "aten::argmin",
-    "aten::argsort",
-    "aten::bucketize",
-    "aten::searchsorted",
-    "aten::slice_scatter",
-    "aten::select_scatter",
-    "aten::max_unpool2d",
-    "aten::max_unpool3d",
-    "aten::kthvalue",
-    "aten::median",
-    "aten::nanmedian",
-    "aten::mode",
-    "aten::isin",
+    "aten",
+    """
+    where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ index _unsafe_index index_select
+    index_copy index_copy_ index_fill index_fill_ gather scatter scatter_ take take_along_dim embedding tril
+    tril_ triu triu_ one_hot nonzero _unique2 sort topk argmax argmin argsort bucketize searchsorted
+    slice_scatter select_scatter max_unpool2d max_unpool3d kthvalue median nanmedian mode isin
+    """,
 )
 
 # choosing and sorting by other names
 register_free(
-    *(f"aten::{name}" for name in ("unique_dim", "unique_consecutive", "unique_dim_consecutive", "_unique")),
-    *(f"aten::{name}" for name in ("nonzero_static", "hash_tensor", "histc")),
-    *(f"aten::{name}" for name in ("histogram", "_histogramdd_bin_edges", "_histogramdd_from_bin_cts")),
-    *("aten::_histogramdd_from_bin_tensors", "aten::_unsafe_masked_index", "aten::diagonal_scatter"),
-    *("aten::as_strided_scatter", "aten::_test_parallel_materialize", "aten::__irshift__"),
+    "aten",
+    """
+    unique_dim unique_consecutive unique_dim_consecutive _unique nonzero_static hash_tensor histc histogram
+    _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _unsafe_masked_index
+    diagonal_scatter as_strided_scatter _test_parallel_materialize __irshift__
+    """,
 )
 
 # copies, memory and layouts by other names
 register_free(
-    *(f"aten::{name}" for name in ("_stack", "_chunk_cat", "copy", "_copy_from", "_copy_from_and_resize")),
-    *(f"aten::{name}" for name in ("_lazy_clone", "lift", "_pin_memory", "is_pinned", "record_stream", "resize")),
-    *(f"aten::{name}" for name in ("resize_as", "resize_as_", "_resize_output_", "_resize_output", "set", "set_")),
-    *(f"aten::{name}" for name in ("is_set_to", "_mkldnn_reshape", "_mkldnn_transpose", "_mkldnn_transpose_")),
-    *(f"aten::{name}" for name in ("mkldnn_reorder_conv2d_weight", "mkldnn_reorder_conv3d_weight")),
-    *(f"aten::{name}" for name in ("_convert_weight_to_int4pack", "_convert_weight_to_int4pack_for_cpu")),
-    *(f"aten::{name}" for name in ("_cudnn_rnn_flatten_weight", "_dyn_quant_pack_4bit_weight", "_foreach_clone")),
-    *(f"aten::{name}_copy" for name in ("narrow", "split", "split_with_sizes", "unbind", "_reshape", "_foreach")),
-    *(f"aten::{name}" for name in ("zero", "_foreach_zero", "_new_zeros_with_same_feature_meta", "int_repr")),
-    *(f"mkldnn::_reorder_{name}" for name in ("convolution_weight", "convolution_transpose_weight", "linear_weight")),
-    *("mkldnn::_reorder_mkldnn_rnn_layer_weight", "mkl::_mkl_reorder_linear_weight", "mkldnn::data_ptr"),
-    *("mkldnn::_get_mkldnn_serialized_md", "mkldnn::_nbytes", "quantization::_FloatToBfloat16Quantized"),
-    "quantization::_Bfloat16QuantizedToFloat",
+    "aten",
+    """
+    _stack _chunk_cat copy _copy_from _copy_from_and_resize _lazy_clone lift _pin_memory is_pinned record_stream
+    resize resize_as resize_as_ _resize_output_ _resize_output set set_ is_set_to _mkldnn_reshape
+    _mkldnn_transpose _mkldnn_transpose_ mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight
+    _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _cudnn_rnn_flatten_weight
+    _dyn_quant_pack_4bit_weight _foreach_clone narrow_copy split_copy split_with_sizes_copy unbind_copy
+    _reshape_copy _foreach_copy zero _foreach_zero _new_zeros_with_same_feature_meta int_repr
+    """,
 )
+register_free(
+    "mkldnn",
+    """
+    _reorder_convolution_weight _reorder_convolution_transpose_weight _reorder_linear_weight
+    _reorder_mkldnn_rnn_layer_weight data_ptr _get_mkldnn_serialized_md _nbytes
+    """,
+)
+register_free("mkl", "_mkl_reorder_linear_weight")
+register_free("quantization", "_FloatToBfloat16Quantized _Bfloat16QuantizedToFloat")
 
 # random numbers and ranges by other names
 register_free(
-    *(f"aten::{name}" for name in ("cauchy", "cauchy_", "exponential", "geometric", "geometric_", "log_normal")),
-    *(f"aten::{name}" for name in ("log_normal_", "random", "uniform", "normal_functional", "poisson", "binomial")),
-    *(f"aten::{name}" for name in ("_standard_gamma", "_sample_dirichlet", "randint_like", "linspace", "logspace")),
-    *(f"aten::_philox_{name}" for name in ("key_fold_in", "key_split", "normal", "normal_", "uniform", "uniform_")),
-    *("aten::_philox_randint", "aten::_philox_randint_", "aten::shallow_copy_data_"),
-    "rngprims::philox_rand",
+    "aten",
+    """
+    cauchy cauchy_ exponential geometric geometric_ log_normal log_normal_ random uniform normal_functional
+    poisson binomial _standard_gamma _sample_dirichlet randint_like linspace logspace _philox_key_fold_in
+    _philox_key_split _philox_normal _philox_normal_ _philox_uniform _philox_uniform_ _philox_randint
+    _philox_randint_ shallow_copy_data_
+    """,
 )
+register_free("rngprims", "philox_rand")
 
 # nested tensors: packing, padding, and asking for sizes
 register_free(
-    *(f"aten::_nested_{name}" for name in ("compute_contiguous_strides_offsets", "from_padded", "get_jagged_dummy")),
-    *(f"aten::_nested_get_{name}" for name in ("lengths", "max_seqlen", "min_seqlen", "offsets", "ragged_idx")),
-    *(f"aten::_nested_tensor_{name}" for name in ("from_mask", "from_mask_left_aligned", "from_tensor_list")),
-    *(f"aten::_nested_tensor_{name}" for name in ("size", "strides", "storage_offsets")),
-    *("aten::_nested_from_padded_tensor", "aten::_nested_from_padded_and_nested_example"),
-    *("aten::to_padded_tensor", "aten::_jagged_to_padded_dense_forward", "aten::_padded_dense_to_jagged_forward"),
+    "aten",
+    """
+    _nested_compute_contiguous_strides_offsets _nested_from_padded _nested_get_jagged_dummy _nested_get_lengths
+    _nested_get_max_seqlen _nested_get_min_seqlen _nested_get_offsets _nested_get_ragged_idx
+    _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _nested_tensor_from_tensor_list
+    _nested_tensor_size _nested_tensor_strides _nested_tensor_storage_offsets _nested_from_padded_tensor
+    _nested_from_padded_and_nested_example to_padded_tensor _jagged_to_padded_dense_forward
+    _padded_dense_to_jagged_forward
+    """,
 )
 
 # quantised tensors: making them of integers, and asking for scales
 register_free(
-    *("aten::_empty_affine_quantized", "aten::_empty_per_channel_affine_quantized", "aten::empty_quantized"),
-    *("aten::_make_per_tensor_quantized_tensor", "aten::_make_per_channel_quantized_tensor"),
-    *(f"aten::q_{name}" for name in ("scale", "zero_point", "per_channel_axis", "per_channel_scales")),
-    *("aten::q_per_channel_zero_points", "aten::qscheme", "quantized_decomposed::convert_element_type"),
-    *(f"quantized::make_quantized_cell_params{kind}" for kind in ("", "_dynamic", "_fp16")),
+    "aten",
+    """
+    _empty_affine_quantized _empty_per_channel_affine_quantized empty_quantized
+    _make_per_tensor_quantized_tensor _make_per_channel_quantized_tensor q_scale q_zero_point q_per_channel_axis
+    q_per_channel_scales q_per_channel_zero_points qscheme
+    """,
+)
+register_free("quantized_decomposed", "convert_element_type")
+register_free(
+    "quantized",
+    """
+    make_quantized_cell_params make_quantized_cell_params_dynamic make_quantized_cell_params_fp16
+    """,
 )
 
 # as torch's primitives
 register_free(
-    *(f"prims::{name}" for name in ("as_strided", "as_strided_scatter", "cat", "collapse", "copy_strided", "copy_to")),
-    *(f"prims::{name}" for name in ("device_put", "fill", "full_like", "item", "reshape", "resize", "rev")),
-    *("prims::_sink_tokens", "prims::shift_left", "prims::shift_right_arithmetic", "prims::convert_element_type"),
+    "prims",
+    """
+    as_strided as_strided_scatter cat collapse copy_strided copy_to device_put fill full_like item reshape
+    resize rev _sink_tokens shift_left shift_right_arithmetic convert_element_type
+    """,
 )
 
 # reading and asserting
 register_free(
-    "aten::_local_scalar_dense",
-    "aten::item",
-    "aten::equal",
-    "aten::is_nonzero",
-    "aten::_assert_async",
-    "aten::_has_same_storage_numel",
-    "aten::is_same_size",
-    "aten::_assert_tensor_metadata",
-    "aten::_functional_assert_async",
-    "aten::_functional_assert_scalar",
-    "aten::_functional_sym_constrain_range",
-    "aten::_functional_sym_constrain_range_for_size",
-    "aten::_use_cudnn_ctc_loss",
-    "aten::_use_miopen_ctc_loss",
-    "aten::_amp_update_scale",
-    "aten::_amp_update_scale_",
-    "aten::_is_all_true",
-    "aten::_is_any_true",
+    "aten",
+    """
+    _local_scalar_dense item equal is_nonzero _assert_async _has_same_storage_numel is_same_size
+    _assert_tensor_metadata _functional_assert_async _functional_assert_scalar _functional_sym_constrain_range
+    _functional_sym_constrain_range_for_size _use_cudnn_ctc_loss _use_miopen_ctc_loss _amp_update_scale
+    _amp_update_scale_ _is_all_true _is_any_true
+    """,
 )
 
 # logic of whole numbers and Booleans: no arithmetic of floating-point numbers
-register_free(*(f"aten::__{name}__" for name in ("and", "or", "xor", "iand", "ior", "ixor")))
+register_free("aten", "__and__ __or__ __xor__ __iand__ __ior__ __ixor__")

@@ -168,4 +168,10 @@ def embedding_bag(
     return pooling.embedding_bag(indices.numel * weight[-1], per_sample_weights is not None, maximum=mode == 2)
 
 
-register_free(*(f"aten::{kind}{d}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)))
+register_free(
+    "aten",
+    """
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    _upsample_nearest_exact3d
+    """,
+)

@@ -14,13 +14,11 @@ from .pooling import _count_covered, _window
 from .registry import Cost, Shape, register_free, register_op_cost
 
 register_free(
-    "aten::select_backward",
-    "aten::slice_backward",
-    "aten::diagonal_backward",
-    "aten::_nested_select_backward",
-    "aten::masked_scatter_backward",
-    "aten::_nested_sum_backward",
-    "aten::_sparse_sum_backward",
+    "aten",
+    """
+    select_backward slice_backward diagonal_backward _nested_select_backward masked_scatter_backward
+    _nested_sum_backward _sparse_sum_backward
+    """,
 )
 
 

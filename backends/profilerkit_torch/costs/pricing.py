@@ -6,18 +6,18 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import Cost, Formula, Shape, apply_formula, evaluate_formula, matmul
+from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula, matmul
 
 from ..compat import operator
 from .classification import Kind, schema_name
 from .elementwise import count_operations
 from .registry import UNCOUNTED, find_formula
-from .shapes import count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
+from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
 __all__ = ["is_product_of_gradient", "op_cost", "product_of_gradient"]
 
 
-def _matmul(a: Shape, b: Shape, *, out: Shape) -> Cost:
+def _multiply(a: Shape, b: Shape, *, out: Shape) -> Cost:
     """``(..., m, k) @ (..., k, n)``: out * k."""
     return Cost.of_macs(out.numel * a[-1])
 
@@ -29,10 +29,12 @@ def _cost_nothing(*_: Any, out: Any, **__: Any) -> Cost:
 
 #: Operators that are made of others, but for nested tensors: these have kernels of their own for them.
 _OF_NESTED: dict[str, Formula] = {
-    "aten::matmul": _matmul,
-    **dict.fromkeys(
-        ("aten::reshape", "aten::contiguous", "aten::to", "aten::reshape_as", "aten::flatten"), _cost_nothing
-    ),
+    "aten::matmul": _multiply,
+    "aten::reshape": _cost_nothing,
+    "aten::contiguous": _cost_nothing,
+    "aten::to": _cost_nothing,
+    "aten::reshape_as": _cost_nothing,
+    "aten::flatten": _cost_nothing,
 }
 
 
@@ -42,34 +44,46 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
         first = result[0] if isinstance(result, (tuple, list)) else result
-        return (
-            _price_elements(func, count_stored_elements(first), args, kwargs, result)
-            if has_floats(first)
-            else Cost(0, 0)
-        )
+        return _price_elements(func, first, args, kwargs, result) if has_floats(first) else Cost(0, 0)
     if kind is Kind.REDUCTION:
-        of_floats = has_floats(args[0]) or has_floats(result)
-        return _price_elements(func, count_stored_elements(args[0]), args, kwargs, result) if of_floats else Cost(0, 0)
+        reduces_floats = has_floats(args[0]) or has_floats(result)
+        return _price_elements(func, args[0], args, kwargs, result) if reduces_floats else Cost(0, 0)
     formula = find_formula(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
-    if formula is None:
-        return None
+    return None if formula is None else _price_by_formula(func, formula, args, kwargs, result)
+
+
+def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:
+    """Return the cost of an operator that does the same for each element of a tensor."""
+    name, elements = schema_name(func), count_stored_elements(counted)
+    return apply_formula(lambda: Cost(0, elements * count_operations(name)), find_numbers(args, kwargs, result))
+
+
+def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, result: Any) -> Cost | None:
+    """Return the cost by a formula, of nested tensors the sum over their samples; None where the formula knows none."""
     named = {name: value for name, value in kwargs.items() if name != "out"}
+    whole = ShapedCall(replace_by_shapes(args), replace_by_shapes(named), replace_by_shapes(result))
     numbers = find_numbers(args, kwargs, result)
-    macs = flops = 0
-    for shapes, names, out in split_samples(
-        replace_by_shapes(args), replace_by_shapes(named), replace_by_shapes(result)
-    ):
-        cost = evaluate_formula(
-            schema_name(func),
-            lambda: formula(*shapes, **names, out=out),  # noqa: B023
-            lambda: f"{shapes!r}, {names!r} and out={out!r}",  # noqa: B023
-            numbers,
-        )
+    total = Cost(0, 0)
+    for call in split_samples(whole):
+        cost = _price_call(schema_name(func), formula, call, numbers)
         if cost is UNCOUNTED:
             return None
-        macs, flops = macs + cost.macs, flops + cost.flops
-    return Cost(macs, flops)
+        total = total.plus(cost)
+    return total
 
+
+def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers) -> Cost:
+    """Return what a formula returns; raises `CostFormulaError`, with the call, where that goes wrong."""
+    args, kwargs, out = call
+    return evaluate_formula(
+        name,
+        lambda: formula(*args, **kwargs, out=out),
+        lambda: f"{args!r}, {kwargs!r} and out={out!r}",
+        numbers,
+    )
+
+
+# Gradients of products with vectors -----------------------------------------------------------------------------------
 
 #: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number. Torch spells
 #: these with a multiplication; as matrices they are products of which one element is summed over.
@@ -88,8 +102,3 @@ def product_of_gradient(args: Any, result: Any) -> Cost:
     So the gradient by each factor of a product takes as many as the product, with vectors as with matrices.
     """
     return apply_formula(matmul.product, find_numbers(args, {}, result), count_stored_elements(result))
-
-
-def _price_elements(func: Any, elements: int, args: Any, kwargs: Any, result: Any) -> Cost:
-    name = schema_name(func)
-    return apply_formula(lambda: Cost(0, elements * count_operations(name)), find_numbers(args, kwargs, result))

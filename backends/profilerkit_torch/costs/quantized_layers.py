@@ -5,6 +5,7 @@ Weights come packed with their bias; both are read from the package.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from profilerkit.costs import matmul, quantization, recurrent
 
 from ..compat import disable_dispatch_modes
 from .convolution import cost_of_convolution
-from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs
 
 
 def _unpack_shapes(package: Any) -> tuple[Shape, Shape | None]:
@@ -93,25 +94,35 @@ for _kind in recurrent.GATES:
 
 
 def _register_layers(kind: str) -> None:
-    def count_cells(positions: int, cells: Any) -> Cost:
-        total = Cost(0, 0)
-        for cell in cells:
-            packages = cell.__getstate__()[0][4]  # of the state: the weights for the input and for the hidden state
-            weights = [_unpack_shapes(package)[0] for package in packages]
-            rows, hidden = weights[0][0], weights[1][1]
-            elements = sum(weight.numel for weight in weights)
-            total = total.plus(recurrent.layers(kind, positions, elements, 2 * rows, hidden))
-        return total
-
     @register_op_cost(f"aten::quantized_{kind}.input")
     def count_padded(x: Shape, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """Steps and samples are the leading dimensions; all layers and directions."""
-        return count_cells(Shape(x[:-1]).numel, cells)
+        return _count_cells(kind, Shape(x[:-1]).numel, cells)
 
     @register_op_cost(f"aten::quantized_{kind}.data")
     def count_packed_sequence(x: Shape, sizes: Any, hx: Any, cells: Any, *_: Any, out: Any, **__: Any) -> Cost:
         """A packed sequence has one row for each step of each sample."""
-        return count_cells(x[0], cells)
+        return _count_cells(kind, x[0], cells)
+
+
+def _count_cells(kind: str, positions: int, cells: Sequence[Any]) -> Cost:
+    """Return the cost of recurrent cells, one for each layer and direction, at each step of each sample."""
+    total = Cost(0, 0)
+    for cell in cells:
+        input_weight, hidden_weight = _unpack_cell(cell)
+        rows, hidden = input_weight[0], hidden_weight[1]
+        elements = input_weight.numel + hidden_weight.numel
+        total = total.plus(recurrent.layers(kind, positions, elements, 2 * rows, hidden))
+    return total
+
+
+def _unpack_cell(cell: Any) -> tuple[Shape, Shape]:
+    """Return the shapes of the weights of a packed cell: for the input, and for the hidden state."""
+    (state,) = cell.__getstate__()
+    *_, packages = state
+    input_package, hidden_package = packages
+    (input_weight, _), (hidden_weight, _) = _unpack_shapes(input_package), _unpack_shapes(hidden_package)
+    return input_weight, hidden_weight
 
 
 _register_layers("lstm")
@@ -140,36 +151,3 @@ def sparse_linear_with_packed_weight(*_: Any, out: Any, **__: Any) -> Cost:
 def linear_on_floats(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``x @ weight.T + bias``: out * in_features, and an addition for each output element."""
     return matmul.product(x.numel * out[-1], out.numel)
-
-
-#: What a package of a convolution is asked for.
-_SETTINGS = ("stride", "padding", "output_padding", "dilation", "groups", "transpose")
-#: Work on integers alone, which is no FLOP.
-_ON_INTEGERS = """
-    add add_out add_relu add_relu_out add_scalar add_scalar_out add_scalar_relu add_scalar_relu_out mul mul_out
-    mul_relu mul_relu_out mul_scalar mul_scalar_out mul_scalar_relu mul_scalar_relu_out batch_norm batch_norm_relu
-    batch_norm1d batch_norm1d_relu batch_norm2d batch_norm2d_relu batch_norm3d batch_norm3d_relu cat cat_out cat_relu
-    cat_relu_out celu clamp dropout elu group_norm hardswish instance_norm layer_norm leaky_relu max_pool1d max_pool2d
-    prelu relu6 sigmoid softmax threshold
-"""
-#: Weights that are put into a package, and taken out.
-_PACKING = """
-    conv_prepack linear_prepack linear_prepack_fp16 linear_prepack_legacy linear_prepack_fp16_legacy linear_unpack
-    linear_unpack_fp16 embedding_bag_prepack
-"""
-register_free(
-    *(f"{space}::{name}" for space in ("quantized", "_quantized", "onednn") for name in _PACKING.split()),
-    *(f"{space}::conv{d}d_prepack" for space in ("quantized", "_quantized", "mkldnn_prepacked") for d in (1, 2, 3)),
-    *(f"{space}::conv_transpose{d}d_prepack" for space in ("quantized", "_quantized") for d in (1, 2, 3)),
-    *(f"quantized::conv{kind}{d}d_unpack" for kind in ("", "_transpose") for d in (1, 2, 3)),
-    *(f"quantized::embedding_bag_{kind}_prepack" for kind in ("byte", "4bit", "2bit")),
-    *(f"quantized::embedding_bag_{kind}_unpack" for kind in ("byte", "4bit", "2bit")),
-    *(f"quantized::embedding_bag_{kind}_prepack_with_rowwise_min_max" for kind in ("byte", "4bit", "2bit")),
-    *("onednn::qconv_prepack", "onednn::qlinear_prepack", "sparse::qlinear_prepack", "sparse::qlinear_unpack"),
-    *("_quantized::_wrapped_linear_prepack", "_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16"),
-    *(f"quantized::{name}" for name in _ON_INTEGERS.split()),
-    *(f"quantized::conv{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
-    *(f"quantized::conv_transpose{d}d_{setting}" for d in (2, 3) for setting in _SETTINGS),
-    *(f"onednn::{name}" for name in ("qadd", "qadd_relu", "qmul")),
-    "_quantized::add",
-)

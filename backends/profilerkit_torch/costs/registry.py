@@ -153,9 +153,9 @@ def register_existing(formula: Formula, *names: str) -> None:
             register_op_cost(f"aten::{name}", formula)
 
 
-def register_free(*names: str) -> None:
-    """Declare operators that move or choose data and do no arithmetic."""
-    _free.update(names)
+def register_free(space: str, names: str) -> None:
+    """Declare operators of a namespace, whose names stand in a text, that move or choose data and do no arithmetic."""
+    _free.update(f"{space}::{name}" for name in names.split())
 
 
 def is_free(name: str) -> bool:

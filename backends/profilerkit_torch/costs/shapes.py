@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,6 +14,7 @@ from ..compat import FLOAT4, FakeTensor, disable_dispatch_modes
 __all__ = [
     "BooleanShape",
     "NestedShape",
+    "ShapedCall",
     "SparseShape",
     "count_stored_elements",
     "find_numbers",
@@ -23,7 +24,6 @@ __all__ = [
     "require_plain",
     "split_samples",
 ]
-
 
 _UNKNOWN_STORED = "the shape of a sparse tensor does not tell how many elements it stores"
 
@@ -54,7 +54,7 @@ class NestedShape(Shape):
 def replace_by_shapes(value: Any) -> Any:
     """Replace every tensor by its shape, in lists, tuples and dictionaries too."""
     if isinstance(value, torch.Tensor):
-        return _shape(value)
+        return _read_shape(value)
     if isinstance(value, (list, tuple)):
         return tuple(map(replace_by_shapes, value))
     if isinstance(value, dict):
@@ -62,23 +62,28 @@ def replace_by_shapes(value: Any) -> Any:
     return value
 
 
-def _shape(tensor: torch.Tensor) -> Shape:
+def _read_shape(tensor: torch.Tensor) -> Shape:
     if tensor.is_nested:
-        parts = tuple(map(Shape, _sample_sizes(tensor)))
-        longest = tuple(map(max, zip(*parts, strict=True)))
-        nested = NestedShape((len(parts), *longest))
-        nested.parts = parts
-        return nested
+        return _read_nested_shape(tensor)
     if tensor.layout is not torch.strided and not tensor.is_mkldnn:
         sparse = SparseShape(tensor.shape)
         sparse.stored = _count_stored(tensor)
         return sparse
-    if tensor.dtype is FLOAT4:  # two numbers in each element
-        return Shape(size * (1 + (stride == 1)) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if tensor.dtype is FLOAT4:  # two numbers in each element, which lie one after the other in memory
+        strides = zip(tensor.shape, tensor.stride(), strict=True)
+        return Shape(2 * size if stride == 1 else size for size, stride in strides)
     return (BooleanShape if tensor.dtype is torch.bool else Shape)(tensor.shape)
 
 
-def _sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
+def _read_nested_shape(tensor: torch.Tensor) -> NestedShape:
+    parts = tuple(map(Shape, _list_sample_sizes(tensor)))
+    longest = tuple(map(max, zip(*parts, strict=True)))
+    nested = NestedShape((len(parts), *longest))
+    nested.parts = parts
+    return nested
+
+
+def _list_sample_sizes(tensor: torch.Tensor) -> list[tuple[int, ...]]:
     """Return the shape of each sample of a nested tensor; raises RuntimeError where its lengths have no values."""
     nested: Any = tensor
     with disable_dispatch_modes():
@@ -118,7 +123,7 @@ def require_plain(tensor: torch.Tensor) -> None:
 def count_stored_elements(tensor: torch.Tensor) -> int:
     """Return the elements that a tensor keeps: of a sparse one its values alone, of a nested one without padding."""
     if tensor.is_nested:
-        return _shape(tensor).numel
+        return _read_nested_shape(tensor).numel
     return tensor.numel() if tensor.layout is torch.strided or tensor.is_mkldnn else _count_stored(tensor)
 
 
@@ -138,19 +143,29 @@ def find_numbers(args: Any, kwargs: Any, result: Any = None) -> Numbers:
 
 
 def _has_complex(value: Any) -> bool:
+    """Return whether there is a complex tensor or number among values."""
     if isinstance(value, (list, tuple)):
         return any(map(_has_complex, value))
     return value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
 
 
-def split_samples(args: Any, kwargs: Any, out: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield the shapes of a call; of one with nested tensors, those of a call for each sample, a batch of one."""
-    values = (args, tuple(kwargs.values()), out)
+class ShapedCall(NamedTuple):
+    """A call of an operator, with the shapes of its tensors: positional and named arguments, and what it returned."""
+
+    args: Any
+    kwargs: dict[str, Any]
+    out: Any
+
+
+def split_samples(call: ShapedCall) -> Iterator[ShapedCall]:
+    """Yield a call; of one with nested tensors, a call for each sample, which is a batch of one."""
+    values = (call.args, tuple(call.kwargs.values()), call.out)
     samples = max(map(len, _list_nested_parts(values))) if _has_nested(values) else 0
     if not samples:
-        yield args, kwargs, out
+        yield call
     for index in range(samples):
-        yield _sample(args, index), {name: _sample(value, index) for name, value in kwargs.items()}, _sample(out, index)
+        kwargs = {name: _take_sample(value, index) for name, value in call.kwargs.items()}
+        yield ShapedCall(_take_sample(call.args, index), kwargs, _take_sample(call.out, index))
 
 
 def _has_nested(value: Any) -> bool:
@@ -158,6 +173,7 @@ def _has_nested(value: Any) -> bool:
 
 
 def _list_nested_parts(value: Any) -> Iterator[tuple[Shape, ...]]:
+    """Yield the shapes of the samples of each nested tensor."""
     if isinstance(value, NestedShape):
         yield value.parts
     elif isinstance(value, tuple) and not isinstance(value, Shape):
@@ -165,9 +181,10 @@ def _list_nested_parts(value: Any) -> Iterator[tuple[Shape, ...]]:
             yield from _list_nested_parts(item)
 
 
-def _sample(value: Any, index: int) -> Any:
+def _take_sample(value: Any, index: int) -> Any:
+    """Return a value with the shape of one sample in the place of each nested tensor's."""
     if isinstance(value, NestedShape):
         return Shape((1, *value.parts[index]))
     if isinstance(value, tuple) and not isinstance(value, Shape):
-        return tuple(_sample(item, index) for item in value)
+        return tuple(_take_sample(item, index) for item in value)
     return value

@@ -94,14 +94,15 @@ def sparse_sum(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 
 # making them, going between layouts, and asking what they have
 register_free(
-    *(f"aten::_to_sparse{layout}" for layout in ("", "_csr", "_csc", "_bsr", "_bsc", "_semi_structured")),
-    *(f"aten::_sparse_semi_structured_{what}" for what in ("apply", "apply_dense", "tile")),
-    *("aten::_to_dense", "aten::to_mkldnn", "aten::sparse_mask", "aten::_sparse_mask_projection"),
-    *("aten::sparse_coo_tensor", "aten::sparse_compressed_tensor", "aten::_sparse_coo_tensor_with_dims_and_tensors"),
-    *("aten::_convert_indices_from_coo_to_csr", "aten::_convert_indices_from_csr_to_coo"),
-    *("aten::_validate_compressed_sparse_indices", "aten::_coalesced_", "aten::_coalesced", "aten::_spdiags"),
-    *("aten::_nnz", "aten::_dimI", "aten::_dimV", "aten::dense_dim", "aten::sparse_dim", "aten::is_coalesced"),
-    *("aten::sparse_resize_", "aten::sparse_resize_and_clear_", "aten::sparse_resize", "aten::sparse_resize_and_clear"),
-    *("aten::copy_sparse_to_sparse_", "aten::copy_sparse_to_sparse", "aten::resize_as_sparse_"),
-    *("aten::resize_as_sparse", "aten::_cslt_compress", "aten::_cslt_sparse_mm_search"),
+    "aten",
+    """
+    _to_sparse _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc _to_sparse_semi_structured
+    _sparse_semi_structured_apply _sparse_semi_structured_apply_dense _sparse_semi_structured_tile _to_dense
+    to_mkldnn sparse_mask _sparse_mask_projection sparse_coo_tensor sparse_compressed_tensor
+    _sparse_coo_tensor_with_dims_and_tensors _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
+    _validate_compressed_sparse_indices _coalesced_ _coalesced _spdiags _nnz _dimI _dimV dense_dim sparse_dim
+    is_coalesced sparse_resize_ sparse_resize_and_clear_ sparse_resize sparse_resize_and_clear
+    copy_sparse_to_sparse_ copy_sparse_to_sparse resize_as_sparse_ resize_as_sparse _cslt_compress
+    _cslt_sparse_mm_search
+    """,
 )
