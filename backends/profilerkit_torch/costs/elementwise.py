@@ -5,7 +5,8 @@ An operator that is not named here is `convention.ELEMENTWISE`.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from profilerkit.costs import constants, elementwise, reduction
@@ -47,7 +48,7 @@ _CONSTANTS = {name: constant for constant, names in _FUNCTIONS.items() for name 
 
 
 @cache
-def _constant(name: str) -> str:
+def _find_constant(name: str) -> str:
     """Return the name of the constant for an operator: ``aten::exp_`` and ``prims::exp`` are ``EXP``."""
     plain = name.partition("::")[2]
     for form in (plain, plain.rstrip("_"), plain.removeprefix("special_")):
@@ -58,35 +59,42 @@ def _constant(name: str) -> str:
 
 def count_operations(name: str) -> int:
     """Return what each element takes of an operator that torch tags as element-wise, or as a reduction."""
-    return int(getattr(constants, _constant(name)))
+    return int(getattr(constants, _find_constant(name)))
 
 
-#: Operators over lists that torch has for these; what each element takes.
+# Operators over lists -------------------------------------------------------------------------------------------------
+
+#: Those that do to each element what the operator of that name does.
 _LISTS = """
     add sub mul div pow maximum minimum clamp_min clamp_max abs neg exp expm1 log log2 log10 log1p sqrt rsqrt reciprocal
     sin cos tan sinh cosh tanh asin acos atan sigmoid erf erfc lgamma ceil floor round trunc frac sign max
 """
-_LISTS_OF_SEVERAL = {
+#: Those that do several things to each element: what that takes.
+_LISTS_OF_SEVERAL: dict[str, Callable[[], int]] = {
     "addcmul": elementwise.multiply_and_add.operations,
-    "addcdiv": lambda: elementwise.multiply_and_add.operations(divides=True),
+    "addcdiv": partial(elementwise.multiply_and_add.operations, divides=True),
     "lerp": elementwise.interpolate.operations,
     "norm": reduction.norm.operations,
     "powsum": reduction.norm.operations,
 }
 
 
-def _register_lists(name: str, operations: Any) -> None:
-    def over_lists(tensors: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
-        """As the operator that it is called after, for each element of each tensor."""
-        return Cost(0, operations() * sum(shape.numel for shape in tensors))
+def _register_over_lists(name: str, count: Callable[[], int]) -> None:
+    """Register an operator over lists; what an element takes is counted at each call, as numbers may be complex."""
 
-    register_existing(over_lists, f"_foreach_{name}", f"_foreach_{name}_")
+    def price_lists(tensors: tuple[Shape, ...], *_: Any, out: Any, **__: Any) -> Cost:
+        """As the operator that it is called after, for each element of each tensor."""
+        return Cost(0, count() * sum(shape.numel for shape in tensors))
+
+    register_existing(price_lists, f"_foreach_{name}", f"_foreach_{name}_")
 
 
 for _name in _LISTS.split():
-    _register_lists(_name, lambda name=_name: count_operations(f"aten::{name}"))
-for _name, _operations in _LISTS_OF_SEVERAL.items():
-    _register_lists(_name, _operations)
+    _register_over_lists(_name, partial(count_operations, f"aten::{_name}"))
+for _name, _count in _LISTS_OF_SEVERAL.items():
+    _register_over_lists(_name, _count)
+
+# Single operators -----------------------------------------------------------------------------------------------------
 
 
 @register_op_costs("aten::addcmul", "aten::addcmul_")
@@ -113,20 +121,22 @@ def polar(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     return elementwise.polar(out.numel)
 
 
+#: Elementary functions that torch does not tag.
+_UNTAGGED = """
+    aten::floor_divide aten::floor_divide_ aten::threshold aten::threshold_ prims::bessel_i0 prims::bessel_i0e
+    prims::bessel_i1 prims::bessel_i1e prims::bessel_j0 prims::bessel_j1 prims::cbrt prims::erf_inv prims::erfcx
+    prims::ndtri prims::spherical_bessel_j0 prims::zeta
+"""
+
+
 def _register_untagged(name: str) -> None:
     @register_op_cost(name)
-    def count(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    def price_elements(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
         """One elementary function for each element."""
         return Cost(0, out.numel * count_operations(name))
 
 
-#: Elementary functions that torch does not tag.
-_UNTAGGED = (
-    *("aten::floor_divide", "aten::floor_divide_", "aten::threshold", "aten::threshold_"),
-    *(f"prims::bessel_{name}" for name in ("i0", "i0e", "i1", "i1e", "j0", "j1")),
-    *(f"prims::{name}" for name in ("cbrt", "erf_inv", "erfcx", "ndtri", "spherical_bessel_j0", "zeta")),
-)
-for _name in _UNTAGGED:
+for _name in _UNTAGGED.split():
     _register_untagged(_name)
 
 

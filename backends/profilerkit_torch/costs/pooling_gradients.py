@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from profilerkit.costs import pooling, quantization, reduction
+from profilerkit.costs import pooling
 
-from .pooling import _count_covered, _window
+from .pooling import count_covered, count_window
 from .registry import Cost, Shape, register_free, register_op_cost
 
 register_free(
@@ -22,34 +22,32 @@ register_free(
 )
 
 
-def _adds_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+def _add_up(dy: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each element of the gradient."""
     return pooling.pool_gradient(dy.numel)
 
 
 #: Places that are hit more than once: the maximum of several windows, a border that is repeated, a pixel.
-_ADDED_UP = (
-    *(f"max_pool{d}d_with_indices_backward" for d in (2, 3)),
-    *(f"adaptive_max_pool{d}d_backward" for d in (2, 3)),
-    *(f"fractional_max_pool{d}d_backward" for d in (2, 3)),
-    *("max_pool2d_backward", "mkldnn_max_pool2d_backward", "mkldnn_max_pool3d_backward"),
-    *(f"{kind}_pad{d}d_backward" for kind in ("reflection", "replication") for d in (1, 2, 3)),
-    *(f"{kind}{d}d_backward" for kind in ("upsample_nearest", "_upsample_nearest_exact") for d in (1, 2, 3)),
-    "unfold_backward",
-)
-for _name in _ADDED_UP:
-    register_op_cost(f"aten::{_name}", _adds_up)
+_ADDED_UP = """
+    max_pool2d max_pool2d_with_indices max_pool3d_with_indices mkldnn_max_pool2d mkldnn_max_pool3d
+    adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d
+    reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d unfold
+"""
+for _name in _ADDED_UP.split():
+    register_op_cost(f"aten::{_name}_backward", _add_up)
 
 
 def _register_average_gradient(dimensions: int) -> None:
     @register_op_cost(f"aten::avg_pool{dimensions}d_backward")
     def average(dy: Shape, x: Shape, kernel: int | Sequence[int], *_: Any, out: Shape) -> Cost:
         """One addition for each element of the window of each gradient."""
-        return pooling.pool_gradient(dy.numel * _window(kernel, dimensions))
+        return pooling.pool_gradient(dy.numel * count_window(kernel, dimensions))
 
     def adaptive_average(dy: Shape, x: Shape, *, out: Shape) -> Cost:
         """One addition for each element of each window."""
-        return pooling.pool_gradient(_count_covered(x, dy, dimensions))
+        return pooling.pool_gradient(count_covered(x, dy, dimensions))
 
     register_op_cost(f"aten::_adaptive_avg_pool{dimensions}d_backward", adaptive_average)
     if dimensions == 2:
@@ -82,11 +80,8 @@ def embedding_bag_gradient(
     *_: Any,
     out: Any,
 ) -> Cost:
-    """One addition for each element of each row that was looked up, and a product where it was weighted.
-
-    Where the bag took the maximum (mode 2), one addition for each element of the gradient.
-    """
-    return _bag(dy, indices, scaled, mode, weights)
+    """Return the cost of the gradient by the rows."""
+    return _count_bag(dy, indices, scaled, mode, weights)
 
 
 @register_op_cost("aten::_embedding_bag_dense_backward")
@@ -103,34 +98,21 @@ def embedding_bag_dense_gradient(
     *_: Any,
     out: Any,
 ) -> Cost:
-    """As `embedding_bag_gradient`."""
-    return _bag(dy, indices, scaled, mode, weights)
+    """Return the cost of the gradient by the rows, as a dense matrix."""
+    return _count_bag(dy, indices, scaled, mode, weights)
 
 
-def _bag(dy: Shape, indices: Shape, scaled: bool, mode: int, weights: Shape | None) -> Cost:
+def _count_bag(dy: Shape, indices: Shape, scaled: bool, mode: int, weights: Shape | None) -> Cost:
+    """Return the cost: an addition for each element of each row that was looked up, a product where it was weighted.
+
+    Where the bag took the maximum (mode 2), one addition for each element of the gradient.
+    """
     if mode == 2:
         return pooling.embedding_gradient(dy.numel)
     return pooling.embedding_gradient(indices.numel * dy[-1], bool(scaled), weights is not None)
-
-
-@register_op_cost("aten::_segment_reduce_backward")
-def segments_gradient(dy: Shape, y: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """One operation for each element that was reduced: a division, comparison or product."""
-    return reduction.scatter(x.numel)
 
 
 @register_op_cost("aten::_embedding_bag_per_sample_weights_backward")
 def embedding_bag_weights_gradient(dy: Shape, rows: Shape, indices: Shape, *_: Any, out: Shape) -> Cost:
     """The product of each row that was looked up with its bag's gradient, and their sum: two for each element."""
     return pooling.bag_weights_gradient(indices.numel * dy[-1])
-
-
-def _register_fake_quantization(kind: str) -> None:
-    @register_op_cost(f"aten::_fake_quantize_learnable_per_{kind}_affine_backward")
-    def fake_quantization(dy: Shape, *_: Any, out: Any) -> Cost:
-        """Return the cost of the gradients by input, scale and zero point."""
-        return quantization.learned_quantization_gradient(dy.numel)
-
-
-for _name in ("tensor", "channel"):
-    _register_fake_quantization(_name)

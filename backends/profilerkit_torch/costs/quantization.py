@@ -1,4 +1,4 @@
-"""Going to quantized integers and back: which operator goes to which formula."""
+"""Going to quantized integers and back, and gradients of that: which operator goes to which formula."""
 
 from __future__ import annotations
 
@@ -63,3 +63,12 @@ def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 def observe_and_fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of finding the range, and of going there and back."""
     return quantization.fake_quantize(x.numel, finds_range=True)
+
+
+@register_op_costs(
+    "aten::_fake_quantize_learnable_per_tensor_affine_backward",
+    "aten::_fake_quantize_learnable_per_channel_affine_backward",
+)
+def fake_quantize_gradient(dy: Shape, *_: Any, out: Any) -> Cost:
+    """Return the cost of the gradients by input, scale and zero point."""
+    return quantization.learned_quantization_gradient(dy.numel)

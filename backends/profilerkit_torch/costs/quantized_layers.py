@@ -118,9 +118,8 @@ def _count_cells(kind: str, positions: int, cells: Sequence[Any]) -> Cost:
 
 def _unpack_cell(cell: Any) -> tuple[Shape, Shape]:
     """Return the shapes of the weights of a packed cell: for the input, and for the hidden state."""
-    (state,) = cell.__getstate__()
-    *_, packages = state
-    input_package, hidden_package = packages
+    state, *_ = cell.__getstate__()
+    _, _, _, _, (input_package, hidden_package) = state  # after the kind, tensors, floats and numbers
     (input_weight, _), (hidden_weight, _) = _unpack_shapes(input_package), _unpack_shapes(hidden_package)
     return input_weight, hidden_weight
 

@@ -85,3 +85,9 @@ def index_put(x: Shape, indices: Any, values: Shape, accumulate: bool = False, *
 def bincount(x: Shape, weights: Shape | None = None, *_: Any, out: Any) -> Cost:
     """One addition for each weight; without them it counts in integers."""
     return reduction.scatter(0 if weights is None else weights.numel)
+
+
+@register_op_cost("aten::_segment_reduce_backward")
+def segments_gradient(dy: Shape, y: Shape, x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
+    """One operation for each element that was reduced: a division, comparison or product."""
+    return reduction.scatter(x.numel)
