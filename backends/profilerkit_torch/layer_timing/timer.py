@@ -20,7 +20,8 @@ from ..compat import current_task, read_children, read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_keras_weights
 from ..model.modules import list_layers, list_tensors
-from ..untouched.caller_context import apart, require_no_tracing
+from ..untouched.caller_context import apart
+from ..untouched.recordings import require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
 from .graph_hooks import GraphHooks
 from .measured_overhead import measure_overhead

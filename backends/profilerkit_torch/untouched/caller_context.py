@@ -1,4 +1,4 @@
-"""What the caller has switched on around a profile: modes, which would act on its tensors too, and recordings.
+"""The modes that the caller has switched on around a profile, which would act on its tensors too.
 
 `apart` is entered by everything that profiles: it refuses where torch itself records what runs, and takes
 the caller's modes away, so that the model's tensors are noted, replaced and put back as plain ones. `as_caller` gives
@@ -15,62 +15,25 @@ from typing import Any
 
 import torch
 
-from profilerkit import TracingError
 from profilerkit.process.restoring import restored
 
 from ..compat import (
-    compiler_callback,
     count_dispatch_modes,
     count_export_modes,
     count_function_modes,
     default_device,
     disable_dispatch_modes,
     function_modes,
-    is_fx_tracing,
-    is_making_graph,
     mode_flags,
     pop_dispatch_mode,
     pop_function_mode,
     push_function_mode,
     set_default_device,
     set_mode_flags,
-    transform_level,
 )
+from .recordings import require_no_tracing
 
-__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "require_no_tracing", "restorer_of_modes"]
-
-_MESSAGE = (
-    "a model cannot be profiled inside {where}: torch records there what runs, the passes of profilerkit would become "
-    "part of the recording, and the model would be run on tensors without values; profile it before or after, outside "
-    "of {what}"
-)
-
-
-def require_no_tracing() -> None:
-    """Raise `TracingError` where torch records or transforms what runs, instead of just running it."""
-    if torch.compiler.is_compiling() and torch.compiler.is_exporting():
-        names = ("torch.export", "the exported forward")
-    elif torch.compiler.is_compiling() or compiler_callback():
-        names = ("a function that torch.compile compiles", "the compiled function")
-    elif torch.jit.is_tracing():  # type: ignore[attr-defined,no-untyped-call]
-        names = ("torch.jit.trace", "the traced function")
-    elif is_fx_tracing() or is_making_graph():
-        names = ("torch.fx.symbolic_trace or make_fx", "the traced function")
-    elif transform_level() is not None:
-        names = ("torch.func.vmap, grad or another transform of torch.func", "the transformed function")
-    elif torch.cuda.is_initialized() and _is_capturing():
-        names = ("the capture of a CUDA graph", "the capture")
-    else:
-        return
-    raise TracingError(_MESSAGE.format(where=names[0], what=names[1]))
-
-
-def _is_capturing() -> bool:
-    """Return whether a CUDA graph is captured; not where a kernel has failed: this process can use the GPU no more."""
-    try:
-        return bool(torch.cuda.is_current_stream_capturing())
-    except RuntimeError:
-        return False
+__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "restorer_of_modes"]
 
 
 class _SetAside(threading.local):
@@ -154,8 +117,8 @@ def as_caller() -> Iterator[None]:
     A default device "meta" is left out: it is for making models, and no model runs on it.
     """
     with modes_as_they_are():
-        if not count_function_modes():
-            for mode in _set_aside.stacks[-1] if _set_aside.stacks else ():
+        if _set_aside.stacks and not count_function_modes():
+            for mode in _set_aside.stacks[-1]:
                 if not _is_for_meta(mode):
                     push_function_mode(mode)
         yield

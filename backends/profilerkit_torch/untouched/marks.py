@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,53 +18,74 @@ _HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
+class _Hooks(NamedTuple):
+    """The hooks of one kind: under which name a tensor has them, the mapping itself or None, and what was in it."""
+
+    name: str
+    mapping: Any
+    content: dict[Any, Any]
+
+
+class _Marks(NamedTuple):
+    """The attributes and hooks that a tensor had."""
+
+    tensor: Any
+    attributes: dict[str, Any]
+    hooks: list[_Hooks]
+
+
 def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
     """Return what puts back the attributes and hooks of tensors: a pass may add some, and so does ``torch.compile``.
 
     Those of the tensors inside a wrapper tensor are put back too.
     """
     bare: list[torch.Tensor] = []  # as nearly all are
-    marked: list[torch.Tensor] = []
-    for tensor in _with_inner_tensors(tensors):
-        (marked if _has_marks(tensor) else bare).append(tensor)
-    noted = [(tensor, dict(tensor.__dict__), _list_hooks(tensor)) for tensor in marked]
+    noted: list[_Marks] = []
+    for tensor in _add_inner_tensors(tensors):
+        if _has_marks(tensor):
+            noted.append(_read_marks(tensor))
+        else:
+            bare.append(tensor)
 
     def restore() -> None:
-        new: list[Any] = [(tensor, {}, [(None, {})] * len(_HOOKS)) for tensor in bare if _has_marks(tensor)]
-        for_each(_restore, [*noted, *new])
+        no_hooks = [_Hooks(name, None, {}) for name in _HOOKS]
+        new = [_Marks(tensor, {}, no_hooks) for tensor in bare if _has_marks(tensor)]
+        for_each(_restore, [(marks,) for marks in (*noted, *new)])
 
     return restore
 
 
-def _restore(tensor: Any, attributes: dict[str, Any], hooks: list[tuple[Any, dict[Any, Any]]]) -> None:
-    refill(tensor.__dict__, attributes)
-    for name, (hooks_before, content) in zip(_HOOKS, hooks, strict=True):
-        _restore_hooks(tensor, name, hooks_before, content)
-
-
-def _with_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
     """Yield tensors, and those that each wrapper tensor is made of."""
     for tensor in tensors:
         yield tensor
         if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
-            inner = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
-            yield from _with_inner_tensors(part for part in inner if isinstance(part, torch.Tensor))
+            names, _ = tensor.__tensor_flatten__()
+            inner = [getattr(tensor, name) for name in names]
+            yield from _add_inner_tensors(part for part in inner if isinstance(part, torch.Tensor))
 
 
 def _has_marks(tensor: Any) -> bool:
     return bool(tensor.__dict__) or any(getattr(tensor, name) is not None for name in _HOOKS)
 
 
-def _list_hooks(tensor: Any) -> list[tuple[Any, dict[Any, Any]]]:
-    mappings = [getattr(tensor, name) for name in _HOOKS]
-    return [(mapping, dict(mapping) if mapping else {}) for mapping in mappings]
+def _read_marks(tensor: Any) -> _Marks:
+    mappings = [(name, getattr(tensor, name)) for name in _HOOKS]
+    hooks = [_Hooks(name, mapping, dict(mapping) if mapping else {}) for name, mapping in mappings]
+    return _Marks(tensor, dict(tensor.__dict__), hooks)
 
 
-def _restore_hooks(tensor: Any, name: str, before: Any, content: dict[Any, Any]) -> None:
-    now = getattr(tensor, name)
-    if now is not before:
+def _restore(marks: _Marks) -> None:
+    refill(marks.tensor.__dict__, marks.attributes)
+    for hooks in marks.hooks:
+        _restore_hooks(marks.tensor, hooks)
+
+
+def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
+    now = getattr(tensor, hooks.name)
+    if now is not hooks.mapping:
         if now is not None:
             now.clear()  # autograd has the mapping itself, and may go on calling what it holds
-        setattr(tensor, name, before)
-    if before is not None:
-        refill(before, content)
+        setattr(tensor, hooks.name, hooks.mapping)
+    if hooks.mapping is not None:
+        refill(hooks.mapping, hooks.content)

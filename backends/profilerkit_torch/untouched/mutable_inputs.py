@@ -12,8 +12,8 @@ from ..compat import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_values, is_twin, view_like
 from .marks import restorer_of_marks
-from .preservation import restorers_of_tensors
 from .snapshots import SlotsSnapshot, copy_container, refill
+from .tensor_data import restorers_of_tensors
 
 __all__ = ["InputObjects", "on_device"]
 

@@ -20,17 +20,18 @@ from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 
-from ..compat import count_writes, is_view
+from ..compat import count_writes
 from ..model.inventory import Inventory
-from ..model.tensors import has_storage, has_values, identify_elements
+from ..model.tensors import has_storage, has_values
 from .caller_context import apart, restorer_of_modes
 from .marks import restorer_of_marks
 from .process_settings import SettingsSnapshot
 from .process_state import restorers_of_process
-from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, own_classes, refill
-from .write_guard import list_versions, restore_versions, write_back
+from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, list_own_classes, refill
+from .tensor_data import restorer_of_sizes, restorers_of_tensors
+from .tensor_values import KeptValue, list_versions, restore_versions, write_back
 
-__all__ = ["one_at_a_time", "preserve", "restorers_of_tensors", "watch_parameters"]
+__all__ = ["one_at_a_time", "preserve", "watch_parameters"]
 
 #: Held while the model or the process is changed: of two in turn, each would put back the other's state.
 one_at_a_time: Lock = Lock()
@@ -75,7 +76,7 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
     of_process = restorers_of_process(settings)
     steps: list[Step] = [restorer_of_modes()]
     if tensor_values:
-        steps.append(partial(write_back, [(tensor.data, tensor.detach().clone()) for tensor in kept]))
+        steps.append(partial(write_back, [KeptValue(tensor.data, tensor.detach().clone()) for tensor in kept]))
     steps += [*of_model, *of_process]
     if tensor_values:
         steps.append(partial(restore_versions, list_versions(kept)))
@@ -92,15 +93,14 @@ def _restorers_of_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> l
     """Return the steps that put back the structure of a model, and the sizes of the tensors that have values."""
     snapshots: list[Any] = [
         *map(ModuleSnapshot, inventory.modules, inventory.further_attributes),
-        *map(ClassSnapshot, own_classes(inventory.modules, inventory.further_attributes)),
+        *map(ClassSnapshot, list_own_classes(inventory.modules, inventory.further_attributes)),
         *_list_slots_snapshots(inventory),
     ]
-    sizes = [(tensor, tensor.untyped_storage().nbytes()) for tensor in kept if _has_plain_storage(tensor)]
     contents = [(container, copy_container(container)) for container in inventory.containers]
     return [
         partial(call_each, [snapshot.restore for snapshot in snapshots]),
         *restorers_of_tensors(inventory.twins, inventory.parameters),
-        partial(for_each, _restore_size, sizes),
+        restorer_of_sizes(kept),
         partial(for_each, refill, contents),
     ]
 
@@ -110,79 +110,6 @@ def _list_slots_snapshots(inventory: Inventory) -> Iterator[SlotsSnapshot]:
     owners = (*inventory.modules, *inventory.objects)
     slots = {kind: list_slots(kind) for kind in set(map(type, owners))}  # of each class once: there are few
     return (SlotsSnapshot(owner, slots[type(owner)]) for owner in owners if slots[type(owner)])
-
-
-# Tensors --------------------------------------------------------------------------------------------------------------
-
-
-def restorers_of_tensors(
-    twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]
-) -> list[Step]:
-    """Return the steps that give tensors their data back, and leaves of the graph their gradients and flags.
-
-    A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
-    """
-    twins = list(twins)
-    off_the_graph = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
-    gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
-    return [
-        partial(for_each, _take_off_the_graph, off_the_graph),
-        partial(for_each, _restore_gradient, gradients),
-        partial(for_each, _restore_data, twins),
-    ]
-
-
-def _is_off_the_graph(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has no graph behind it; some views (of DDP's buckets) raise when asked."""
-    try:
-        return tensor.grad_fn is None
-    except RuntimeError:
-        return False
-
-
-def _take_off_the_graph(leaf: torch.Tensor) -> None:
-    """Let a tensor need no gradient that came to need one: in a training step, by a write of what depends on a weight.
-
-    Torch takes no view off its graph, but the base of the view.
-    """
-    if leaf.grad_fn is not None and not is_view(leaf):
-        leaf.detach_()
-
-
-def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
-    if parameter.grad is not gradient:
-        parameter.grad = gradient
-    if parameter.requires_grad != requires_grad:
-        parameter.requires_grad_(requires_grad)
-
-
-def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
-    """Give a tensor its data back; ``before`` is a twin of what it was, see `model.tensors.is_twin`."""
-    if not _has_same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
-        with torch.inference_mode(tensor.is_inference()):
-            tensor.data = before
-
-
-def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
-    """Return whether a tensor still has the elements of its twin: with one address they share one storage."""
-    try:
-        address = tensor.data_ptr()
-    except RuntimeError:  # sparse and other tensors without one storage
-        address = 0
-    if address and address == before.data_ptr():
-        return tensor.is_nested or (tensor.shape == before.shape and tensor.stride() == before.stride())
-    return bool(identify_elements(tensor) == identify_elements(before))
-
-
-def _has_plain_storage(tensor: torch.Tensor) -> bool:
-    return type(tensor) is torch.Tensor and tensor.layout is torch.strided
-
-
-def _restore_size(tensor: torch.Tensor, size: int) -> None:
-    """Give the storage of a tensor its size back, where the model has made it longer (observers of values do)."""
-    storage = tensor.untyped_storage()
-    if storage.nbytes() > size and storage.resizable():
-        storage.resize_(size)
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from operator import is_, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -16,7 +17,24 @@ from profilerkit.process.restoring import assign_dict
 
 from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
 
-__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copy_container", "own_classes", "refill"]
+__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
+
+#: The flag of a class that Python code has made.
+_MADE_BY_A_STATEMENT = 1 << 9
+_NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"__main__"}
+_read_standard = itemgetter(*STANDARD)
+
+
+def list_own_classes(modules: Iterable[nn.Module], further_attributes: Iterable[dict[str, Any]] = ()) -> list[type]:
+    """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
+
+    Not those of torch and Python.
+    """
+    kinds = set(map(type, modules))
+    for attributes in further_attributes:
+        kinds.update(map(type, attributes.values()))
+    classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
+    return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
 
 
 class ClassSnapshot:
@@ -43,24 +61,6 @@ class ClassSnapshot:
                 type.__setattr__(self.cls, name, value)
         for container, content in self.contents:
             refill(container, content)
-
-
-def own_classes(modules: Iterable[nn.Module], further_attributes: Iterable[dict[str, Any]] = ()) -> list[type]:
-    """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
-
-    Not those of torch and Python.
-    """
-    kinds = {
-        *map(type, modules),
-        *(type(value) for attributes in further_attributes if attributes for value in attributes.values()),
-    }
-    classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
-    return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
-
-
-#: The flag of a class that Python code has made.
-_MADE_BY_A_STATEMENT = 1 << 9
-_NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"__main__"}
 
 
 class SlotsSnapshot:
@@ -103,21 +103,19 @@ class ModuleSnapshot:
         self.attributes: dict[str, Any] = dict(module.__dict__)
         self.containers: tuple[Any, ...]
         self.lengths: tuple[int, ...]
-        self.containers, self.lengths = self._own_containers()
+        self.containers, self.lengths = self._list_containers()
         self.contents: list[tuple[Any, Any]] = [
             (container, copy_container(container)) for container in self.containers if container
         ]
-        self.generators: Iterable[tuple[Callable[[Any], Any], Any]] = (
-            [pair for value in further_attributes.values() for pair in _random_state(value)]
-            if further_attributes
-            else ()
-        )
+        self.generators: list[_GeneratorState] = [
+            state for value in further_attributes.values() if (state := _read_generator(value)) is not None
+        ]
 
-    def _own_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """Return the containers that every module has, with their lengths."""
+    def _list_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+        """Return the containers that every module has, with their lengths; nearly all modules take the short way."""
         if not isinstance(self.module, torch.jit.ScriptModule):
             try:
-                containers = _standard(self.attributes)
+                containers = _read_standard(self.attributes)
                 return containers, tuple(map(len, containers))
             except (KeyError, TypeError):  # some are missing, or are none
                 pass
@@ -126,8 +124,8 @@ class ModuleSnapshot:
 
     def restore(self) -> None:
         """Put back what has changed."""
-        for restore, state in self.generators:
-            restore(state)
+        for generator in self.generators:
+            generator.restore(generator.state)
         if type(self.module) is not self.type:
             self.module.__class__ = self.type
         refill(self.module.__dict__, self.attributes)
@@ -142,15 +140,23 @@ class ModuleSnapshot:
             self.module.training = self.training
 
 
-def _random_state(value: Any) -> Iterator[tuple[Callable[[Any], Any], Any]]:
-    """Yield what sets the state of a random generator, with the state it has; nothing for any other value."""
+class _GeneratorState(NamedTuple):
+    """The state of a generator of random numbers, and what gives it a state."""
+
+    restore: Callable[[Any], Any]
+    state: Any
+
+
+def _read_generator(value: Any) -> _GeneratorState | None:
+    """Return the state of a generator of torch's, Python's or numpy's; None for any other value."""
     if isinstance(value, torch.Generator):
-        yield value.set_state, value.get_state()
-    elif isinstance(value, random.Random):
-        yield value.setstate, value.getstate()
-    elif hasattr(type(value), "bit_generator"):  # numpy's
+        return _GeneratorState(value.set_state, value.get_state())
+    if isinstance(value, random.Random):
+        return _GeneratorState(value.setstate, value.getstate())
+    if hasattr(type(value), "bit_generator"):
         numbers = value.bit_generator
-        yield (lambda state: setattr(numbers, "state", state)), numbers.state
+        return _GeneratorState(partial(setattr, numbers, "state"), numbers.state)
+    return None
 
 
 def copy_container(container: Any) -> Any:

@@ -18,7 +18,7 @@ from ..compat import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
 from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
-from .snapshots import own_classes
+from .snapshots import list_own_classes
 
 __all__ = ["Surroundings"]
 
@@ -166,7 +166,7 @@ def _read_names(code: CodeType) -> _Names:
 def _list_methods(inventory: Inventory) -> dict[str, list[Any]]:
     """Return by name the methods and properties of the model's own classes."""
     methods: dict[str, list[Any]] = {}
-    for cls in own_classes(inventory.modules):
+    for cls in list_own_classes(inventory.modules):
         for name, value in vars(cls).items():
             kind = type(value)
             if kind is FunctionType or kind is FUNCTION_CACHE:

@@ -1,4 +1,4 @@
-"""Noticing what a model writes to while it runs, and writing back what was there."""
+"""Notices what a model writes to while it runs, and keeps what was there."""
 
 from __future__ import annotations
 
@@ -8,84 +8,13 @@ from typing import Any
 import torch
 
 from profilerkit.process.cached import cached_property
-from profilerkit.process.restoring import for_each, restored
+from profilerkit.process.restoring import restored
 
-from ..compat import (
-    HigherOrderOperator,
-    TorchDispatchMode,
-    count_writes,
-    disable_dispatch_modes,
-    internal_overlap,
-    schema_of,
-    set_version,
-)
+from ..compat import HigherOrderOperator, TorchDispatchMode, disable_dispatch_modes, schema_of
 from ..model.tensors import has_storage, has_values, storage_key
+from .tensor_values import KeptValue, list_versions, restore_versions, write_back, write_back_alone
 
-__all__ = ["WriteGuard", "list_versions", "restore_versions", "write_back", "written_by"]
-
-
-#: What torch answers for a tensor that it does not write to; where it cannot tell it writes.
-_OVERLAPS = 1
-
-
-def write_back(values: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Give each tensor the values that were kept of it, where they have changed."""
-    for_each(_write_back, values)
-
-
-def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
-        if has_storage(tensor) and not _equal(tensor, value):
-            _copy_to(tensor, value)
-
-
-def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
-    if tensor.layout is not torch.strided or tensor.is_nested or internal_overlap(tensor) != _OVERLAPS:
-        tensor.copy_(value)
-        return
-    places: torch.Tensor = torch.zeros(tensor.shape, dtype=torch.int64, device=tensor.device)
-    places += int(tensor.storage_offset())
-    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
-        steps = torch.arange(size, device=tensor.device) * stride
-        places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
-    elements = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
-    elements[places.flatten()] = value.flatten()
-
-
-def list_versions(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
-    """Return the version of each tensor that counts its writes; inference tensors do not."""
-    return [(tensor, count_writes(tensor)) for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
-
-
-def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
-    """Count the writes to tensors that have their values again as none.
-
-    Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
-    """
-    for tensor, version in versions:
-        if count_writes(tensor) != version:
-            set_version(tensor, version)
-
-
-def _equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    if tensor.layout is torch.sparse_coo:  # to copy to one would give it other storage, with nothing having changed
-        return _same_parts(tensor, value, ("_indices", "_values"))
-    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
-        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
-        parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
-        return _same_parts(tensor, value, (*parts, "values"))
-    if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
-        return all(map(torch.equal, tensor.unbind(), value.unbind()))
-    try:
-        return torch.equal(tensor, value)
-    except RuntimeError:  # some that are packed cannot be compared
-        return False
-
-
-def _same_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
-    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
-    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
+__all__ = ["WriteGuard", "written_by"]
 
 
 class WriteGuard(TorchDispatchMode):
@@ -105,7 +34,7 @@ class WriteGuard(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
-        self._saved: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._saved: list[KeptValue] = []
         self._versions = list_versions((*tensors, *counting))
         #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
         self._operators: dict[int, tuple[Any, bool]] = {}
@@ -144,7 +73,7 @@ class WriteGuard(TorchDispatchMode):
         sharing = self._guarded.get(key)
         if sharing:
             with disable_dispatch_modes():  # in a pass over fake tensors the copy would be one, without the values
-                self._saved += [(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
+                self._saved += [KeptValue(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
             self._guarded.pop(key, None)  # only now: a copy that failed is made at the next write
 
     def guards(self, tensor: torch.Tensor) -> bool:
@@ -154,7 +83,7 @@ class WriteGuard(TorchDispatchMode):
     def restore_at_end(self) -> restored:
         """Return a block that writes the kept values back at the end, after errors too."""
         return restored(
-            lambda: write_back(self._saved), self._restore_versions, in_child=lambda: _write_back_alone(self._saved)
+            lambda: write_back(self._saved), self._restore_versions, in_child=lambda: write_back_alone(self._saved)
         )
 
     def _restore_versions(self) -> None:
@@ -162,28 +91,27 @@ class WriteGuard(TorchDispatchMode):
             restore_versions((tensor, version) for tensor, version in self._versions if not self.guards(tensor))
 
 
-def _write_back_alone(values: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-    """Write values back in a forked child, by this thread alone: torch's others are gone. It has no GPU either."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    write_back((tensor, value) for tensor, value in values if tensor.device.type == "cpu")
-    torch.set_num_threads(threads)
-
-
 def _may_write(func: Any) -> bool:
-    return bool(schema_of(func).is_mutable) or "batch_norm" in schema_of(func).name
+    """Return whether an operator may write to an argument, or does so in some of its calls."""
+    return bool(schema_of(func).is_mutable) or _updates_statistics(func)
+
+
+def _updates_statistics(func: Any) -> bool:
+    """Return whether an operator may update running statistics, which its schema does not say."""
+    return "batch_norm" in schema_of(func).name
 
 
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that an operator writes to."""
-    if "batch_norm" in schema_of(func).name:  # updates its running statistics without saying so in the schema
-        yield from (tensor for tensor in args[3:5] if isinstance(tensor, torch.Tensor))
+    if _updates_statistics(func):
+        yield from _list_tensors(args[3:5])
     if not schema_of(func).is_mutable:
         return
     for position, argument in enumerate(schema_of(func).arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
-            continue
-        value = args[position] if position < len(args) else kwargs.get(argument.name)
-        for tensor in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(tensor, torch.Tensor):
-                yield tensor
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            yield from _list_tensors(value if isinstance(value, (list, tuple)) else (value,))
+
+
+def _list_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    return (value for value in values if isinstance(value, torch.Tensor))

@@ -14,7 +14,7 @@ from profilerkit.backend_kit.settings import Setting
 from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import TorchBackend, TorchProfiler
 from profilerkit_torch.compat import get_precision, settings_of_c
-from profilerkit_torch.untouched.caller_context import require_no_tracing
+from profilerkit_torch.untouched.recordings import require_no_tracing
 from profilerkit_torch.untouched.settings import SETTINGS, _of_opt_einsum
 
 _C: Any = torch._C

@@ -1,0 +1,104 @@
+"""The values of tensors, and how often these were written to: both are put back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+
+from profilerkit.process.restoring import for_each
+
+from ..compat import count_writes, internal_overlap, set_version
+from ..model.tensors import has_storage, has_values
+
+__all__ = ["KeptValue", "list_versions", "restore_versions", "write_back", "write_back_alone"]
+
+
+class KeptValue(NamedTuple):
+    """A tensor, and a copy of the values that it had."""
+
+    tensor: torch.Tensor
+    value: torch.Tensor
+
+
+def write_back(values: Iterable[KeptValue]) -> None:
+    """Give each tensor the values that were kept of it, where they have changed."""
+    for_each(_write_back, values)
+
+
+def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        if has_storage(tensor) and not _is_equal(tensor, value):
+            _copy_to(tensor, value)
+
+
+def write_back_alone(values: Iterable[KeptValue]) -> None:
+    """Write values back in a forked child, by this thread alone: torch's others are gone. It has no GPU either."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    write_back(kept for kept in values if kept.tensor.device.type == "cpu")
+    torch.set_num_threads(threads)
+
+
+#: What torch answers for a tensor that it does not write to; where it cannot tell it writes.
+_OVERLAPS = 1
+
+
+def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
+    if tensor.layout is not torch.strided or tensor.is_nested or internal_overlap(tensor) != _OVERLAPS:
+        tensor.copy_(value)
+        return
+    length = tensor.untyped_storage().nbytes() // tensor.element_size()
+    storage = tensor.as_strided((length,), (1,), 0)
+    storage[_list_places(tensor).flatten()] = value.flatten()
+
+
+def _list_places(tensor: torch.Tensor) -> torch.Tensor:
+    """Return where in its storage each element of a tensor lies."""
+    places = torch.full(tensor.shape, int(tensor.storage_offset()), dtype=torch.int64, device=tensor.device)
+    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        steps = torch.arange(size, device=tensor.device) * stride
+        places += steps.reshape(-1, *[1] * (tensor.dim() - dimension - 1))
+    return places
+
+
+def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    """Return whether a tensor has these values; False where they cannot be compared."""
+    if tensor.layout is torch.sparse_coo:  # to copy to one would give it other storage, with nothing having changed
+        return _has_equal_parts(tensor, value, ("_indices", "_values"))
+    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+        parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
+        return _has_equal_parts(tensor, value, (*parts, "values"))
+    if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
+        return all(map(torch.equal, tensor.unbind(), value.unbind()))
+    try:
+        return torch.equal(tensor, value)
+    except RuntimeError:  # some that are packed cannot be compared
+        return False
+
+
+def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[str]) -> bool:
+    """Return whether what methods of these names return is equal for both."""
+    pairs = [(getattr(tensor, part)(), getattr(value, part)()) for part in parts]
+    return tensor.shape == value.shape and all(torch.equal(one, other) for one, other in pairs)
+
+
+# How often tensors were written to ------------------------------------------------------------------------------------
+
+
+def list_versions(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
+    """Return the version of each tensor that counts its writes; inference tensors do not."""
+    return [(tensor, count_writes(tensor)) for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
+
+
+def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
+    """Count the writes to tensors that have their values again as none.
+
+    Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
+    """
+    for tensor, version in versions:
+        if count_writes(tensor) != version:
+            set_version(tensor, version)
