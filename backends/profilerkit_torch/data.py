@@ -51,26 +51,21 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"torch has no dtype {spec.dtype!r}; use a name such as 'float32', 'int64' or 'bool'")
     shape = (batch_size, *spec.shape)
-    if dtype.is_floating_point or dtype.is_complex:
-        working = torch.complex64 if dtype.is_complex else torch.float32
-        with apart():
-            generator = torch.Generator().manual_seed(0)
-            return torch.randn(shape, generator=generator, dtype=working).to(dtype)
     with apart():
-        return torch.zeros(shape, dtype=dtype)
+        if not (dtype.is_floating_point or dtype.is_complex):
+            return torch.zeros(shape, dtype=dtype)
+        generator = torch.Generator().manual_seed(0)
+        working = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, generator=generator, dtype=working).to(dtype)
 
 
 def with_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
     """Return the tensor with its first dimension cut, or repeated, to ``batch_size``."""
     with apart():
-        return _with_batch_size(tensor, batch_size)
-
-
-def _with_batch_size(tensor: torch.Tensor, batch_size: int) -> torch.Tensor:
-    length = tensor.shape[0]
-    if length >= batch_size:
+        length = tensor.shape[0]
+        if length == 0 and batch_size > 0:
+            raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
+        if length < batch_size:
+            repeats = -(-batch_size // length)
+            tensor = tensor.repeat(repeats, *[1] * (tensor.dim() - 1))
         return tensor[:batch_size]
-    if length == 0:
-        raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
-    repeats = -(-batch_size // length)
-    return tensor.repeat(repeats, *([1] * (tensor.dim() - 1)))[:batch_size]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -51,56 +52,72 @@ def score_batches(
     loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
     with preserve(model, tensor_values=True), torch.no_grad():
         set_inference_flags(list_modules(model))
-        yield _outputs(model, loader, target_device, transform)
+        yield _run_batches(model, loader, target_device, transform)
 
 
-def _outputs(
+def _default_pass() -> TorchForwardPass:
+    return TorchForwardPass(model_input_pattern=(0, "_"))
+
+
+def _run_batches(
     model: nn.Module, loader: DataLoader, device: torch.device, transform: Transform | None
 ) -> Iterator[ScoredBatch]:
+    """Yield the model's outputs and the targets of each batch."""
     probabilities, classes_last = _gives_probabilities(model), is_keras(model)
     for batch in loader:
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
             inputs, target = apply_transform(transform, inputs, target)
-        placed = ModelInputs.of(inputs).map(lambda leaf: _on(leaf, device))
+        placed = ModelInputs.of(inputs).map(lambda leaf: _move(leaf, device))
         called = adapt_to_keras(model, placed)
         samples = count_samples([target, *placed.leaves()], torch.is_tensor)
         output = model(*called.args, **called.kwargs)
-        target = map_leaves(target, lambda leaf: _on(leaf, device))
+        target = map_leaves(target, lambda leaf: _move(leaf, device))
         yield _score(output, target, samples, probabilities, classes_last)
 
 
+def _move(value: Any, device: torch.device) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value
+
+
 def _score(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
-    move = classes_last or not isinstance(output, torch.Tensor) or output.dim() < 3
-
-    def scores() -> Any:
-        if not isinstance(output, torch.Tensor) or output.dim() == 0:
-            raise InputError(
-                f"the model gives {shown(output)} for a batch, not one tensor with a score for each sample"
-            )
-        return _array(output if move else output.movedim(1, -1))
-
-    def targets() -> Any:
-        one_hot = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
-        return _array(target.movedim(1, -1) if one_hot and not move else target)
-
-    return ScoredBatch(output, target, samples, scores, targets, probabilities)
+    """Return a batch whose scores and targets are arrays with the classes last, made when they are asked for."""
+    classes_second = isinstance(output, torch.Tensor) and output.dim() > 2 and not classes_last
+    is_one_hot = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
+    return ScoredBatch(
+        output,
+        target,
+        samples,
+        partial(_read_scores, output, classes_second),
+        partial(_make_array, target, classes_second and is_one_hot),
+        probabilities,
+    )
 
 
-def _array(value: Any) -> Any:
-    """Return an array for a tensor; numpy has no bfloat16."""
+def _read_scores(output: Any, classes_second: bool) -> Any:
+    """Return a model's output as an array; raises `InputError` where it is not one tensor with a row a sample."""
+    if not isinstance(output, torch.Tensor) or output.dim() == 0:
+        raise InputError(f"the model gives {shown(output)} for a batch, not one tensor with a score for each sample")
+    return _make_array(output, classes_second)
+
+
+def _make_array(value: Any, classes_second: bool) -> Any:
+    """Return an array for a tensor, its classes last; numpy has no bfloat16."""
     tensor = torch.as_tensor(value).detach().cpu()
+    if classes_second:
+        tensor = tensor.movedim(1, -1)
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
 
 def _gives_probabilities(model: Any) -> bool | None:
     """Return whether a model ends in a sigmoid; None where its last layer leaves that open."""
-    while isinstance(model, nn.Sequential) and len(model):
-        model = model[-1]
-    if is_keras(model):
-        return ends_in_sigmoid(model)
-    return {nn.Sigmoid: True, nn.Linear: False}.get(type(model))
+    last = model
+    while isinstance(last, nn.Sequential) and len(last):
+        last = last[-1]
+    if is_keras(last):
+        return ends_in_sigmoid(last)
+    return {nn.Sigmoid: True, nn.Linear: False}.get(type(last))
 
 
 _functions = EvaluationFunctions(score_batches)
@@ -121,11 +138,3 @@ class EvalLossFunction(LossEvaluation):
     def mean(value: Any) -> float:
         """Return the mean of what a loss returned."""
         return float(torch.as_tensor(value, dtype=torch.float64).mean())
-
-
-def _default_pass() -> TorchForwardPass:
-    return TorchForwardPass(model_input_pattern=(0, "_"))
-
-
-def _on(value: Any, device: torch.device) -> Any:
-    return value.to(device) if isinstance(value, torch.Tensor) else value

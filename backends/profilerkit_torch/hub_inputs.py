@@ -7,7 +7,7 @@ compares text with images or sound (``return_loss`` is in its signature) needs b
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -43,111 +43,139 @@ def find_shapes(model: Any, config: Any, dtype: torch.dtype = torch.float32) -> 
     Inputs that are no integers have the dtype of the model: its first layer multiplies them with weights of it.
     None if its main input, or another one that it cannot do without, is of a kind that no configuration describes.
     """
-    parameters = inspect.signature(model.forward).parameters
-    main = getattr(model, "main_input_name", "input_ids")
-    names = [main, *(name for name, value in parameters.items() if _is_required(value))]
-    names += BESIDE.get(getattr(config, "model_type", ""), ())
-    if "return_loss" in parameters:
-        names += [name for name in _COMPARED if name in parameters]
-    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
-        names.append("decoder_input_ids")
-    if any(name not in _SHAPES for name in names):
+    names = list(_list_needed(model, config))
+    if any(name not in _INTEGER_SHAPES and name not in _FLOAT_SHAPES for name in names):
         return None
-    shapes = {name: _SHAPES[name](config) for name in dict.fromkeys(names)}
     floating = str(dtype).removeprefix("torch.")
-    return {name: (shape, floating if kind == "float32" else kind) for name, (shape, kind) in shapes.items()}
+    shapes: dict[str, Input] = {}
+    for name in names:
+        if name in _INTEGER_SHAPES:
+            shapes[name] = _INTEGER_SHAPES[name](config), "int64"
+        else:
+            shapes[name] = _FLOAT_SHAPES[name](config), floating
+    return shapes
+
+
+def _list_needed(model: Any, config: Any) -> Iterator[str]:
+    """Yield the names of the inputs that a model needs, some of them more than once."""
+    parameters = inspect.signature(model.forward).parameters
+    yield getattr(model, "main_input_name", "input_ids")
+    yield from (name for name, parameter in parameters.items() if _is_required(parameter))
+    yield from BESIDE.get(getattr(config, "model_type", ""), ())
+    if "return_loss" in parameters:
+        yield from (name for name in _COMPARED if name in parameters)
+    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+        yield "decoder_input_ids"
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
-    named = parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return named and parameter.default is inspect.Parameter.empty
+    is_named = parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return is_named and parameter.default is inspect.Parameter.empty
 
 
-def _fact(config: Any, names: str, default: Any, section: str = "") -> Any:
-    """Return the first of several facts that a section of a configuration has, or the configuration itself."""
+# Shapes of one sample by a configuration ------------------------------------------------------------------------------
+
+
+def _read(config: Any, *names: str, section: str = "", default: Any = None) -> Any:
+    """Return the first of several attributes that a section of a configuration has, or the configuration itself."""
     for holder in (getattr(config, section, None) if section else None, config):
-        for name in names.split():
+        for name in names:
             value = getattr(holder, name, None)
             if value is not None:
                 return value
     return default
 
 
-# Shapes ---------------------------------------------------------------------------------------------------------------
+def _read_type(config: Any) -> str:
+    return str(getattr(config, "model_type", ""))
 
 
-def _tokens(config: Any) -> Input:
-    longest = _fact(config, "max_position_embeddings", TOKENS, "text_config")
-    return (min(TOKENS, longest) if longest > 0 else TOKENS,), "int64"  # XLNet has -1: sequences of any length
+def _shape_tokens(config: Any) -> tuple[int, ...]:
+    longest = _read(config, "max_position_embeddings", section="text_config", default=TOKENS)
+    return (min(TOKENS, longest) if longest > 0 else TOKENS,)  # XLNet has -1: sequences of any length
 
 
-def _image(config: Any) -> Input:
+def _shape_boxes(config: Any) -> tuple[int, ...]:
+    """Return the shape of the boxes around words: two corners of each, for BROS four."""
+    return (*_shape_tokens(config), 8 if _read_type(config) == "bros" else 4)
+
+
+def _shape_image(config: Any) -> tuple[int, ...]:
     """Return the shape of an image, or of the frames of a film."""
-    size = _fact(config, "image_size crop_size", None, "vision_config")
-    if size is None and getattr(config, "model_type", "") == "depth_pro":
+    size = _read(config, "image_size", "crop_size", section="vision_config")
+    if size is None and _read_type(config) == "depth_pro":
         size = config.patch_size * round(1 / min(config.scaled_images_ratios))  # the smallest copy is one patch
     size = size or 224
     height, width = size if isinstance(size, (tuple, list)) else (size, size)
-    if getattr(config, "model_type", "") == "seggpt":  # puts the image below its prompt
+    if _read_type(config) == "seggpt":  # puts the image below its prompt
         height //= 2
-    channels = _fact(config, "num_channels in_channels in_chans", 3, "vision_config")
-    frames = _fact(config, "num_frames frames_per_clip", None, "vision_config")
-    return ((channels, height, width) if frames is None else (frames, channels, height, width)), "float32"
+    channels = _read(config, "num_channels", "in_channels", "in_chans", section="vision_config", default=3)
+    frames = _read(config, "num_frames", "frames_per_clip", section="vision_config")
+    return (channels, height, width) if frames is None else (frames, channels, height, width)
 
 
-def _sound(config: Any) -> Input:
+def _shape_sound(config: Any) -> tuple[int, ...]:
     """Return the shape of a second of sound, or of a spectrogram for a model that has no channel of sound."""
     bins, frames = getattr(config, "num_mel_bins", None), getattr(config, "max_length", None)
     if bins and frames and not hasattr(config, "conv_dim"):
-        return (frames, bins), "float32"
-    if getattr(config, "model_type", "") == "speecht5":  # the model without its first layers takes their output
-        return (TOKENS, config.hidden_size), "float32"
-    channels = _fact(config, "audio_channels", 1 if getattr(config, "model_type", "") == "dac" else None)
-    return ((SAMPLES,) if channels is None else (channels, SAMPLES)), "float32"
+        return frames, bins
+    if _read_type(config) == "speecht5":  # the model without its first layers takes their output
+        return TOKENS, config.hidden_size
+    channels = _read(config, "audio_channels", default=1 if _read_type(config) == "dac" else None)
+    return (SAMPLES,) if channels is None else (channels, SAMPLES)
 
 
-def _spectrogram(config: Any) -> Input:
+def _shape_spectrogram(config: Any) -> tuple[int, ...]:
     """Return the shape of a spectrogram: frames by features, for Whisper features by frames."""
-    if getattr(config, "audio_config", None) is not None and hasattr(config.audio_config, "spec_size"):
-        audio = config.audio_config  # CLAP: a picture whose size is made square
-        return (1, audio.spec_size * audio.spec_size // audio.num_mel_bins, audio.num_mel_bins), "float32"
-    names = "feature_projection_input_dim input_feat_per_channel num_mel_channels"
-    features = _fact(config, names, None)
+    audio: Any = getattr(config, "audio_config", None)
+    if hasattr(audio, "spec_size"):  # CLAP: a picture whose size is made square
+        return 1, audio.spec_size * audio.spec_size // audio.num_mel_bins, audio.num_mel_bins
+    features = _read(config, "feature_projection_input_dim", "input_feat_per_channel", "num_mel_channels")
     if features is not None:
-        return (TOKENS, features), "float32"
-    bins = _fact(config, "num_mel_bins", 80)
+        return TOKENS, features
+    bins = _read(config, "num_mel_bins", default=80)
     longest = getattr(config, "max_source_positions", None)
-    return ((TOKENS, bins) if longest is None else (bins, 2 * longest)), "float32"
+    return (TOKENS, bins) if longest is None else (bins, 2 * longest)
 
 
-def _values(config: Any) -> Input:
+def _shape_series(config: Any) -> tuple[int, ...]:
     """Return the shape of a series: what the model looks back on, by the number of series."""
-    return (int(config.context_length), _fact(config, "num_input_channels", 1)), "float32"
+    return int(config.context_length), _read(config, "num_input_channels", default=1)
 
 
-def _per_step(name: str) -> Callable[[Any], Input]:
-    return lambda config: ((TOKENS, getattr(config, name) if name else 1), "float32")
+def _shape_steps(width: str) -> Callable[[Any], tuple[int, ...]]:
+    """Return the shape of so many numbers for each step of a sequence as a configuration has under a name."""
+    return lambda config: (TOKENS, getattr(config, width))
 
 
-_SHAPES: Mapping[str, Callable[[Any], Input]] = {
-    "input_ids": _tokens,
-    "decoder_input_ids": _tokens,
-    "pixel_values": _image,
-    "pixel_values_videos": _image,
-    "prompt_pixel_values": _image,
-    "prompt_masks": _image,
-    "input_values": _sound,
-    "decoder_input_values": lambda config: ((TOKENS, config.hidden_size), "float32"),
-    "input_features": _spectrogram,
-    "past_values": _values,
-    "inputs": lambda config: ((TOKENS, config.d_model), "float32"),
-    "bbox": lambda config: ((*_tokens(config)[0], 8 if config.model_type == "bros" else 4), "int64"),
-    "visual_feats": lambda config: ((36, config.visual_feat_dim), "float32"),
-    "visual_pos": lambda config: ((36, config.visual_pos_dim), "float32"),
-    "states": _per_step("state_dim"),
-    "actions": _per_step("act_dim"),
-    "rewards": _per_step(""),
-    "returns_to_go": _per_step(""),
-    "timesteps": lambda config: ((TOKENS,), "int64"),
-    "attention_mask": lambda config: ((TOKENS,), "int64"),
+def _shape_regions(width: str) -> Callable[[Any], tuple[int, ...]]:
+    """Return the same for each of the 36 regions of an image that LXMERT takes."""
+    return lambda config: (36, getattr(config, width))
+
+
+_Shapes: TypeAlias = "Mapping[str, Callable[[Any], tuple[int, ...]]]"
+
+_INTEGER_SHAPES: _Shapes = {
+    "input_ids": _shape_tokens,
+    "decoder_input_ids": _shape_tokens,
+    "bbox": _shape_boxes,
+    "timesteps": lambda config: (TOKENS,),
+    "attention_mask": lambda config: (TOKENS,),
+}
+_FLOAT_SHAPES: _Shapes = {
+    "pixel_values": _shape_image,
+    "pixel_values_videos": _shape_image,
+    "prompt_pixel_values": _shape_image,
+    "prompt_masks": _shape_image,
+    "input_values": _shape_sound,
+    "decoder_input_values": _shape_steps("hidden_size"),
+    "input_features": _shape_spectrogram,
+    "inputs": _shape_steps("d_model"),
+    "past_values": _shape_series,
+    "visual_feats": _shape_regions("visual_feat_dim"),
+    "visual_pos": _shape_regions("visual_pos_dim"),
+    "states": _shape_steps("state_dim"),
+    "actions": _shape_steps("act_dim"),
+    "rewards": lambda config: (TOKENS, 1),
+    "returns_to_go": lambda config: (TOKENS, 1),
 }
