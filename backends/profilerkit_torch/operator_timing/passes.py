@@ -26,7 +26,7 @@ from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
 from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
-from .sessions import call_as_model, choose_activities, export_session, mark_layers, run_session
+from .profiled_passes import call_as_model, choose_activities, export_session, mark_layers, run_session
 
 __all__ = ["require_idle_profiler", "times_of_operators"]
 

@@ -24,7 +24,7 @@ from profilerkit_torch.operator_timing.ledger import OperatorLedger
 from profilerkit_torch.operator_timing.operator_rows import Row
 from profilerkit_torch.operator_timing.operators import is_free
 from profilerkit_torch.operator_timing.passes import times_of_operators
-from profilerkit_torch.operator_timing.sessions import choose_activities
+from profilerkit_torch.operator_timing.profiled_passes import choose_activities
 
 
 def network() -> nn.Sequential:
