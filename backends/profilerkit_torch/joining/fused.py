@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import groupby
 
 from profilerkit import ModelTrace
@@ -77,19 +76,21 @@ def _count_outermost(frames: Iterable[Frame], name: str) -> int:
 
 def _join(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
     """Yield the operators, those of one call of one of these layers as one of a name."""
-
-    @cache
-    def find_layer(path: str) -> str:
-        return path if path in paths else next((around for around in paths if path.startswith(f"{around}.")), "")
+    whole = {path: _find_layer_around(path, paths) for path in {operator.layer for operator in operators}}
 
     def find_whole_layer(operator: OpRecord) -> str:
-        return find_layer(operator.layer) if operator.phase == "forward" else ""
+        return whole[operator.layer] if operator.phase == "forward" else ""
 
     for path, group in groupby(operators, key=find_whole_layer):
         if path:
             yield _add_up(tuple(group), name, path)
         else:
             yield from group
+
+
+def _find_layer_around(path: str, paths: Sequence[str]) -> str:
+    """Return the path itself or the first around it that is among others; an empty text for none."""
+    return path if path in paths else next((around for around in paths if path.startswith(f"{around}.")), "")
 
 
 def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
