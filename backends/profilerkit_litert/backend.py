@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -10,23 +10,15 @@ from profilerkit import DeviceNotAvailableError, ModelInputs, ModelTrace, Run
 from profilerkit.backend import AS_IT_IS, DEVICE, Device, DeviceLike, RunOptions
 from profilerkit.backend_kit.array_backend import ArrayBackend
 from profilerkit.backend_kit.installed import find_version
-from profilerkit.declared_inputs import make_inputs
+from profilerkit.backend_kit.numpy_data import Declared
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.devices.here import processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
-from profilerkit.protocols import (
-    DeclaresInputs,
-    FitsInputs,
-    LimitsMetrics,
-    MeasuresMemory,
-    NamesDevices,
-    NoticesTraining,
-    OpensModels,
-    TakesCosts,
-)
+from profilerkit.protocols import FitsInputs, MeasuresMemory, NamesDevices
 
-from .costs.registry import COSTS, register_op_cost
-from .model.inputs import fit_inputs, read_declared_inputs
+from .costs import COSTS, OPERATORS
+from .model.inputs import fit_inputs, list_declared
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, measure_arena, prepare_run
 from .trace.tracing import trace_model
@@ -34,17 +26,7 @@ from .trace.tracing import trace_model
 __all__ = ["LiteRTBackend"]
 
 
-class LiteRTBackend(
-    ArrayBackend,
-    DeclaresInputs,
-    FitsInputs,
-    LimitsMetrics,
-    MeasuresMemory,
-    NamesDevices,
-    NoticesTraining,
-    OpensModels,
-    TakesCosts,
-):
+class LiteRTBackend(ArrayBackend, FitsInputs, MeasuresMemory, NamesDevices):
     """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`.
 
     The execution modes are the kernels that run.
@@ -52,8 +34,8 @@ class LiteRTBackend(
 
     name: ClassVar[str] = "litert"
     execution_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
-    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
-    shares_costs: ClassVar[bool] = True
+    noun: ClassVar[str] = "a model of LiteRT"
+    operators: ClassVar[OperatorCosts] = OPERATORS
 
     def open_model(self, model: Any) -> Any:
         """Return the `LiteRTModel` of a path or of the bytes of a file."""
@@ -78,18 +60,17 @@ class LiteRTBackend(
         self.resolve_device(None, device)
         return processor()
 
-    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
-        """Return inputs as the signature declares them."""
-        declared = read_declared_inputs(open_model(model))
-        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
+    def list_declared(self, model: Any) -> Sequence[Declared]:
+        """Return the inputs that the signature declares."""
+        return list_declared(model)
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with the channels last if the model declares them so."""
         return fit_inputs(open_model(model), inputs)
 
-    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+    def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+        return trace_model(model, inputs)
 
     @contextmanager
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
@@ -103,14 +84,6 @@ class LiteRTBackend(
         """Return the bytes that the interpreter has planned for the tensors of a pass."""
         self.resolve_device(model, device)
         return measure_arena(open_model(model), inputs)
-
-    def inapplicable(self, model: Any) -> Mapping[str, str]:
-        """Say that nothing of a model is trained."""
-        return {"trainable_params": "a model of LiteRT holds constants, and does not say which of them were trained"}
-
-    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Take cost formulas of plugins by operator, ``"CONV_2D"`` or a custom one's name; all of them or none."""
-        COSTS.register_whole(costs, register_op_cost)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a value that changes with the formulas of plugins: a model itself cannot be changed."""

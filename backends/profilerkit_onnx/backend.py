@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,30 +12,26 @@ import onnx
 from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.array_backend import ArrayBackend
-from profilerkit.declared_inputs import make_inputs
+from profilerkit.backend_kit.numpy_data import Declared
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import (
     CountsNonzero,
-    DeclaresInputs,
-    LimitsMetrics,
     MeasuresMemory,
     NamesDevices,
-    NoticesTraining,
-    OpensModels,
     ReadsWeights,
-    TakesCosts,
     TimesLayers,
     TimesOperators,
 )
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
-from .costs.registry import COSTS, register_op_cost
+from .costs.registry import COSTS, OPERATORS
 from .layer_timing import timer
 from .loaders import is_program, open_model
-from .model.declared_inputs import count_samples, read_declared_inputs
+from .model.declared_inputs import count_samples, list_declared
 from .model.model_file import open_values, read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
@@ -58,20 +54,7 @@ __all__ = ["OnnxBackend"]
 _NAMELESS = ("", "main_graph", "torch_jit")
 
 
-class OnnxBackend(
-    ArrayBackend,
-    CountsNonzero,
-    DeclaresInputs,
-    LimitsMetrics,
-    MeasuresMemory,
-    NamesDevices,
-    NoticesTraining,
-    OpensModels,
-    ReadsWeights,
-    TakesCosts,
-    TimesLayers,
-    TimesOperators,
-):
+class OnnxBackend(ArrayBackend, CountsNonzero, MeasuresMemory, NamesDevices, ReadsWeights, TimesLayers, TimesOperators):
     """Profiles ``onnx.ModelProto``, the paths of ``.onnx`` files, and ``torch.onnx.ONNXProgram``.
 
     The execution modes are how far onnxruntime rewrites the graph before it runs it.
@@ -79,8 +62,8 @@ class OnnxBackend(
 
     name: ClassVar[str] = "onnx"
     execution_modes: ClassVar[tuple[str, ...]] = tuple(LEVELS)
-    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
-    shares_costs: ClassVar[bool] = True
+    noun: ClassVar[str] = "an ONNX model"
+    operators: ClassVar[OperatorCosts] = OPERATORS
 
     def open_model(self, model: Any) -> Any:
         """Return the ``ModelProto`` of a path or of an exported program."""
@@ -108,18 +91,17 @@ class OnnxBackend(
         name = devices.resolve_device(device)
         return processor() if name == "cpu" else describe_device(name, "gpu")
 
-    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
-        """Return inputs as the graph declares them."""
-        declared = read_declared_inputs(open_model(model))
-        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
+    def list_declared(self, model: Any) -> Sequence[Declared]:
+        """Return the inputs that the graph declares."""
+        return list_declared(model)
 
     def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
         """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
         return count_samples(open_model(model), inputs.map(self.as_tensor))
 
-    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
-        """Trace the graph on shapes alone; weights are not read."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+    def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the graph on shapes alone."""
+        return trace_model(model, inputs)
 
     @property
     def runs_models(self) -> bool:
@@ -189,14 +171,6 @@ class OnnxBackend(
         proto = open_model(model)
         with open_values(proto) as read:
             return trace_of_nonzero(proto, inputs.map(self.as_tensor), read)
-
-    def inapplicable(self, model: Any) -> Mapping[str, str]:
-        """Say that nothing of an ONNX model is trained."""
-        return {"trainable_params": "an ONNX model holds constants, and does not say which of them were trained"}
-
-    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Take cost formulas of plugins by operator, ``"com.example::Attend"``; all of them or none."""
-        COSTS.register_whole(costs, register_op_cost)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar
@@ -13,24 +13,16 @@ import openvino
 from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.array_backend import ArrayBackend
-from profilerkit.declared_inputs import DeclaredInput, make_inputs
+from profilerkit.backend_kit.numpy_data import Declared
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
-from profilerkit.protocols import (
-    DeclaresInputs,
-    LimitsMetrics,
-    NamesDevices,
-    NoticesTraining,
-    OpensModels,
-    TakesCosts,
-    TimesLayers,
-    TimesOperators,
-)
+from profilerkit.protocols import NamesDevices, TimesLayers, TimesOperators
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
-from .costs import COSTS, register_op_cost
+from .costs import COSTS, OPERATORS
 from .loaders import open_model
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .timing import time_layers, time_operators
@@ -40,17 +32,7 @@ from .weights import list_inner
 __all__ = ["OpenvinoBackend"]
 
 
-class OpenvinoBackend(
-    ArrayBackend,
-    DeclaresInputs,
-    LimitsMetrics,
-    NamesDevices,
-    NoticesTraining,
-    OpensModels,
-    TakesCosts,
-    TimesLayers,
-    TimesOperators,
-):
+class OpenvinoBackend(ArrayBackend, NamesDevices, TimesLayers, TimesOperators):
     """Profiles ``openvino.Model`` and the paths of ``.xml`` files.
 
     The execution modes are OpenVINO's hints: to keep the precision of the model, or to compute as fast as it can.
@@ -58,8 +40,8 @@ class OpenvinoBackend(
 
     name: ClassVar[str] = "openvino"
     execution_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
-    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
-    shares_costs: ClassVar[bool] = True
+    noun: ClassVar[str] = "an OpenVINO model"
+    operators: ClassVar[OperatorCosts] = OPERATORS
 
     def open_model(self, model: Any) -> Any:
         """Return the model of a path; anything else as it is."""
@@ -84,17 +66,13 @@ class OpenvinoBackend(
             return processor()
         return describe_device(str(open_runtime().get_property(name.upper(), "FULL_DEVICE_NAME")), "gpu")
 
-    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
-        """Return inputs as the model declares them."""
-        inputs = {
-            name: DeclaredInput(name, None if dims is None else tuple(dims), dtype or "")  # type: ignore[arg-type]
-            for name, dims, dtype in declare(open_model(model))
-        }
-        return make_inputs(ModelInputs(**inputs), batch_size, self.random_tensor) if inputs else None
+    def list_declared(self, model: Any) -> Sequence[Declared]:
+        """Return the inputs that the model declares."""
+        return declare(model)
 
-    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
-        """Trace the graph on shapes alone; weights are not read."""
-        return trace_model(open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+    def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the graph on the shapes that OpenVINO infers."""
+        return trace_model(model, inputs)
 
     @contextmanager
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
@@ -122,14 +100,6 @@ class OpenvinoBackend(
         if export is not None:
             raise NotOfferedError("the openvino backend writes no trace of a pass: OpenVINO counts averages alone")
         return time_operators(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
-
-    def inapplicable(self, model: Any) -> Mapping[str, str]:
-        """Say that nothing of an OpenVINO model is trained."""
-        return {"trainable_params": "an OpenVINO model holds constants, and does not say which of them were trained"}
-
-    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Take cost formulas of plugins by operator; all of them or none."""
-        COSTS.register_whole(costs, register_op_cost)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""

@@ -6,20 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-import openvino
 from openvino.frontend import FrontEndManager
 
 from profilerkit import InputError
 
-__all__ = ["is_compiled", "open_model", "shorten"]
+__all__ = ["open_model", "shorten"]
 
 #: What an .xml file of the format begins with, after its declaration.
 _MARK, _HEAD = b"<net", 4096
-
-
-def is_compiled(model: Any) -> bool:
-    """Return whether something is a compiled model: it holds what the device runs, and no attributes of operators."""
-    return isinstance(model, openvino.CompiledModel)
 
 
 def open_model(model: Any) -> Any:

@@ -30,7 +30,7 @@ from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
-from .costs import OPERATORS, Call, Cost, Shapes, UnknownShapeError
+from .costs import OPERATORS, Call, Shapes
 from .layers import Layers, find_layers
 from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, read_constant, weight_records
 
@@ -38,7 +38,6 @@ __all__ = ["VIEWS", "bind", "declare", "name_model", "name_operator", "read_laye
 
 #: Operators whose output is their first input in another shape.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
-_SILENT = ("Constant", "Parameter", "Result", "ReadValue")
 _LENGTHS = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
@@ -195,7 +194,7 @@ class Walk:
     def _note(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
         """Note what one node does, and what it costs."""
         name = name_operator(node)
-        cost, missing = _price(name, node, inputs, outputs)
+        cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
         macs, flops = cost.macs * times, cost.flops * times
         lengths = {"LSTMSequence": 3, "GRUSequence": 2, "RNNSequence": 2}.get(name)
         if lengths is not None and not inputs[lengths].constant:
@@ -269,9 +268,9 @@ def _count_turns(node: Any) -> tuple[int, str, str]:
     return 1, _MAY_NOT_RUN, f"{node.get_type_name()} of an unknown number of turns"
 
 
-def _price(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Cost, str]:
-    """Return the cost of one run of a node, and what is not counted of it, in words; empty where all is."""
-    call = Call(
+def _describe_call(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Call:
+    """Return one run of a node as formulas take it."""
+    return Call(
         name,
         Shapes([value.shape for value in inputs]),
         Shapes([value.shape for value in outputs]),
@@ -280,8 +279,3 @@ def _price(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Valu
         node.get_attributes(),
         value=lambda index: read_constant(node.input_value(index).get_node()),
     )
-    try:
-        cost = OPERATORS.cost(call)
-    except UnknownShapeError:
-        return Cost(0, 0), f"{name} of unknown shape"
-    return (Cost(0, 0), name) if cost is None else (cost, "")

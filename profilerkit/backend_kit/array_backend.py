@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from ..backend import Backend, DeviceLike
+from ..declared_inputs import make_inputs
 from ..input_shapes import TensorSpec
+from ..inputs import ModelInputs
+from ..protocols import DeclaresInputs, LimitsMetrics, NoticesTraining, OpensModels, TakesCosts
+from ..trace.records import ModelTrace
 from . import numpy_data
+from .numpy_data import Declared
+from .operator_costs import OperatorCosts
 
 __all__ = ["ArrayBackend"]
 
 T = TypeVar("T")
 
 
-class ArrayBackend(Backend):
-    """A backend whose tensors are numpy arrays, and whose models have neither modes nor a device of their own."""
+class ArrayBackend(Backend, DeclaresInputs, LimitsMetrics, NoticesTraining, OpensModels, TakesCosts):
+    """A backend whose tensors are numpy arrays, and whose models have neither modes nor a device of their own.
+
+    Attributes:
+        noun: What messages call a model: "an ONNX model".
+        operators: The costs of operators, to which plugins add.
+    """
+
+    offered_options: ClassVar[tuple[str, ...]] = ("num_threads",)
+    shares_costs: ClassVar[bool] = True
+    noun: ClassVar[str]
+    operators: ClassVar[OperatorCosts]
+
+    @abstractmethod
+    def list_declared(self, model: Any) -> Sequence[Declared]:
+        """Return the inputs that an opened model declares."""
+
+    @abstractmethod
+    def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace an opened model on the shapes of arrays alone; without inputs its layers and weights."""
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a numpy array."""
@@ -36,6 +61,15 @@ class ArrayBackend(Backend):
         """Return the array cut or repeated to a batch size."""
         return numpy_data.with_batch_size(tensor, batch_size)
 
+    def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
+        """Return inputs as the model declares them."""
+        declared = numpy_data.declare_call(self.list_declared(self.open_model(model)))
+        return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
+
+    def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
+        """Trace the graph on shapes alone; weights are not read."""
+        return self.trace_opened(self.open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: a model has no modes, and stays where it is.
 
@@ -47,3 +81,11 @@ class ArrayBackend(Backend):
     def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that does nothing: no method changes a model."""
         return nullcontext()
+
+    def inapplicable(self, model: Any) -> Mapping[str, str]:
+        """Say that nothing of a model is trained."""
+        return {"trainable_params": f"{self.noun} holds constants, and does not say which of them were trained"}
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Take cost formulas of plugins by operator, as its format spells it; all of them or none."""
+        self.operators.add_whole(costs)

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..declared_inputs import DeclaredInput
 from ..error_text import shown
 from ..errors import InputError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 
-__all__ = ["Declared", "as_tensor", "bind_inputs", "name_sizes", "random_tensor", "with_batch_size"]
+__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "name_sizes", "random_tensor", "with_batch_size"]
 
 
 class Declared(NamedTuple):
@@ -69,6 +70,19 @@ def with_batch_size(tensor: np.ndarray[Any, Any], batch_size: int) -> np.ndarray
     if not len(tensor):
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
     return np.resize(tensor, (batch_size, *tensor.shape[1:]))
+
+
+def declare_call(declared: Sequence[Declared]) -> ModelInputs | None:
+    """Return the call that a model declares, by the names of inputs; None without inputs, or where one is no tensor."""
+    if not declared or any(value.dtype is None for value in declared):
+        return None
+    return ModelInputs(**{value.name: _leave_open(value) for value in declared})
+
+
+def _leave_open(value: Declared) -> DeclaredInput:
+    """Return an input whose sizes are numbers or open, without the names of open ones."""
+    sizes = None if value.dims is None else tuple(size if isinstance(size, int) else None for size in value.dims)
+    return DeclaredInput(value.name, sizes, value.dtype or "")
 
 
 def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:

@@ -27,7 +27,7 @@ operator that does no arithmetic has to be registered as free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
@@ -263,6 +263,21 @@ class OperatorCosts:
             if isinstance(error.__cause__, UnknownCostError):
                 return None
             raise
+
+    def price(self, call: OperatorCall) -> tuple[Cost, str]:
+        """Return the cost of one call, and what is not counted of it, in words: empty where all is counted.
+
+        Raises `CostFormulaError` as `cost` does.
+        """
+        try:
+            cost = self.cost(call)
+        except UnknownShapeError:
+            return Cost(0, 0), f"{call.type} of unknown shape"
+        return (Cost(0, 0), call.type) if cost is None else (cost, "")
+
+    def add_whole(self, formulas: Mapping[Any, Callable[..., Cost]]) -> None:
+        """Register the formulas of a plugin by operator; if one of them is refused, register none."""
+        self._registry.register_whole(formulas, self.register)
 
     def _derive_cost(self, call: OperatorCall) -> Cost | None:
         if call.type in self.free:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from . import operators
-from .registry import OPERATORS, LiteRTCall, price, register_op_cost, scoped_costs
+from .registry import COSTS, OPERATORS, LiteRTCall, price, register_op_cost, scoped_costs
 
-__all__ = ["OPERATORS", "LiteRTCall", "operators", "price", "register_op_cost", "scoped_costs"]
+__all__ = ["COSTS", "OPERATORS", "LiteRTCall", "operators", "price", "register_op_cost", "scoped_costs"]

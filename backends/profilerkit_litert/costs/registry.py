@@ -7,10 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from profilerkit.backend_kit.operator_costs import (
     OperatorCall,
     OperatorCosts,
     RegisterCost,
+    UnknownCostError,
     UnknownShapeError,
 )
 from profilerkit.costs import Cost, CostRegistry, activation
@@ -57,6 +60,25 @@ class LiteRTCall(OperatorCall):
         """Return whether an optional input is there."""
         return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
 
+    def read(self, index: int) -> np.ndarray[Any, Any]:
+        """Return the values of an input; raise `UnknownCostError` where they are not known."""
+        value = self.value(index) if self.has_input(index) else None
+        if value is None:
+            raise UnknownCostError
+        return np.asarray(value)
+
+    def list_numbers(self, index: int) -> list[int]:
+        """Return the values of an input as a list of numbers; raise as `read` does."""
+        return [int(number) for number in np.ravel(self.read(index))]
+
+    def array(self, index: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values of an input, or an array of its shape that takes no memory."""
+        return self.read(index) if self.is_known(index) else np.broadcast_to(np.int8(0), self.inputs[index])
+
+    def is_known(self, *indices: int) -> bool:
+        """Return whether the values of these inputs are known, or of all if none are named."""
+        return all(self.value(index) is not None for index in indices or range(len(self.inputs)))
+
     def count_elements(self, indices: Sequence[int]) -> int:
         """Return the elements of those of these inputs that are there."""
         return sum(self.inputs[index].numel for index in indices if self.has_input(index))
@@ -64,15 +86,13 @@ class LiteRTCall(OperatorCall):
 
 def price(call: LiteRTCall) -> tuple[Cost, str]:
     """Return the cost of one run of an operator, with the activation fused into it, and what is not counted of it."""
+    cost, missing = OPERATORS.price(call)
+    fused = call.option("fusedActivationFunction", 0)
+    if missing or not fused or not call.has_floats or "LSTM" in call.type or "RNN" in call.type:
+        return cost, missing
+    if fused not in _FUSED:
+        return cost, f"the activation {fused} of {call.type}"
     try:
-        cost = OPERATORS.cost(call)
-        if cost is None:
-            return Cost(0, 0), call.type
-        fused = call.option("fusedActivationFunction", 0)
-        if fused and call.has_floats and "LSTM" not in call.type and "RNN" not in call.type:
-            if fused not in _FUSED:
-                return cost, f"the activation {fused} of {call.type}"
-            cost = cost.plus(_FUSED[fused](call.outputs[0].numel))
+        return cost.plus(_FUSED[fused](call.outputs[0].numel)), ""
     except UnknownShapeError:
-        return Cost(0, 0), f"{call.type} of unknown shape"
-    return cost, ""
+        return cost, f"{call.type} of unknown shape"

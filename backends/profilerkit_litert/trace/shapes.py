@@ -13,94 +13,53 @@ from typing import Any
 
 import numpy as np
 
-from ..model.reading import Operator
-from .values import Array, Value
+from profilerkit.backend_kit.operator_costs import UnknownCostError, UnknownShapeError
 
-__all__ = ["UnknownError", "infer"]
+from ..costs import LiteRTCall
+from .values import Array
+
+__all__ = ["infer"]
 
 #: Returns what an operator makes: its values or only their shape, in a list where there are several.
-Rule = Callable[["Call"], Any]
+Rule = Callable[[LiteRTCall], Any]
 
 
-class UnknownError(Exception):
-    """A rule needs what is not known before the model runs."""
-
-
-class Call:
-    """One call of an operator, as rules see it."""
-
-    def __init__(self, operator: Operator, inputs: Sequence[Value | None]) -> None:
-        self.name = operator.name
-        self.option = operator.option
-        self.inputs = inputs
-
-    def has(self, index: int) -> bool:
-        """Return whether an optional input is there."""
-        return index < len(self.inputs) and self.inputs[index] is not None
-
-    def shape(self, index: int = 0) -> tuple[int, ...]:
-        """Return the shape of an input; raise `UnknownError` where it is not known."""
-        value = self.inputs[index] if self.has(index) else None
-        if value is None or value.sizes is None:
-            raise UnknownError
-        return value.sizes
-
-    def value(self, index: int) -> Array:
-        """Return the values of an input; raise `UnknownError` where they are not known."""
-        value = self.inputs[index] if self.has(index) else None
-        if value is None or value.array is None:
-            raise UnknownError
-        return value.array
-
-    def numbers(self, index: int) -> list[int]:
-        """Return the values of an input as a list of numbers."""
-        return [int(number) for number in np.ravel(self.value(index))]
-
-    def array(self, index: int = 0) -> Array:
-        """Return the values of an input, or an array of its shape that takes no memory."""
-        value = self.inputs[index] if self.has(index) else None
-        if value is not None and value.array is not None:
-            return value.array
-        return np.broadcast_to(np.int8(0), self.shape(index))
-
-    def is_known(self, *indices: int) -> bool:
-        """Return whether the values of these inputs are known; of all inputs if none are named."""
-        inputs = [self.inputs[index] for index in indices] if indices else self.inputs
-        return all(value is None or value.array is not None for value in inputs)
-
-
-def infer(operator: Operator, inputs: Sequence[Value | None]) -> list[Any] | None:
+def infer(call: LiteRTCall) -> list[Any] | None:
     """Return what an operator makes: an array for each output where it is known, or its shape.
 
     None where no rule knows it. Raises what numpy does for shapes that do not fit.
     """
-    rule = _RULES.get(operator.name)
+    rule = _RULES.get(call.type)
     if rule is None:
         return None
     try:
-        made = rule(Call(operator, inputs))
-    except UnknownError:
+        made = rule(call)
+    except (UnknownCostError, UnknownShapeError):
         return None
     results = made if isinstance(made, list) else [made]
-    return [result if isinstance(result, tuple) else np.asarray(result) for result in results]
+    return [tuple(result) if isinstance(result, tuple) else np.asarray(result) for result in results]
 
 
 # Element by element ---------------------------------------------------------------------------------------------------
 
 
-def _same(call: Call) -> Any:
-    return call.shape()
+def _same(call: LiteRTCall) -> Any:
+    return call.inputs[0]
 
 
-def _copy(call: Call) -> Any:
-    return call.array() if call.is_known(0) else call.shape()
+def _copy(call: LiteRTCall) -> Any:
+    return call.array() if call.is_known(0) else call.inputs[0]
+
+
+def _are_integers(call: LiteRTCall) -> bool:
+    return all(call.array(index).dtype.kind in "iub" for index in range(len(call.inputs)))
 
 
 def _broadcast(function: Callable[..., Array] | None) -> Rule:
-    def rule(call: Call) -> Any:
-        if function is not None and call.is_known() and all(value.array.dtype.kind in "iub" for value in call.inputs):  # type: ignore[union-attr]
+    def rule(call: LiteRTCall) -> Any:
+        if function is not None and call.is_known() and _are_integers(call):
             return function(*(call.array(index) for index in range(len(call.inputs))))
-        return np.broadcast_shapes(*(call.shape(index) for index in range(len(call.inputs))))
+        return np.broadcast_shapes(*(call.inputs[index] for index in range(len(call.inputs))))
 
     return rule
 
@@ -118,12 +77,12 @@ def _windows(
     return [-(-(size - less) // stride) for size, less, stride in zip(sizes, reach, strides, strict=True)]
 
 
-def _convolve(call: Call) -> Any:
-    batch, *sizes, _ = call.shape()
-    filters = call.shape(1)
+def _convolve(call: LiteRTCall) -> Any:
+    batch, *sizes, _ = call.inputs[0]
+    filters = call.inputs[1]
     axes = "DHW"[-len(sizes) :]
     kernel, channels = (filters[:-2], filters[-1]) if len(sizes) == 3 else (filters[1:-1], filters[0])
-    if call.name == "DEPTHWISE_CONV_2D":
+    if call.type == "DEPTHWISE_CONV_2D":
         channels = filters[-1]
     strides, dilations = (
         [call.option(f"{word}{axis}{end}", 1) for axis in axes]
@@ -132,8 +91,8 @@ def _convolve(call: Call) -> Any:
     return (batch, *_windows(sizes, kernel, strides, dilations, call.option("padding", 0)), channels)
 
 
-def _pool(call: Call) -> Any:
-    batch, *sizes, channels = call.shape()
+def _pool(call: LiteRTCall) -> Any:
+    batch, *sizes, channels = call.inputs[0]
     kernel, strides = (
         [call.option("filterHeight"), call.option("filterWidth")],
         [call.option("strideH"), call.option("strideW")],
@@ -141,21 +100,21 @@ def _pool(call: Call) -> Any:
     return (batch, *_windows(sizes, kernel, strides, (1, 1), call.option("padding", 0)), channels)
 
 
-def _transpose_convolve(call: Call) -> Any:
-    return tuple(call.numbers(0))
+def _transpose_convolve(call: LiteRTCall) -> Any:
+    return tuple(call.list_numbers(0))
 
 
-def _connect(call: Call) -> Any:
-    units, features = call.shape(1)
-    *leading, last = call.shape()
+def _connect(call: LiteRTCall) -> Any:
+    units, features = call.inputs[1]
+    *leading, last = call.inputs[0]
     elements = math.prod((*leading, last))
     if elements % max(features, 1) or (call.option("keepNumDims", False) and last != features):
-        raise ValueError(f"{call.shape()} has no rows of {features} features")
+        raise ValueError(f"{call.inputs[0]} has no rows of {features} features")
     return (*leading, units) if call.option("keepNumDims", False) else (elements // max(features, 1), units)
 
 
-def _multiply(call: Call) -> Any:
-    x, y = call.shape(0), call.shape(1)
+def _multiply(call: LiteRTCall) -> Any:
+    x, y = call.inputs[0], call.inputs[1]
     rows, summed = x[-2:] if not call.option("adjX", False) else x[:-3:-1]
     others, columns = y[-2:] if not call.option("adjY", False) else y[:-3:-1]
     if summed != others:
@@ -169,9 +128,9 @@ def _multiply(call: Call) -> Any:
 def _recur(units_of: int) -> Rule:
     """Return the rule of a sequence of which each step makes as many values as that input has columns."""
 
-    def rule(call: Call) -> Any:
-        units = call.shape(16)[0] if "LSTM" in call.name and call.has(16) else call.shape(units_of)[0]
-        return (*call.shape()[:-1], units)
+    def rule(call: LiteRTCall) -> Any:
+        units = call.inputs[16][0] if "LSTM" in call.type and call.has_input(16) else call.inputs[units_of][0]
+        return (*call.inputs[0][:-1], units)
 
     return rule
 
@@ -179,22 +138,22 @@ def _recur(units_of: int) -> Rule:
 # Movements ------------------------------------------------------------------------------------------------------------
 
 
-def _reshape(call: Call) -> Any:
-    sizes = call.numbers(1) if call.has(1) else call.option("newShape")
+def _reshape(call: LiteRTCall) -> Any:
+    sizes = call.list_numbers(1) if call.has_input(1) else call.option("newShape")
     if sizes is None:
-        raise UnknownError
+        raise UnknownCostError
     return _move(call, lambda array: array.reshape([int(size) for size in sizes]))
 
 
-def _move(call: Call, move: Callable[[Array], Array]) -> Any:
+def _move(call: LiteRTCall, move: Callable[[Array], Array]) -> Any:
     moved = move(call.array())
     return moved if call.is_known(0) else np.shape(moved)
 
 
-def _slice_strided(call: Call) -> Any:
+def _slice_strided(call: LiteRTCall) -> Any:
     masks = {name: call.option(f"{name}Mask", 0) for name in ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")}
     picked: list[Any] = []
-    for number, (begin, end, stride) in enumerate(zip(*(call.numbers(index) for index in (1, 2, 3)), strict=True)):
+    for number, (begin, end, stride) in enumerate(zip(*(call.list_numbers(index) for index in (1, 2, 3)), strict=True)):
         bit = 1 << number
         if masks["ellipsis"] & bit:
             picked.append(Ellipsis)
@@ -208,135 +167,135 @@ def _slice_strided(call: Call) -> Any:
     return _move(call, lambda array: array[tuple(picked)])
 
 
-def _slice(call: Call) -> Any:
-    begins, sizes = call.numbers(1), call.numbers(2)
+def _slice(call: LiteRTCall) -> Any:
+    begins, sizes = call.list_numbers(1), call.list_numbers(2)
     index = tuple(slice(begin, None if size == -1 else begin + size) for begin, size in zip(begins, sizes, strict=True))
     return _move(call, lambda array: array[index])
 
 
-def _concatenate(call: Call) -> Any:
+def _concatenate(call: LiteRTCall) -> Any:
     axis, count = call.option("axis", 0), len(call.inputs)
     if call.is_known():
         return np.concatenate([call.array(index) for index in range(count)], axis)
-    sizes = list(call.shape())
-    sizes[axis] = sum(call.shape(index)[axis] for index in range(count))
+    sizes = list(call.inputs[0])
+    sizes[axis] = sum(call.inputs[index][axis] for index in range(count))
     return tuple(sizes)
 
 
-def _pack(call: Call) -> Any:
+def _pack(call: LiteRTCall) -> Any:
     axis, count = call.option("axis", 0), len(call.inputs)
     if call.is_known():
         return np.stack([call.array(index) for index in range(count)], axis)
-    sizes = list(call.shape())
+    sizes = list(call.inputs[0])
     sizes.insert(axis % (len(sizes) + 1), count)
     return tuple(sizes)
 
 
-def _unpack(call: Call) -> Any:
+def _unpack(call: LiteRTCall) -> Any:
     axis = call.option("axis", 0)
-    parts = [np.take(call.array(), index, axis) if call.is_known(0) else None for index in range(call.shape()[axis])]
-    sizes = list(call.shape())
+    parts = [np.take(call.array(), index, axis) if call.is_known(0) else None for index in range(call.inputs[0][axis])]
+    sizes = list(call.inputs[0])
     del sizes[axis]
     return [tuple(sizes) if part is None else part for part in parts]
 
 
-def _split(call: Call) -> Any:
+def _split(call: LiteRTCall) -> Any:
     """Split evenly, along the axis that the first input names, or into the sizes that the second one has."""
-    if call.name == "SPLIT":
-        axis, sizes, number = call.numbers(0)[0], list(call.shape(1)), call.option("numSplits", 1)
+    if call.type == "SPLIT":
+        axis, sizes, number = call.list_numbers(0)[0], list(call.inputs[1]), call.option("numSplits", 1)
         parts = [sizes[axis] // number] * number
     else:
-        axis, sizes, parts = call.numbers(2)[0], list(call.shape(0)), call.numbers(1)
+        axis, sizes, parts = call.list_numbers(2)[0], list(call.inputs[0]), call.list_numbers(1)
         rest = sizes[axis] - sum(part for part in parts if part != -1)
         parts = [rest if part == -1 else part for part in parts]
     axis %= len(sizes)
     return [(*sizes[:axis], part, *sizes[axis + 1 :]) for part in parts]
 
 
-def _gather(call: Call) -> Any:
+def _gather(call: LiteRTCall) -> Any:
     axis, batch = call.option("axis", 0), call.option("batchDims", 0)
-    values, indices = call.shape(0), call.shape(1)
+    values, indices = call.inputs[0], call.inputs[1]
     axis %= max(len(values), 1)
     if call.is_known(0, 1) and not batch:
         return np.take(call.array(0), call.array(1), axis)
     return (*values[:axis], *indices[batch:], *values[axis + 1 :])
 
 
-def _gather_nd(call: Call) -> Any:
-    *leading, depth = call.shape(1)
-    return (*leading, *call.shape(0)[depth:])
+def _gather_nd(call: LiteRTCall) -> Any:
+    *leading, depth = call.inputs[1]
+    return (*leading, *call.inputs[0][depth:])
 
 
-def _pad(call: Call) -> Any:
-    pads = call.value(1).reshape(-1, 2)
-    return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.shape(), pads, strict=True))
+def _pad(call: LiteRTCall) -> Any:
+    pads = call.read(1).reshape(-1, 2)
+    return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.inputs[0], pads, strict=True))
 
 
-def _tile(call: Call) -> Any:
-    return tuple(size * times for size, times in zip(call.shape(), call.numbers(1), strict=True))
+def _tile(call: LiteRTCall) -> Any:
+    return tuple(size * times for size, times in zip(call.inputs[0], call.list_numbers(1), strict=True))
 
 
-def _squeeze(call: Call) -> Any:
+def _squeeze(call: LiteRTCall) -> Any:
     axes = call.option("squeezeDims")
     chosen = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
     return _move(call, lambda array: np.squeeze(array, chosen))
 
 
 def _reduce(function: Callable[..., Array] | None) -> Rule:
-    def rule(call: Call) -> Any:
-        axes, keep = tuple(call.numbers(1)), bool(call.option("keepDims", False))
+    def rule(call: LiteRTCall) -> Any:
+        axes, keep = tuple(call.list_numbers(1)), bool(call.option("keepDims", False))
         if function is not None and call.is_known(0) and call.array().dtype.kind in "iub":
             return function(call.array(), axis=axes, keepdims=keep)
-        chosen = {axis % max(len(call.shape()), 1) for axis in axes}
-        sizes = [1 if index in chosen else size for index, size in enumerate(call.shape())]
+        chosen = {axis % max(len(call.inputs[0]), 1) for axis in axes}
+        sizes = [1 if index in chosen else size for index, size in enumerate(call.inputs[0])]
         return tuple(size for index, size in enumerate(sizes) if keep or index not in chosen)
 
     return rule
 
 
-def _pick(call: Call) -> Any:
-    axis = call.numbers(1)[0] % len(call.shape())
-    return tuple(size for index, size in enumerate(call.shape()) if index != axis)
+def _pick(call: LiteRTCall) -> Any:
+    axis = call.list_numbers(1)[0] % len(call.inputs[0])
+    return tuple(size for index, size in enumerate(call.inputs[0]) if index != axis)
 
 
-def _resize(call: Call) -> Any:
-    return (call.shape()[0], *call.numbers(1), call.shape()[-1])
+def _resize(call: LiteRTCall) -> Any:
+    return (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1])
 
 
-def _blocks(call: Call) -> Any:
-    (batch, height, width, channels), size = call.shape(), call.option("blockSize", 1)
-    if call.name == "DEPTH_TO_SPACE":
+def _blocks(call: LiteRTCall) -> Any:
+    (batch, height, width, channels), size = call.inputs[0], call.option("blockSize", 1)
+    if call.type == "DEPTH_TO_SPACE":
         return (batch, height * size, width * size, channels // size**2)
     return (batch, height // size, width // size, channels * size**2)
 
 
-def _blocks_and_batch(call: Call) -> Any:
-    batch, *sizes = call.shape()
-    blocks, pads = call.numbers(1), call.value(2).reshape(-1, 2).sum(1).tolist()
+def _blocks_and_batch(call: LiteRTCall) -> Any:
+    batch, *sizes = call.inputs[0]
+    blocks, pads = call.list_numbers(1), call.read(2).reshape(-1, 2).sum(1).tolist()
     area = int(np.prod(blocks))
     count = len(blocks)
-    if call.name == "SPACE_TO_BATCH_ND":
+    if call.type == "SPACE_TO_BATCH_ND":
         changed = [(size + pad) // block for size, block, pad in zip(sizes, blocks, pads, strict=False)]
         return (batch * area, *changed, *sizes[count:])
     changed = [size * block - crop for size, block, crop in zip(sizes, blocks, pads, strict=False)]
     return (batch // area, *changed, *sizes[count:])
 
 
-def _fill(call: Call) -> Any:
-    sizes = tuple(call.numbers(0))
-    if call.name == "FILL" and call.is_known(1) and np.prod(sizes) <= 64:
+def _fill(call: LiteRTCall) -> Any:
+    sizes = tuple(call.list_numbers(0))
+    if call.type == "FILL" and call.is_known(1) and np.prod(sizes) <= 64:
         return np.full(sizes, call.array(1))
     return sizes
 
 
-def _one_hot(call: Call) -> Any:
-    sizes, axis = list(call.shape(0)), call.option("axis", -1)
-    sizes.insert(len(sizes) if axis == -1 else axis, call.numbers(1)[0])
+def _one_hot(call: LiteRTCall) -> Any:
+    sizes, axis = list(call.inputs[0]), call.option("axis", -1)
+    sizes.insert(len(sizes) if axis == -1 else axis, call.list_numbers(1)[0])
     return tuple(sizes)
 
 
-def _top(call: Call) -> Any:
-    return [(*call.shape()[:-1], call.numbers(1)[0])] * 2
+def _top(call: LiteRTCall) -> Any:
+    return [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2
 
 
 _RULES: dict[str, Rule] = {}
@@ -386,17 +345,18 @@ _register(_multiply, "BATCH_MATMUL")
 _register(_recur(2), "UNIDIRECTIONAL_SEQUENCE_LSTM")
 _register(_recur(1), "UNIDIRECTIONAL_SEQUENCE_RNN RNN")
 _register(_reshape, "RESHAPE")
-_register(lambda call: _move(call, lambda array: np.transpose(array, call.numbers(1))), "TRANSPOSE")
-_register(lambda call: _move(call, lambda array: np.expand_dims(array, call.numbers(1)[0])), "EXPAND_DIMS")
-_register(lambda call: np.asarray(call.shape(), np.int64), "SHAPE")
-_register(lambda call: len(call.shape()), "RANK")
-_register(lambda call: np.arange(*(call.value(index).item() for index in range(3))), "RANGE")
+_register(lambda call: _move(call, lambda array: np.transpose(array, call.list_numbers(1))), "TRANSPOSE")
+_register(lambda call: _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0])), "EXPAND_DIMS")
+_register(lambda call: np.asarray(call.inputs[0], np.int64), "SHAPE")
+_register(lambda call: len(call.inputs[0]), "RANK")
+_register(lambda call: np.arange(*(call.read(index).item() for index in range(3))), "RANGE")
 _register(
-    lambda call: np.asarray(np.broadcast_shapes(*(tuple(call.numbers(index)) for index in range(2)))), "BROADCAST_ARGS"
+    lambda call: np.asarray(np.broadcast_shapes(*(tuple(call.list_numbers(index)) for index in range(2)))),
+    "BROADCAST_ARGS",
 )
-_register(lambda call: tuple(call.numbers(1)), "BROADCAST_TO")
-_register(lambda call: (*call.shape(0), *call.shape(1)[1:]), "EMBEDDING_LOOKUP")
-_register(lambda call: (*call.shape(), call.shape()[-1]), "MATRIX_DIAG")
+_register(lambda call: tuple(call.list_numbers(1)), "BROADCAST_TO")
+_register(lambda call: (*call.inputs[0], *call.inputs[1][1:]), "EMBEDDING_LOOKUP")
+_register(lambda call: (*call.inputs[0], call.inputs[0][-1]), "MATRIX_DIAG")
 _register(_slice_strided, "STRIDED_SLICE")
 _register(_slice, "SLICE")
 _register(_concatenate, "CONCATENATION")

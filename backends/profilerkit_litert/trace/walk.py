@@ -11,7 +11,6 @@ import numpy as np
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
 from profilerkit.backend_kit.operator_costs import Shapes
-from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price
 from ..model.reading import Graph, LiteRTModel, Operator, Tensor
@@ -95,8 +94,9 @@ class Walk:
     ) -> list[Value]:
         """Go over an operator without graphs inside: note its cost, unless it depends on constants alone."""
         operands = [value for value in read if value is not None]
+        call = _describe_call(operator, read)
         try:
-            made = infer(operator, read) or []
+            made = infer(call) or []
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
             names = ", ".join(repr(graph.tensors[index].name) for index in operator.outputs)
             raise UnfitError(f"{operator.name} cannot make {names} of what it reads: {error}") from error
@@ -111,7 +111,8 @@ class Walk:
         if outputs and all(value.constant for value in outputs):
             self.constants += 1
             return outputs
-        cost, missing = price_operator(operator, read, outputs)
+        shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
+        cost, missing = price(replace(call, outputs=shapes, output_dtypes=dtypes))
         self.work.executed.append(
             Executed(operator.name, self.node, operands, outputs, times, cost.macs * times, cost.flops * times, missing)
         )
@@ -193,18 +194,16 @@ def _merge(value: Value, others: Sequence[Value]) -> Value:
     return Value(value.number, value.dtype, sizes, declared=value.declared)
 
 
-def price_operator(operator: Operator, read: Sequence[Value | None], outputs: Sequence[Value]) -> tuple[Cost, str]:
-    """Return the cost of one run of an operator, and what is not counted of it, in words; nothing where all is."""
-    call = LiteRTCall(
+def _describe_call(operator: Operator, read: Sequence[Value | None]) -> LiteRTCall:
+    """Return a call of an operator, whose outputs are not known yet."""
+    return LiteRTCall(
         operator.name,
         Shapes([None if value is None else value.shape for value in read]),
-        Shapes([value.shape for value in outputs]),
+        Shapes([]),
         tuple("" if value is None else value.dtype for value in read),
-        tuple(value.dtype for value in outputs),
-        operator.option,
+        option=operator.option,
         value=lambda index: None if (value := read[index]) is None else value.array,
     )
-    return price(call)
 
 
 _HANDLERS: dict[str, Callable[..., list[Value]]] = {

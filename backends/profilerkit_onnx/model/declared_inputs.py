@@ -9,11 +9,10 @@ from onnx import ModelProto, ValueInfoProto
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit import numpy_data
-from profilerkit.declared_inputs import DeclaredInput
 
 from .types import dtype_name, read_dims
 
-__all__ = ["bind_inputs", "bind_sizes", "count_samples", "graph_inputs", "read_declared_inputs"]
+__all__ = ["bind_inputs", "bind_sizes", "count_samples", "graph_inputs", "list_declared"]
 
 
 def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -23,37 +22,8 @@ def graph_inputs(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name not in supplied]
 
 
-def read_declared_inputs(model: ModelProto) -> ModelInputs | None:
-    """Return the call that a model declares, by the names of its inputs; None where one of them is no tensor."""
-    inputs = graph_inputs(model)
-    if not inputs or any(value.type.WhichOneof("value") != "tensor_type" for value in inputs):
-        return None
-    return ModelInputs(**{value.name: _read_declared(value) for value in inputs})
-
-
-def _read_declared(value: ValueInfoProto) -> DeclaredInput:
-    dims = read_dims(value.type)
-    shape = None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
-    return DeclaredInput(value.name, shape, dtype_name(value.type.tensor_type.elem_type))
-
-
-def bind_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
-    """Return the tensors of a call by the names of the graph's inputs: positional ones in order, the others by name.
-
-    Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
-    """
-    return numpy_data.bind_inputs(_list_declared(model), inputs)
-
-
-def bind_sizes(model: ModelProto, bound: Mapping[str, Any]) -> dict[str, int]:
-    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
-
-    Raises `InputError` where two inputs tell different sizes.
-    """
-    return numpy_data.name_sizes(_list_declared(model), bound)
-
-
-def _list_declared(model: ModelProto) -> list[numpy_data.Declared]:
+def list_declared(model: ModelProto) -> list[numpy_data.Declared]:
+    """Return the inputs that a model declares."""
     return [_declare(value) for value in graph_inputs(model)]
 
 
@@ -61,6 +31,22 @@ def _declare(value: ValueInfoProto) -> numpy_data.Declared:
     if value.type.WhichOneof("value") != "tensor_type":
         return numpy_data.Declared(value.name, None, None)
     return numpy_data.Declared(value.name, read_dims(value.type), dtype_name(value.type.tensor_type.elem_type))
+
+
+def bind_inputs(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
+    """Return the tensors of a call by the names of the graph's inputs: positional ones in order, the others by name.
+
+    Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
+    """
+    return numpy_data.bind_inputs(list_declared(model), inputs)
+
+
+def bind_sizes(model: ModelProto, bound: Mapping[str, Any]) -> dict[str, int]:
+    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
+
+    Raises `InputError` where two inputs tell different sizes.
+    """
+    return numpy_data.name_sizes(list_declared(model), bound)
 
 
 def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:

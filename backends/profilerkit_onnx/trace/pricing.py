@@ -9,7 +9,8 @@ from onnx import AttributeProto, NodeProto, helper
 
 from profilerkit.costs import Cost
 
-from ..costs import NodeCall, Shapes, UnknownShapeError, node_cost
+from ..costs import NodeCall, Shapes
+from ..costs.registry import OPERATORS
 from .values import Value
 
 __all__ = ["has_unknown_lengths", "name_node", "name_operator", "price", "read_attributes"]
@@ -59,9 +60,8 @@ def price(
     attributes: Mapping[str, Any],
 ) -> tuple[Cost, str]:
     """Return the cost of one run of a node, and what is not counted of it, in words; nothing where all is."""
-    name = name_operator(node)
     call = NodeCall(
-        name,
+        name_operator(node),
         Shapes([None if value is None else value.shape for value in inputs]),
         Shapes([value.shape for value in outputs]),
         tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
@@ -69,8 +69,4 @@ def price(
         attributes,
         value=lambda index: None if (value := inputs[index]) is None else value.array,
     )
-    try:
-        cost = node_cost(call)
-    except UnknownShapeError:
-        return Cost(0, 0), f"{name} of unknown shape"
-    return (Cost(0, 0), name) if cost is None else (cost, "")
+    return OPERATORS.price(call)
