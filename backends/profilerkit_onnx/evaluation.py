@@ -6,17 +6,14 @@ scores, for every framework alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from onnx import ModelProto
 
-from profilerkit import ArgumentError, ModelInputs
+from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit.error_text import shown
-from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoredBatch, ScoreFunction, Transform
-from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, score_arrays
+from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
 
 from .loaders import open_model
 from .running.devices import resolve_device
@@ -29,23 +26,19 @@ __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 _LINEAR = ("Gemm", "MatMul", "Add", "Conv")
 
 
-@contextmanager
-def score_batches(
-    model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
-) -> Iterator[Iterable[ScoredBatch]]:
-    """Yield the scored batches of a loader, on which onnxruntime runs the model."""
-    proto = open_model(model)
-    if not isinstance(proto, ModelProto):
-        raise ArgumentError(f"model={shown(model)}: give an onnx.ModelProto, or the path of a .onnx file")
+def _make_ready(proto: ModelProto, device: DeviceLike) -> ReadyModel:
     resolved = resolve_device(device)
     session = make_session(proto, make_options(next(iter(LEVELS))), resolved)
 
     def call(inputs: ModelInputs) -> Any:
         return make_call(session, make_feeds(proto, inputs), resolved, inputs)()
 
-    yield score_arrays(call, data_loader, transform, _gives_probabilities(proto))
+    return call, _gives_probabilities(proto)
 
 
+score_batches = score_opened(
+    open_model, ModelProto, "give an onnx.ModelProto, or the path of a .onnx file", _make_ready
+)
 _functions = EvaluationFunctions(score_batches)
 get_accuracy: ScoreFunction = _functions.get_accuracy
 get_missclass: ScoreFunction = _functions.get_missclass

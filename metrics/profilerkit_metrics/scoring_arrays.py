@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from profilerkit import DataLoader, InputError, ModelInputs
+from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
 from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 
-from .scoring import LossEvaluation, ScoredBatch, Transform, count_samples
+from .scoring import Batches, LossEvaluation, ScoredBatch, Transform, count_samples
 
-__all__ = ["ArrayLossEvaluation", "score_arrays"]
+__all__ = ["ArrayLossEvaluation", "ReadyModel", "score_arrays", "score_opened"]
+
+#: What runs a model on the arrays of a batch, and whether it gives probabilities; None if that is not known.
+ReadyModel: TypeAlias = "tuple[Callable[[ModelInputs], Any], bool | None]"
 
 
 class ArrayLossEvaluation(LossEvaluation):
@@ -28,6 +33,34 @@ class ArrayLossEvaluation(LossEvaluation):
     def mean(value: Any) -> float:
         """Return the mean of what a loss returned."""
         return float(np.mean(np.asarray(value, np.float64)))
+
+
+def score_opened(
+    open_model: Callable[[Any], Any],
+    model_type: type[Any],
+    advice: str,
+    make_ready: Callable[[Any, DeviceLike], ReadyModel],
+) -> Batches:
+    """Return what scores the batches of a loader by the model of a file.
+
+    Args:
+        open_model: Returns the model of a path, and anything else as it is.
+        model_type: What it must be then; anything else raises `ArgumentError`.
+        advice: What to give instead.
+        make_ready: Called with the opened model and a device, once for all batches.
+    """
+
+    @contextmanager
+    def score_batches(
+        model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+    ) -> Iterator[Iterable[ScoredBatch]]:
+        opened = open_model(model)
+        if not isinstance(opened, model_type):
+            raise ArgumentError(f"model={shown(model)}: {advice}")
+        call, probabilities = make_ready(opened, device)
+        yield score_arrays(call, data_loader, transform, probabilities)
+
+    return score_batches
 
 
 def score_arrays(
