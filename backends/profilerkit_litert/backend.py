@@ -15,7 +15,7 @@ from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.devices.here import processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
-from profilerkit.protocols import FitsInputs, MeasuresMemory, NamesDevices
+from profilerkit.protocols import FitsInputs, MeasuresMemory, NamesDevices, NoticesTraining
 
 from .costs import COSTS, OPERATORS
 from .model.inputs import fit_inputs, list_declared
@@ -26,7 +26,7 @@ from .trace.tracing import trace_model
 __all__ = ["LiteRTBackend"]
 
 
-class LiteRTBackend(ArrayBackend, FitsInputs, MeasuresMemory, NamesDevices):
+class LiteRTBackend(ArrayBackend, FitsInputs, MeasuresMemory, NamesDevices, NoticesTraining):
     """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`.
 
     The execution modes are the kernels that run.

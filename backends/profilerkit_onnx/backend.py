@@ -21,6 +21,7 @@ from profilerkit.protocols import (
     CountsNonzero,
     MeasuresMemory,
     NamesDevices,
+    NoticesTraining,
     ReadsWeights,
     TimesLayers,
     TimesOperators,
@@ -54,7 +55,16 @@ __all__ = ["OnnxBackend"]
 _NAMELESS = ("", "main_graph", "torch_jit")
 
 
-class OnnxBackend(ArrayBackend, CountsNonzero, MeasuresMemory, NamesDevices, ReadsWeights, TimesLayers, TimesOperators):
+class OnnxBackend(
+    ArrayBackend,
+    CountsNonzero,
+    MeasuresMemory,
+    NamesDevices,
+    NoticesTraining,
+    ReadsWeights,
+    TimesLayers,
+    TimesOperators,
+):
     """Profiles ``onnx.ModelProto``, the paths of ``.onnx`` files, and ``torch.onnx.ONNXProgram``.
 
     The execution modes are how far onnxruntime rewrites the graph before it runs it.

@@ -18,7 +18,7 @@ from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
-from profilerkit.protocols import NamesDevices, TimesLayers, TimesOperators
+from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, TimesOperators
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.operator_times import OperatorTimes
 
@@ -32,7 +32,7 @@ from .weights import list_inner
 __all__ = ["OpenvinoBackend"]
 
 
-class OpenvinoBackend(ArrayBackend, NamesDevices, TimesLayers, TimesOperators):
+class OpenvinoBackend(ArrayBackend, NamesDevices, NoticesTraining, TimesLayers, TimesOperators):
     """Profiles ``openvino.Model`` and the paths of ``.xml`` files.
 
     The execution modes are OpenVINO's hints: to keep the precision of the model, or to compute as fast as it can.

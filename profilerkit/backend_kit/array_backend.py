@@ -13,7 +13,6 @@ from ..backend import Backend, DeviceLike
 from ..declared_inputs import make_inputs
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
-from ..protocols import DeclaresInputs, LimitsMetrics, NoticesTraining, OpensModels, TakesCosts
 from ..trace.records import ModelTrace
 from . import numpy_data
 from .numpy_data import Declared
@@ -24,8 +23,10 @@ __all__ = ["ArrayBackend"]
 T = TypeVar("T")
 
 
-class ArrayBackend(Backend, DeclaresInputs, LimitsMetrics, NoticesTraining, OpensModels, TakesCosts):
+class ArrayBackend(Backend):
     """A backend whose tensors are numpy arrays, and whose models have neither modes nor a device of their own.
+
+    It has what the protocols `DeclaresInputs`, `LimitsMetrics`, `OpensModels` and `TakesCosts` ask for.
 
     Attributes:
         noun: What messages call a model: "an ONNX model".
@@ -36,6 +37,10 @@ class ArrayBackend(Backend, DeclaresInputs, LimitsMetrics, NoticesTraining, Open
     shares_costs: ClassVar[bool] = True
     noun: ClassVar[str]
     operators: ClassVar[OperatorCosts]
+
+    @abstractmethod
+    def open_model(self, model: Any) -> Any:
+        """Return the model in the file at a path; anything else as it is."""
 
     @abstractmethod
     def list_declared(self, model: Any) -> Sequence[Declared]:

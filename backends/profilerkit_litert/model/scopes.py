@@ -19,6 +19,8 @@ from .reading import Graph, Operator
 
 __all__ = ["Scopes", "find_scopes"]
 
+#: A scope of litert-torch, ``torch.nn.modules.linear.Linear_up``: the class of the model, or the name of a layer.
+_TORCH_SCOPE = re.compile(r".*\._*(?:([^_.]+)$|[^_.]+_(.+)$)")
 #: The type of a layer that only holds others.
 _CONTAINER = "Module"
 
@@ -101,9 +103,22 @@ def _find_scope(graph: Graph, operator: Operator, weight: str) -> str:
     A layer that is called twice has one weight, with the name of one call: the name of the output tells the call.
     """
     made = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
-    parts, owner = ([part for part in name.split(";") if "/" in part] for name in (made, weight))
+    parts, owner = _split_name(made), _split_name(weight)
     same = [part for part in parts if owner and _strip(part) == _strip(owner[0])]
     return (same or owner or parts or [""])[0]
+
+
+def _split_name(name: str) -> list[str]:
+    """Return the scopes that a name consists of, as TensorFlow writes them, that of the first operator first or last.
+
+    litert-torch writes a class for each scope, and the last part of the path of its layer; what it has fused begins
+    with the last operator.
+    """
+    parts = [part for part in name.split(";") if "/" in part]
+    if not any("." in part for part in parts):
+        return parts
+    scopes = [[_TORCH_SCOPE.sub(r"\1\2", scope, count=1) for scope in part.split("/")] for part in reversed(parts)]
+    return [f"{'/'.join(part)}/" for part in scopes]
 
 
 def _strip(name: str) -> str:
