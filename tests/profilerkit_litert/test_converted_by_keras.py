@@ -154,22 +154,3 @@ def test_quantized_files_have_the_same_macs_at_fewer_bytes(kind: str) -> None:
     assert by_width == (2 if kind == "float16" else 1) * weights + unquantized + wide_bias * biases
     report = profile(model, metrics=["execution_time"], num_iters=2)
     assert report["execution_time"]
-
-
-#: Of each the side of its images; the converter writes the same MACs for all of them.
-APPLICATIONS = {
-    **dict.fromkeys(("MobileNet", "MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "DenseNet121", "ResNet50"), 64),
-    "ConvNeXtTiny": 64,
-    "InceptionV3": 96,
-}
-
-
-@SLOW
-@pytest.mark.parametrize("name", APPLICATIONS)
-def test_networks_of_keras_have_the_same_macs(name: str) -> None:
-    shape = (APPLICATIONS[name], APPLICATIONS[name], 3)
-    net = getattr(keras.applications, name)(weights=None, input_shape=shape)
-    model = convert(net)
-    trace = BACKEND.trace(model, BACKEND.example_inputs(model))
-    assert trace.missing == ()
-    assert trace.macs == profile(net, np.zeros((1, *shape), np.float32), metrics="macs")["macs"]

@@ -14,6 +14,7 @@ import numpy as np
 import openvino
 import torch
 from exported_models import MODELS, built
+from source_tree import ROOT
 
 from profilerkit import ModelInputs, profile
 from profilerkit_openvino import OpenvinoBackend
@@ -80,6 +81,17 @@ def test_a_converted_model_has_torchs_macs_or_the_change_is_named(name: str) -> 
 def test_sixty_models_at_least_are_converted() -> None:
     pytest.importorskip("transformers")
     assert len(MODELS.keys() - REFUSED.keys()) >= 60
+
+
+def test_the_page_has_what_the_converter_changes_and_refuses() -> None:
+    page = (ROOT / "docs" / "openvino.rst").read_text()
+    changes = {f"``{name}``": f"{change:,}" for name, (change, _) in CHANGES.items()}
+    rows = [line for line in page.splitlines() if line.startswith("``")]
+    assert {name: next(row.split()[1] for row in rows if row.startswith(name)) for name in changes} == changes
+    assert page.count(" refused ") == len(REFUSED)
+    equal = len(MODELS.keys() - CHANGES.keys() - REFUSED.keys())
+    if len(MODELS) == 77:  # the libraries with the other models are installed
+        assert f"{equal} of the 77" in page
 
 
 #: The bytes of a network of 256, 512 and 10 features with biases of 522, whose weights NNCF has compressed.

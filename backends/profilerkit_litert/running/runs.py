@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
@@ -41,42 +42,41 @@ def prepare_run(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads:
 
 
 def make_call(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Callable[[], Any]:
-    """Return what runs one pass on the inputs, which are the interpreter's already.
+    """Return what runs one pass on the inputs; those of the main graph are the interpreter's already.
 
     Raises `InputError` as `bind_inputs` does, and `ModelFailedError` for a model that LiteRT refuses.
     """
-    interpreter = _make_interpreter(model, inputs, mode, num_threads)
-    outputs = model.signature.outputs
+    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+    interpreter = _try(lambda: _make_interpreter(model, mode, num_threads), inputs)
+    if model.signature.graph:
+        run = partial(interpreter.get_signature_runner(model.signature.key), **bound)
+    else:
+        _try(lambda: _plan_memory(interpreter, model, bound), inputs)
+        run = partial(_run_main_graph, interpreter, model)
 
-    def run() -> Any:
-        interpreter.invoke()
-        arrays = {name: interpreter.get_tensor(index) for name, index in outputs.items()}
+    def call() -> Any:
+        arrays = _try(run, inputs)
         return next(iter(arrays.values())) if len(arrays) == 1 else arrays
 
-    return lambda: _try(run, inputs)
+    return call
 
 
-def _make_interpreter(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Any:
-    """Return an interpreter that has the inputs, and has planned its memory for their shapes."""
-    if model.signature.graph:
-        raise NotOfferedError(
-            f"the signature {model.signature.key!r} has a graph of its own, which the litert backend counts, and does "
-            "not run: it runs the main graph"
-        )
-    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+def _make_interpreter(model: LiteRTModel, mode: str, num_threads: int | None = None) -> Any:
+    return Interpreter(model_content=model.content, num_threads=num_threads, experimental_op_resolver_type=MODES[mode])
 
-    def make() -> Any:
-        interpreter = Interpreter(
-            model_content=model.content, num_threads=num_threads, experimental_op_resolver_type=MODES[mode]
-        )
-        for name, index in model.signature.inputs.items():
-            interpreter.resize_tensor_input(index, bound[name].shape)
-        interpreter.allocate_tensors()
-        for name, index in model.signature.inputs.items():
-            interpreter.set_tensor(index, bound[name])
-        return interpreter
 
-    return _try(make, inputs)
+def _plan_memory(interpreter: Any, model: LiteRTModel, bound: Mapping[str, Any]) -> None:
+    """Have an interpreter plan the memory of the main graph for inputs of these shapes, and take them."""
+    for name, index in model.signature.inputs.items():
+        interpreter.resize_tensor_input(index, bound[name].shape)
+    interpreter.allocate_tensors()
+    for name, index in model.signature.inputs.items():
+        interpreter.set_tensor(index, bound[name])
+
+
+def _run_main_graph(interpreter: Any, model: LiteRTModel) -> dict[str, Any]:
+    interpreter.invoke()
+    return {name: interpreter.get_tensor(index) for name, index in model.signature.outputs.items()}
 
 
 def _try(function: Callable[[], Any], inputs: object) -> Any:
@@ -92,7 +92,14 @@ def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
     Tensors that are never needed at the same time lie in the same bytes, which count once. The scratch of kernels is
     among them; XNNPACK, which has memory of its own, does not run.
     """
-    interpreter = _make_interpreter(model, inputs, "builtin")
+    if model.signature.graph:
+        raise NotOfferedError(
+            f"the signature {model.signature.key!r} has a graph of its own: the litert backend measures the memory of "
+            "the main graph alone"
+        )
+    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+    interpreter = _try(lambda: _make_interpreter(model, "builtin"), inputs)
+    _try(lambda: _plan_memory(interpreter, model, bound), inputs)
     _try(interpreter.invoke, inputs)
     constants = {index for index, tensor in enumerate(model.graphs[0].tensors) if tensor.data is not None}
     spans = []

@@ -1,0 +1,71 @@
+"""More than 80 networks of Keras by TensorFlow's converter: Keras' MACs, or the change is named here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ai_edge_litert")
+pytest.importorskip("tensorflow")
+import keras
+import tensorflow as tf
+from keras_networks import APPLICATIONS, NETWORKS, build
+
+from profilerkit import profile
+from profilerkit_litert import LiteRTBackend, LiteRTModel
+
+BACKEND = LiteRTBackend()
+MODELS = (*NETWORKS, *APPLICATIONS)
+#: The network that is converted in each run; the others take seconds each.
+QUICK = "maxout"
+
+#: What the converter changes: the MACs that this adds, worked out by hand, and the reason.
+CHANGES: Mapping[str, tuple[int, str]] = {
+    # 2 samples, 4 queries, 16 wide
+    "learned queries": (-2 * 4 * 16 * 16, "the projection of learned queries is computed before"),
+    # 2 samples, 6 units, of four gates each
+    "LSTM, unrolled": (-2 * 6 * 4 * 6, "the product with the initial state, zero, is computed before"),
+}
+
+#: What the converter refuses: words of its error.
+REFUSED: Mapping[str, str] = {
+    "3-D convolutions": "tf.MaxPool3D",
+    "FNet": "tf.Complex",
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Any:
+    """Keep Keras from writing what it exports."""
+    was_interactive = keras.config.is_interactive_logging_enabled()
+    keras.config.disable_interactive_logging()
+    yield
+    if was_interactive:
+        keras.config.enable_interactive_logging()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == QUICK else pytest.mark.slow) for name in MODELS]
+)
+def test_a_converted_network_has_the_macs_of_keras_or_the_change_is_named(name: str) -> None:
+    network = build(name)
+    converter = tf.lite.TFLiteConverter.from_keras_model(network)
+    if name in REFUSED:
+        with pytest.raises(Exception, match=REFUSED[name]):
+            converter.convert()
+        return
+    model = LiteRTModel(converter.convert())
+    source, trace = (
+        profile(network, batch_size=2, metrics="macs"),
+        BACKEND.trace(model, BACKEND.example_inputs(model, 2)),
+    )
+    assert source.status("macs").completeness.value == "complete"
+    assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
+    change, reason = CHANGES.get(name, (0, ""))
+    assert trace.macs == source["macs"] + change > 0, reason
+
+
+def test_sixty_networks_at_least_are_converted() -> None:
+    assert len(set(MODELS) - REFUSED.keys()) >= 60
