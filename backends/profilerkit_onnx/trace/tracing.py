@@ -45,7 +45,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     try:
         walk, received = _prepare(model, inputs, paths, make_walk)
         outputs = _walk_graph(walk, model, received)
-        notes = (*dict.fromkeys(walk.notes), *describe_constants(walk.constants))
+        notes = tuple(describe_constants(walk.constants))
         return trace_work(
             walk.work, scopes.chains, scopes.types, weights, list(received.values()), outputs, _VIEWS, METHOD, notes
         )

@@ -45,7 +45,6 @@ class Walk:
         handlers: What goes over the operators that hold graphs, by their names.
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         work: What runs, and what is known of it.
-        notes: What a reader of the numbers must know besides.
         constants: How many nodes depend on constants alone.
         nodes_in_functions: How many nodes the bodies of functions had so far, each time that they were gone over.
         node: The index of the node of the model's own graph that is gone over.
@@ -61,7 +60,6 @@ class Walk:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     paths: Sequence[str] = ()
     work: Work = field(default_factory=Work)
-    notes: list[str] = field(default_factory=list)
     constants: int = 0
     nodes_in_functions: int = 0
     node: int = -1
