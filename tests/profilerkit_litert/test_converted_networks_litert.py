@@ -12,6 +12,7 @@ pytest.importorskip("tensorflow")
 import keras
 import tensorflow as tf
 from keras_networks import APPLICATIONS, NETWORKS, build
+from source_tree import ROOT
 
 from profilerkit import profile
 from profilerkit_litert import LiteRTBackend, LiteRTModel
@@ -67,5 +68,13 @@ def test_a_converted_network_has_the_macs_of_keras_or_the_change_is_named(name: 
     assert trace.macs == source["macs"] + change > 0, reason
 
 
-def test_sixty_networks_at_least_are_converted() -> None:
-    assert len(set(MODELS) - REFUSED.keys()) >= 60
+def test_the_page_has_what_the_converter_changes_and_refuses() -> None:
+    rows = [line for line in (ROOT / "docs" / "litert.rst").read_text().splitlines() if line.startswith("``")]
+    for name, (change, _) in CHANGES.items():
+        assert sum(row.startswith(f"``{name}``") and f" {change:,} " in row for row in rows) == 1, name
+    assert [row for row in rows if " refused " in row] == [
+        next(row for row in rows if row.startswith(f"``{words}``")) for words in REFUSED.values()
+    ]
+    equal = len(set(MODELS) - CHANGES.keys() - REFUSED.keys())
+    assert f"{equal} of the {len(MODELS)} " in (ROOT / "docs" / "litert.rst").read_text()
+    assert equal >= 60

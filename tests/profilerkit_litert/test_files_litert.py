@@ -66,6 +66,25 @@ def test_the_layers_of_a_model_are_those_of_its_source() -> None:
     assert BACKEND.model_name(model) == "net"
 
 
+def test_layers_of_torch_are_read_from_the_names_of_litert_torch() -> None:
+    """Each scope is a class and the last part of a path; of what is fused the last operator comes first."""
+    block = "net.Net/torch.nn.modules.container.Sequential_blocks"
+    linear, relu = f"{block}/torch.nn.modules.linear.Linear_up_proj;", f"{block}/torch.nn.modules.activation.ReLU_1;"
+    builder = GraphBuilder()
+    x, w = builder.input("args_0", (2, 4)), builder.constant(f"{relu};{linear}", np.ones((3, 4), F))
+    made = [("FULLY_CONNECTED", [x, w, -1], f"{relu};{linear}2"), ("TANH", [2], "net.Net/net._Gate_gate;")]
+    for operator, inputs, name in made:
+        builder.add(operator, inputs, (2, 3), name=name)
+    trace = BACKEND.trace(LiteRTModel(write(builder)), ModelInputs(np.ones((2, 4), F)))
+    assert [(layer.path, layer.type) for layer in trace.layers] == [
+        ("", "Net"),
+        ("blocks", "Module"),
+        ("blocks.up_proj", "FULLY_CONNECTED"),
+        ("gate", "TANH"),
+    ]
+    assert trace.layer("blocks.up_proj").parameters[0].count == 12
+
+
 @pytest.mark.parametrize("name", ONLY_COUNTED)
 def test_networks_that_the_runtime_does_not_run_are_counted(name: str) -> None:
     model, architecture = ONLY_COUNTED[name](), ARCHITECTURES[name]

@@ -109,10 +109,9 @@ def _find_scope(graph: Graph, operator: Operator, weight: str) -> str:
 
 
 def _split_name(name: str) -> list[str]:
-    """Return the scopes that a name consists of, as TensorFlow writes them, that of the first operator first or last.
+    """Return the scopes of the operators that a name consists of, as TensorFlow writes them: ``net/block/conv/``.
 
-    litert-torch writes a class for each scope, and the last part of the path of its layer; what it has fused begins
-    with the last operator.
+    In a name by litert-torch a scope has a class too, and the last operator of those that were fused comes first.
     """
     parts = [part for part in name.split(";") if "/" in part]
     if not any("." in part for part in parts):
