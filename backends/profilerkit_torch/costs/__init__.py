@@ -26,8 +26,14 @@ _NO_FAMILIES = ("classification", "pricing", "registry", "shapes")
 #: The families of operators, each a module of adapters: found, not listed.
 FAMILIES = tuple(import_modules(__name__, __path__, but=_NO_FAMILIES).values())
 
-#: The formulas for torch's own operators as they come with this package.
-_SHIPPED = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
+
+def _list_formulas() -> dict[str, Formula | None]:
+    """Return the formulas that torch's own operators have now."""
+    return {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
+
+
+_SHIPPED = _list_formulas()
+#: By the version of the formulas, whether they are those that come with this package.
 _is_shipped: dict[int, bool] = {}
 
 
@@ -40,8 +46,7 @@ def are_as_shipped() -> bool:
     if not isinstance(version, int):  # others hold for a time
         return False
     if version not in _is_shipped:
-        current = {key: COSTS.get(key) for key in COSTS if isinstance(key, str) and key.startswith("aten::")}
-        _is_shipped[version] = current == _SHIPPED
+        _is_shipped[version] = _list_formulas() == _SHIPPED
     return _is_shipped[version]
 
 

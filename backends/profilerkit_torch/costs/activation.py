@@ -9,7 +9,7 @@ from typing import Any
 from profilerkit.costs import activation
 
 from .registry import Cost, Shape, register_existing, register_op_cost, register_op_costs
-from .shapes import SparseShape
+from .sparse import count_stored
 
 #: The formula for each element of the output, by operator.
 _BY_OUTPUT: dict[str, Callable[[int], Cost]] = {
@@ -78,21 +78,16 @@ def gelu(x: Shape, *, approximate: str = "none", out: Shape) -> Cost:
     return activation.gelu(out.numel, approximate=approximate != "none")
 
 
-def _count_stored(x: Shape) -> int:
-    """Return the elements that a tensor keeps: all of them unless it is sparse."""
-    return x.stored if isinstance(x, SparseShape) else x.numel
-
-
 def _register_sparse_softmax(name: str, log: bool) -> None:
     @register_op_cost(f"aten::_sparse_{name}")
     def sparse_softmax(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
         """As the dense one, for each stored element."""
-        return activation.softmax(_count_stored(x), log=log)
+        return activation.softmax(count_stored(x), log=log)
 
     @register_op_cost(f"aten::_sparse_{name}_backward_data")
     def sparse_softmax_gradient(dy: Shape, y: Shape, *_: Any, out: Any) -> Cost:
         """As the dense one's, for each stored element."""
-        return activation.softmax_gradient(_count_stored(y), log=log)
+        return activation.softmax_gradient(count_stored(y), log=log)
 
 
 _register_sparse_softmax("softmax", log=False)

@@ -9,7 +9,7 @@ from profilerkit.costs import activation, matmul
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
 from .shapes import SparseShape
-from .sparse import multiply_stored
+from .sparse import count_stored, multiply_stored
 
 
 @register_op_cost("aten::mm")
@@ -154,8 +154,7 @@ def sparse_mm_gradient(
     a: Shape, dy: Shape, b: Shape, reduce: Any, indices: Any, output_mask: Sequence[bool], *, out: Any
 ) -> Cost:
     """As many as the product for each factor: the stored elements of the sparse one, times the columns of the other."""
-    stored = a.stored if isinstance(a, SparseShape) else a.numel
-    return matmul.product_gradient(stored * b[-1], sum(output_mask))
+    return matmul.product_gradient(count_stored(a) * b[-1], sum(output_mask))
 
 
 @register_op_cost("aten::_cdist_backward")

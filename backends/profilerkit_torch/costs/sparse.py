@@ -15,6 +15,11 @@ from .registry import UNCOUNTED, Cost, Shape, register_free, register_op_cost, r
 from .shapes import SparseShape
 
 
+def count_stored(x: Shape) -> int:
+    """Return the elements that a tensor keeps: all of them unless it is sparse."""
+    return x.stored if isinstance(x, SparseShape) else x.numel
+
+
 def multiply_stored(a: Shape, b: Shape) -> Cost:
     """Return the cost of ``a @ b`` where one of them is sparse: its stored elements, times what each one meets.
 
@@ -24,7 +29,7 @@ def multiply_stored(a: Shape, b: Shape) -> Cost:
         return matmul.product(a.stored * b.stored // max(b[-2], 1))
     if isinstance(b, SparseShape):
         return matmul.product(b.stored * a[-2])
-    return matmul.product(a.stored * b[-1] if isinstance(a, SparseShape) else a.numel * b[-1])
+    return matmul.product(count_stored(a) * b[-1])
 
 
 @register_op_costs("aten::_sparse_sparse_matmul", "aten::hspmm", "aten::_sparse_mm_reduce_impl")
@@ -42,7 +47,7 @@ def sparse_addmm(bias: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any
 @register_op_cost("aten::sparse_sampled_addmm")
 def addmm_at_samples(mask: Shape, a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """``mask + (a @ b)`` where the mask has elements: for each of them a product of k, and an addition."""
-    stored = mask.stored if isinstance(mask, SparseShape) else mask.numel
+    stored = count_stored(mask)
     return matmul.product(stored * a[-1], stored)
 
 
@@ -89,7 +94,7 @@ def coalesce(x: Shape, *_: Any, out: Any) -> Cost:
 @register_op_costs("aten::_sparse_sum", "aten::_sparse_csr_sum", "aten::_sparse_csr_prod")
 def sparse_sum(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One operation for each stored element."""
-    return reduction.total(x.stored if isinstance(x, SparseShape) else x.numel)
+    return reduction.total(count_stored(x))
 
 
 # making them, going between layouts, and asking what they have

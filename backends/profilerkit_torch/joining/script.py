@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gzip
 import importlib
 import importlib.util
@@ -32,12 +33,9 @@ def mark_layers(model: torch.nn.Module) -> Iterator[None]:
     open_ranges: List[Any] = []  # noqa: UP006
     handles = []
 
-    def enter(path: str) -> Any:
-        def hook(module: Any, inputs: Any) -> None:
-            open_ranges.append(record_function(LAYER + path))
-            open_ranges[-1].__enter__()
-
-        return hook
+    def enter(path: str, module: Any, inputs: Any) -> None:
+        open_ranges.append(record_function(LAYER + path))
+        open_ranges[-1].__enter__()
 
     def leave(module: Any, inputs: Any, outputs: Any) -> None:
         if open_ranges:
@@ -45,7 +43,8 @@ def mark_layers(model: torch.nn.Module) -> Iterator[None]:
 
     for path, module in model.named_modules():
         if not isinstance(module, torch.jit.ScriptModule):  # it has no hooks
-            handles += [module.register_forward_pre_hook(enter(path)), module.register_forward_hook(leave)]
+            handles.append(module.register_forward_pre_hook(functools.partial(enter, path)))
+            handles.append(module.register_forward_hook(leave))
     try:
         yield
     finally:
@@ -58,14 +57,14 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
-        for one_value in value.values():
-            yield from tensors_in(one_value)
+        for item in value.values():
+            yield from tensors_in(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
 
 
-def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, Any], training: bool) -> None:  # noqa: UP006
+def run_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, Any], training: bool) -> None:  # noqa: UP006
     """Run a forward pass, or a training step: the gradients of the sum of the outputs."""
     if not training:
         with torch.no_grad():
@@ -77,8 +76,8 @@ def one_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, A
     torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()
 
 
-def wait(device: str) -> None:
-    """Wait until the device has done its work."""
+def wait_for(device: str) -> None:
+    """Wait until a device has done its work."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
     elif device.startswith("xpu"):
@@ -107,8 +106,8 @@ def profile_model(
         training: Run training steps instead of forward passes.
         shapes: Note the shapes of the operators' inputs.
     """
-    every = list(tensors_in([inputs, named])) + list(model.parameters())
-    device = str(every[0].device) if every else "cpu"
+    tensors = list(tensors_in([inputs, named])) + list(model.parameters())
+    device = str(tensors[0].device) if tensors else "cpu"
     activities = [ProfilerActivity.CPU]
     if device.startswith("cuda"):
         activities.append(ProfilerActivity.CUDA)
@@ -118,21 +117,22 @@ def profile_model(
     model.train(training)
     try:
         for _ in range(warm_up):
-            one_pass(model, inputs, named, training)
-        wait(device)
+            run_pass(model, inputs, named, training)
+        wait_for(device)
         with mark_layers(model), profile(activities=activities, record_shapes=shapes) as profiler:
             for _ in range(steps):
                 with record_function(PASS):
-                    one_pass(model, inputs, named, training)
-            wait(device)
-            profiler.add_metadata_json("profilerkit", json.dumps(facts(model, inputs, named, device, steps, training)))
-        write(profiler, output)
+                    run_pass(model, inputs, named, training)
+            wait_for(device)
+            run = describe_run(model, inputs, named, device, steps, training)
+            profiler.add_metadata_json("profilerkit", json.dumps(run))
+        write_profile(profiler, output)
     finally:
         for module, mode in modes:
             module.training = mode
 
 
-def facts(
+def describe_run(
     model: torch.nn.Module,
     inputs: Tuple[Any, ...],  # noqa: UP006
     named: Dict[str, Any],  # noqa: UP006
@@ -141,13 +141,13 @@ def facts(
     training: bool,
 ) -> Dict[str, Any]:  # noqa: UP006
     """Return what was run, and where."""
-    number = [(None, value) for value in inputs] + list(named.items())
+    arguments = [(None, value) for value in inputs] + list(named.items())
     is_gpu = device.startswith("cuda")
     return {
         "model": type(model).__name__,
         "inputs": [
             {"name": name, "shape": list(value.shape), "dtype": str(value.dtype).replace("torch.", "")}
-            for name, value in number
+            for name, value in arguments
             if isinstance(value, torch.Tensor)
         ],
         "training": training,
@@ -161,7 +161,7 @@ def facts(
     }
 
 
-def write(profiler: Any, output: str) -> None:
+def write_profile(profiler: Any, output: str) -> None:
     """Write the profile, compressed if the name of the file says so."""
     folder = tempfile.mkdtemp()
     try:
@@ -176,7 +176,7 @@ def write(profiler: Any, output: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def load(spec: str) -> torch.nn.Module:
+def load_model(spec: str) -> torch.nn.Module:
     """Return the model that ``module:name`` or ``file.py:name`` leads to."""
     source, _, name = spec.rpartition(":")
     if not source or not name:
@@ -224,7 +224,7 @@ def main() -> None:
     parser.add_argument("--output", default="profile.json.gz")
     options = parser.parse_args()
     dtype = getattr(torch, options.dtype)
-    model = load(options.model).to(device=options.device, dtype=dtype)
+    model = load_model(options.model).to(device=options.device, dtype=dtype)
     made = [make_input(text, options.batch_size, options.device, dtype) for text in options.input_shape]
     inputs = tuple(tensor for name, tensor in made if not name)
     named = {name: tensor for name, tensor in made if name}

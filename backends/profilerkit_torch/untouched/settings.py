@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -19,27 +20,27 @@ __all__ = ["SETTINGS"]
 _cuda: Any = backends.cuda
 
 
-def _of_c(name: str, read: str, default: Any) -> tuple[Setting, ...]:
-    """Return a setting by the name of its getter; nothing where this release of torch has none."""
-    getter = find_getter(read)
-    return () if getter is None else (Setting(name, getter, default),)
+def _list_of_c(name: str, getter_name: str, default: Any) -> Iterator[Setting]:
+    """Yield a setting by the name of its getter in C++; nothing where this release of torch has none."""
+    getter = find_getter(getter_name)
+    if getter is not None:
+        yield Setting(name, getter, default)
 
 
-def _of_opt_einsum(name: str, default: Any) -> tuple[Setting, ...]:
-    """Return a setting of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
-    if not opt_einsum.is_available():
-        return ()
-    return (Setting(f"torch.backends.opt_einsum.{name}", partial(getattr, opt_einsum, name), default, True),)
+def _list_of_opt_einsum() -> Iterator[Setting]:
+    """Yield the settings of torch's use of opt_einsum; nothing where that package is missing, which nobody switched."""
+    if opt_einsum.is_available():
+        for name, default in (("enabled", True), ("strategy", "auto")):
+            read = partial(getattr, opt_einsum, name)
+            yield Setting(f"torch.backends.opt_einsum.{name}", read, default, counts=True)
 
 
-def _precisions() -> tuple[Setting, ...]:
-    """Return the precisions of float32, which torch 2.9 and newer have for each library."""
-    if get_precision is None:
-        return ()
-    return tuple(
-        Setting(f"torch.backends: fp32_precision of {backend}", partial(get_precision, backend, "all"), "none")
-        for backend in ("generic", "cuda", "mkldnn")
-    )
+def _list_precisions() -> Iterator[Setting]:
+    """Yield the precisions of float32, which torch 2.9 and newer have for each library."""
+    if get_precision is not None:
+        for library in ("generic", "cuda", "mkldnn"):
+            read = partial(get_precision, library, "all")
+            yield Setting(f"torch.backends: fp32_precision of {library}", read, "none")
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -48,20 +49,19 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("torch.set_float32_matmul_precision", torch.get_float32_matmul_precision, "highest"),
     Setting("torch.set_flush_denormal", flushes_denormal, False),
     Setting("torch.autograd.set_detect_anomaly", torch.is_anomaly_enabled, False, counts=True),
-    *_of_opt_einsum("enabled", True),
-    *_of_opt_einsum("strategy", "auto"),
+    *_list_of_opt_einsum(),
     Setting("torch.backends.mha.set_fastpath_enabled", backends.mha.get_fastpath_enabled, True),
     Setting("torch.backends.cuda.enable_flash_sdp", _cuda.flash_sdp_enabled, True, counts=True),
     Setting("torch.backends.cuda.enable_mem_efficient_sdp", _cuda.mem_efficient_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_math_sdp", _cuda.math_sdp_enabled, True),
     Setting("torch.backends.cuda.enable_cudnn_sdp", _cuda.cudnn_sdp_enabled, True),
-    *_of_c("torch.backends.cudnn.enabled", "_get_cudnn_enabled", True),
-    *_of_c("torch.backends.cudnn.benchmark", "_get_cudnn_benchmark", False),
-    *_of_c("torch.backends.cudnn.deterministic", "_get_cudnn_deterministic", False),
-    *_of_c("torch.backends.cudnn.allow_tf32", "_get_cudnn_allow_tf32", True),
-    *_of_c("torch.backends.mkldnn.enabled", "_get_mkldnn_enabled", True),
-    *_of_c("torch.backends.mkldnn.deterministic", "_get_mkldnn_deterministic", False),
-    *_of_c("torch.backends.nnpack.enabled", "_get_nnpack_enabled", True),
-    *_of_c("torch.backends.cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
-    *_precisions(),
+    *_list_of_c("torch.backends.cudnn.enabled", "_get_cudnn_enabled", True),
+    *_list_of_c("torch.backends.cudnn.benchmark", "_get_cudnn_benchmark", False),
+    *_list_of_c("torch.backends.cudnn.deterministic", "_get_cudnn_deterministic", False),
+    *_list_of_c("torch.backends.cudnn.allow_tf32", "_get_cudnn_allow_tf32", True),
+    *_list_of_c("torch.backends.mkldnn.enabled", "_get_mkldnn_enabled", True),
+    *_list_of_c("torch.backends.mkldnn.deterministic", "_get_mkldnn_deterministic", False),
+    *_list_of_c("torch.backends.nnpack.enabled", "_get_nnpack_enabled", True),
+    *_list_of_c("torch.backends.cuda.matmul.allow_fp16_accumulation", "_get_cublas_allow_fp16_accumulation", False),
+    *_list_precisions(),
 )

@@ -15,7 +15,7 @@ from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import TorchBackend, TorchProfiler
 from profilerkit_torch.compat import get_precision, settings_of_c
 from profilerkit_torch.untouched.recordings import require_no_tracing
-from profilerkit_torch.untouched.settings import SETTINGS, _of_opt_einsum
+from profilerkit_torch.untouched.settings import SETTINGS, _list_of_opt_einsum
 
 _C: Any = torch._C
 _cuda: Any = backends.cuda
@@ -169,7 +169,7 @@ def test_the_kernels_of_attention_are_all_in_the_table() -> None:
 def test_a_package_that_is_not_installed_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch reads as if it had been switched off, which a report would say to all who installed torch alone."""
     monkeypatch.setattr(backends.opt_einsum, "is_available", lambda: False)
-    assert _of_opt_einsum("enabled", True) == ()
+    assert list(_list_of_opt_einsum()) == []
 
 
 def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
