@@ -53,23 +53,30 @@ def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
 
 def _add_special(value: Any, contents: Contents) -> bool:
     """Write down a tensor, or a module, whose attributes are written where it is met itself."""
-    if isinstance(value, torch.Tensor):
-        unsized = is_unsized(value)
-        contents.written += (
-            Identity(value),
-            None if unsized else value.shape,
-            value.dtype,
-            value.device,
-            value.requires_grad,
-            value.data_ptr() if type(value) in _PLAIN_TENSORS and value.layout is torch.strided else 0,
-            0 if unsized or value.is_inference() else count_writes(value),
-        )
-        if not unsized and (not (value.is_floating_point() or value.is_complex()) or value.numel() == 1):
-            contents.add_values(value)  # which the model may go by; a write to ``value.data`` is not counted
-        if type(value) is torch.Tensor and value.__dict__:
-            contents.add_attributes(value.__dict__)
-        return True
     if isinstance(value, nn.Module):
         contents.written.append(Identity(value))
-        return True
-    return False
+    elif isinstance(value, torch.Tensor):
+        _add_tensor(value, contents)
+    else:
+        return False
+    return True
+
+
+def _add_tensor(tensor: torch.Tensor, contents: Contents) -> None:
+    """Write down which tensor it is, how large, and how often it was written to; values that the model may go by."""
+    is_lazy = is_unsized(tensor)
+    has_address = type(tensor) in _PLAIN_TENSORS and tensor.layout is torch.strided
+    contents.written += (
+        Identity(tensor),
+        None if is_lazy else tensor.shape,
+        tensor.dtype,
+        tensor.device,
+        tensor.requires_grad,
+        tensor.data_ptr() if has_address else 0,
+        0 if is_lazy or tensor.is_inference() else count_writes(tensor),
+    )
+    is_integer = not (tensor.is_floating_point() or tensor.is_complex())
+    if not is_lazy and (is_integer or tensor.numel() == 1):
+        contents.add_values(tensor)  # a write to ``tensor.data`` is not counted
+    if type(tensor) is torch.Tensor and tensor.__dict__:
+        contents.add_attributes(tensor.__dict__)

@@ -87,7 +87,8 @@ class LiveBytes:
         key, nbytes = storage_address(storage), storage.nbytes()
         watched = self._watched.get(key)
         if watched is not None:
-            self._grow(watched, nbytes)
+            if nbytes > watched.seen:
+                self._grow(watched, nbytes - watched.seen)
             return 0
         counted = nbytes if size is None else min(size, nbytes)
         if counted:
@@ -98,13 +99,12 @@ class LiveBytes:
         watched.made, watched.suspicion = made, None
         return nbytes
 
-    def _grow(self, watched: _Watched, nbytes: int) -> None:
+    def _grow(self, watched: _Watched, by: int) -> None:
         """Count what a storage has grown by."""
-        grown = max(0, nbytes - watched.seen)
-        watched.seen += grown
-        watched.counted += grown
-        self._total += grown
-        self.parts[watched.part] += grown
+        watched.seen += by
+        watched.counted += by
+        self._total += by
+        self.parts[watched.part] += by
 
     def resize(self, storage: Any) -> None:
         """Count a storage that is known, and whose memory was taken or given back, as large as it is now."""

@@ -32,9 +32,11 @@ class _Output(NamedTuple):
     strides: tuple[int, ...]
     dtype: torch.dtype
 
-    def make(self) -> torch.Tensor:
-        """Return a new tensor on the meta device."""
-        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=_META)
+
+def _make(output: _Output | None) -> torch.Tensor | None:
+    if output is None:
+        return None
+    return torch.empty_strided(output.shape, output.strides, dtype=output.dtype, device=_META)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ class Plan:
         """Return the outputs on the meta device without running the operator."""
         if self.in_place:
             return args[0]
-        made = tuple(None if output is None else output.make() for output in self.rebuild or ())
-        return made[0] if self.single else made
+        if self.single and self.rebuild:
+            return _make(self.rebuild[0])
+        return tuple(map(_make, self.rebuild or ()))
 
 
 def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
