@@ -18,8 +18,8 @@ from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.layer_paths import count_depth, nearest_around
 from profilerkit.trace.records import LayerTable
-from profilerkit.trace.rows import count_depth, nearest_around
 
 from .page_parts import pack
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
+from ..trace.layer_paths import walk_outwards
 from ..trace.records import ModelTrace, OpRecord
-from ..trace.rows import walk_outwards
 
 __all__ = ["operator_table"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
+from ..trace.layer_paths import count_depth
 from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
-from ..trace.rows import count_depth
 
 __all__ = ["PlacedOperator", "Scope", "ScopedValue", "Weights", "layer_calls", "layer_records"]
 

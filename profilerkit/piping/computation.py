@@ -30,7 +30,7 @@ from ..process.containment import contained, describe_origin, find_offering_plug
 from ..protocols import list_inapplicable, take_fingerprint
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
-from .cross_check import find_contradiction, with_trace
+from .cross_check import contradict_trace, find_contradiction
 from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
@@ -314,7 +314,7 @@ class Computation:
         difference = find_contradiction(self.memory, [name for name in outcomes if name in self.memory])
         if difference:
             self.contradiction = difference
-            instead = with_trace(self.memory, difference)
+            instead = contradict_trace(self.memory, difference)
             self._superseded.update({number: (before[number], status) for number, status in instead.items()})
 
     def _renew(self, resolved: Resolved) -> Resolved:

@@ -15,7 +15,7 @@ from .outcome import Outcome
 from .remembered import Remembered
 from .status import StatusKey
 
-__all__ = ["find_contradiction", "with_trace"]
+__all__ = ["contradict_trace", "find_contradiction"]
 
 
 def find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
@@ -43,7 +43,7 @@ def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...
     return runs if is_same else ()
 
 
-def with_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
+def contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
     """Have the remembered trace contradicted, and what was computed from it; return the statuses in place of others.
 
     The keys are the ``id`` of those that were there before, which the caller has to keep alive. Nothing is computed
@@ -55,13 +55,10 @@ def with_trace(memory: dict[str, Remembered], difference: str) -> dict[int, Stat
         id(old): old.with_outcome(replace(old.outcome, value=trace), old.sources),
     }
     waiting = dict(memory)
-    while True:
-        changed = [name for name, value in waiting.items() if _depends(value, instead)]
-        if not changed:
-            return instead
+    while changed := [name for name, remembered in waiting.items() if _depends(remembered, instead)]:
         for name in changed:
-            remembered = waiting.pop(name)
-            memory[name] = _renew(remembered, instead, trace)
+            memory[name] = _renew(waiting.pop(name), instead, trace)
+    return instead
 
 
 def _depends(remembered: Remembered, instead: Mapping[int, StatusKey]) -> bool:

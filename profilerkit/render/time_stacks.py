@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..trace.rows import count_depth, nearest_around
+from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.table import Table
 from .grids import visible
 

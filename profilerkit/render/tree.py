@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..trace.depths import within_depth
+from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
-from ..trace.rows import parent_path
 from .bounds import write_row_value
 from .columns import Column, share_text
 from .grids import visible

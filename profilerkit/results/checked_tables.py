@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..trace.layer_paths import count_depth, parent_path
 from ..trace.records import LayerTable
-from ..trace.rows import count_depth, parent_path
 from ..trace.table import Table
 
 __all__ = [

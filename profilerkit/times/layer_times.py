@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import by_likeness
+from ..trace.layer_paths import count_depth, nearest_around, parent_path
 from ..trace.records import LayerTable
-from ..trace.rows import count_depth, nearest_around, parent_path
 from ..trace.table import Table
 from .measurement import Measurement
 

@@ -8,8 +8,8 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from .families import ACTIVATION, GENERIC, find_family, is_activation
+from .layer_paths import nearest_around
 from .records import LayerTable
-from .rows import nearest_around
 from .table import Table
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from .layer_paths import parent_path
 from .layer_view import group_children
-from .rows import parent_path
 
 __all__ = ["Part", "choose_column", "divide"]
 

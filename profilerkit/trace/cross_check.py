@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .layer_paths import parent_path
 from .records import ModelTrace
-from .rows import parent_path
 
 __all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "add_contradiction", "contradiction"]
 

@@ -13,8 +13,8 @@ from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from .bounds import without
 from .layer_bounds import is_call_to
+from .layer_paths import walk_outwards
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
-from .rows import walk_outwards
 
 __all__ = ["IGNORED", "Ignored", "without_layers"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .layer_paths import nearest_around
 from .records import LayerTable
-from .rows import nearest_around
 
 __all__ = ["group_children", "with_times"]
 

@@ -14,7 +14,7 @@ from ..process.cached import cached_property
 from .bounds import Bounds, Choice, PeakSpread
 from .layer_bounds import bounds_inside
 from .layer_table import LayerTable
-from .rows import of_calls, of_layers
+from .rows import list_call_rows, list_layer_rows
 from .table import Table
 
 __all__ = [
@@ -320,7 +320,7 @@ class ModelTrace:
     @cached_property
     def table(self) -> LayerTable:
         """One row for each layer, with its own work and with the work of the layers inside; created when first read."""
-        return LayerTable(lambda: of_layers(self))
+        return LayerTable(lambda: list_layer_rows(self))
 
     @cached_property
     def call_table(self) -> LayerTable:
@@ -328,7 +328,7 @@ class ModelTrace:
 
         It is created when it is first read.
         """
-        return LayerTable(lambda: of_calls(self))
+        return LayerTable(lambda: list_call_rows(self))
 
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .inner_weights import InnerWeights, find_shared_weights
 from .layer_bounds import layer_bounds
+from .layer_paths import parent_path
 
 if TYPE_CHECKING:
-    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+    from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo
 
-__all__ = ["count_depth", "nearest_around", "of_calls", "of_layers", "parent_path", "walk_outwards"]
+__all__ = ["list_call_rows", "list_layer_rows"]
 
 #: What an operator's record says of its work.
 _WORK = ("macs", "flops", "bytes_read", "bytes_written")
@@ -32,46 +34,7 @@ def _read_work_by_phase(op: OpRecord) -> tuple[int, ...]:
     return (op.macs, op.flops, op.bytes_read, op.bytes_written, *passes)
 
 
-def parent_path(path: str) -> str | None:
-    """Return the path of the layer around a layer, or None for the root."""
-    return path.rpartition(".")[0] if path else None
-
-
-def walk_outwards(path: str) -> Iterator[str]:
-    """Yield the path of a layer, and those of the layers around it: the root last.
-
-    >>> list(walk_outwards("encoder.0"))
-    ['encoder.0', 'encoder', '']
-    """
-    yield path
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
-
-
-def count_depth(path: str) -> int:
-    """Return how deep a layer lies: 0 for the root."""
-    return path.count(".") + 1 if path else 0
-
-
-def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
-    """Return for each path that of the nearest layer around it among them; None for the root and where there is none.
-
-    >>> nearest_around(["", "a", "a.b.c"])
-    {'': None, 'a': '', 'a.b.c': 'a'}
-    """
-    around: dict[str, str | None] = {}
-    above: list[str] = []
-    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # those inside a layer right behind it
-        while above and above[-1] and not path.startswith(f"{above[-1]}."):
-            above.pop()
-        around[path] = above[-1] if above else None
-        if not above or above[-1] != path:
-            above.append(path)
-    return around
-
-
-def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own.
 
     Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
@@ -82,19 +45,17 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     own_work = {layer.path: (0,) * len(columns) for layer in trace.layers}
     for op in trace.operators:
         own_work[op.layer] = _add(own_work[op.layer], read_work(op))
-    shared = _find_shared_weights(trace.layers)
-    weights = {layer.path: _Weights(layer, shared) for layer in trace.layers}
+    shared = find_shared_weights(trace.layers)
+    weights = {layer.path: InnerWeights(layer, shared) for layer in trace.layers}
     own_params: dict[str, int] = {path: own_weights.totals()["params"] for path, own_weights in weights.items()}
     lacking = _find_lacking_weights(trace, own_params)
 
     work = dict(own_work)
     parents: set[str] = set()
-    for layer in sorted(trace.layers, key=lambda layer: -layer.depth):  # the inner ones first
-        parent = parent_path(layer.path)
-        if parent is not None:
-            parents.add(parent)
-            work[parent] = _add(work[parent], work[layer.path])
-            weights[parent].add(weights[layer.path])
+    for path, parent in _list_inner_first(trace.layers):
+        parents.add(parent)
+        work[parent] = _add(work[parent], work[path])
+        weights[parent].add(weights[path])
 
     bounds = _find_bounds(trace, work)
     did_run = trace.failure is None
@@ -120,6 +81,14 @@ def of_layers(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
+
+
+def _list_inner_first(layers: Iterable[LayerRecord]) -> Iterator[tuple[str, str]]:
+    """Yield each layer's path with that of the layer around it: the deepest layers first, so that sums are complete."""
+    for layer in sorted(layers, key=lambda layer: -layer.depth):
+        parent = parent_path(layer.path)
+        if parent is not None:
+            yield layer.path, parent
 
 
 def _identify(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any]:
@@ -151,74 +120,11 @@ def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> s
     return lacking
 
 
-def _find_shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
-    """Return the identities of weights that layers own together, or one layer under several names."""
-    owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
-    return {identity for identity, times in owners.items() if times > 1}
-
-
-class _Weights:
-    """The weights inside a layer: sums of those with one owner, and those with several by their identity."""
-
-    __slots__ = ("by_dtype", "saved_bytes", "shared", "shared_saved", "trainable")
-
-    def __init__(self, layer: LayerRecord, shared: set[int]) -> None:
-        self.by_dtype: dict[str, int] = {}
-        self.trainable: int | None = 0
-        self.saved_bytes = 0
-        self.shared: dict[int, WeightRecord] = {}
-        self.shared_saved: dict[int, WeightRecord] = {}
-        for weight in layer.parameters:
-            if weight.identity in shared:
-                self.shared[weight.identity] = weight
-            else:
-                self.by_dtype[weight.dtype] = self.by_dtype.get(weight.dtype, 0) + weight.count
-                self.trainable = _plus(self.trainable, _trainable(weight))
-        for weight in (*layer.buffers, *layer.parameters):  # what is a parameter too is that
-            if weight.persistent and weight.identity in shared:
-                self.shared_saved[weight.identity] = weight
-            elif weight.persistent:
-                self.saved_bytes += weight.bytes
-
-    def add(self, inner: _Weights) -> None:
-        """Add the weights of a layer inside."""
-        for dtype, count in inner.by_dtype.items():
-            self.by_dtype[dtype] = self.by_dtype.get(dtype, 0) + count
-        self.trainable = _plus(self.trainable, inner.trainable)
-        self.saved_bytes += inner.saved_bytes
-        self.shared.update(inner.shared)
-        self.shared_saved.update(inner.shared_saved)
-
-    def totals(self) -> dict[str, Any]:
-        """Return the columns that tell of the weights."""
-        by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
-        for weight in self.shared.values():
-            by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
-            trainable = _plus(trainable, _trainable(weight))
-        for weight in self.shared_saved.values():
-            saved_bytes += weight.bytes
-        return {
-            "params": sum(by_dtype.values()),
-            "trainable_params": trainable,
-            "params_by_dtype": by_dtype,
-            "weight_bytes": saved_bytes,
-        }
-
-
-def _trainable(weight: WeightRecord) -> int | None:
-    """Return the elements of a weight that training changes; None where that is not known."""
-    return None if weight.trainable is None else weight.count if weight.trainable else 0
-
-
-def _plus(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
-
-
 #: A call of a layer: its path, and the index of the call.
 _Call: TypeAlias = tuple[str, int]
 
 
-def of_calls(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
+def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each call of a layer, in the order of the layers.
 
     A last row has what was done outside every call of the model, if anything was.

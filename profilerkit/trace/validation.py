@@ -9,8 +9,8 @@ from typing import Any
 from ..error_text import shown
 from ..errors import InvalidTraceError
 from .bounds import PeakSpread
+from .layer_paths import count_depth, parent_path
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
-from .rows import count_depth, parent_path
 
 __all__ = ["validate"]
 

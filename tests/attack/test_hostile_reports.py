@@ -17,7 +17,7 @@ from profilerkit import Comparison, Report, ReportFileError
 from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
 from profilerkit.results.saving import parse, to_json
-from profilerkit.trace.rows import count_depth
+from profilerkit.trace.layer_paths import count_depth
 from profilerkit_pages.figures import kinds as figure_kinds
 
 FORMS = sorted(offer.item.name for offer in list_renderers() if offer.plugin.name == "core")

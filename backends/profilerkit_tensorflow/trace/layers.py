@@ -16,8 +16,8 @@ from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_layers import quantization_data
 from profilerkit.costs import Cost, Shape, evaluate_formula
 from profilerkit.process.restoring import restored
+from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
-from profilerkit.trace.rows import count_depth
 
 from ..costs import layer_cost
 from ..model.kinds import (

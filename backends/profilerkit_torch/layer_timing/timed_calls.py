@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from profilerkit.trace.rows import parent_path
+from profilerkit.trace.layer_paths import parent_path
 
 from .overhead import Elapsed, Overhead
 

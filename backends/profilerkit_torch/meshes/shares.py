@@ -11,8 +11,8 @@ from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
-from profilerkit.trace.rows import count_depth
 
 from ..compat import read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory

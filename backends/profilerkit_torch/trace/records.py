@@ -10,8 +10,8 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_layers import is_keras, own_states
+from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
-from profilerkit.trace.rows import count_depth
 
 from ..compat import keras_value, read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory

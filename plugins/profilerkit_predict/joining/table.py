@@ -8,9 +8,9 @@ from typing import Any
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import macs_by_dtype, seconds_at_peak
+from profilerkit.trace.layer_paths import nearest_around
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
-from profilerkit.trace.rows import nearest_around
 from profilerkit.trace.table import Table
 
 from ..prediction.predicting import predict_trace

@@ -185,7 +185,7 @@ def test_a_column_of_texts_is_not_ranked(trace: ModelTrace) -> None:
     assert len(LayerTable([]).top()) == len(LayerTable([]).by_type()) == 0
 
 
-@pytest.mark.parametrize(("table", "maker"), [("table", "of_layers"), ("call_table", "of_calls")])
+@pytest.mark.parametrize(("table", "maker"), [("table", "list_layer_rows"), ("call_table", "list_call_rows")])
 def test_the_rows_are_made_when_they_are_read(
     trace: ModelTrace, table: str, maker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

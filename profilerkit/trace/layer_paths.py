@@ -1,0 +1,46 @@
+"""Paths of layers: which layers are around one, and how deep it lies. The path of the root is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+__all__ = ["count_depth", "nearest_around", "parent_path", "walk_outwards"]
+
+
+def parent_path(path: str) -> str | None:
+    """Return the path of the layer around a layer, or None for the root."""
+    return path.rpartition(".")[0] if path else None
+
+
+def walk_outwards(path: str) -> Iterator[str]:
+    """Yield the path of a layer, and those of the layers around it: the root last.
+
+    >>> list(walk_outwards("encoder.0"))
+    ['encoder.0', 'encoder', '']
+    """
+    yield path
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def count_depth(path: str) -> int:
+    """Return how deep a layer lies: 0 for the root."""
+    return path.count(".") + 1 if path else 0
+
+
+def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:
+    """Return for each path that of the nearest layer around it among them; None for the root and where there is none.
+
+    >>> nearest_around(["", "a", "a.b.c"])
+    {'': None, 'a': '', 'a.b.c': 'a'}
+    """
+    around: dict[str, str | None] = {}
+    above: list[str] = []
+    for path in sorted(paths, key=lambda path: path.replace(".", "\0")):  # those inside a layer right behind it
+        while above and above[-1] and not path.startswith(f"{above[-1]}."):
+            above.pop()
+        around[path] = above[-1] if above else None
+        if not above or above[-1] != path:
+            above.append(path)
+    return around
