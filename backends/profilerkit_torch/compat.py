@@ -812,6 +812,11 @@ def make_fake_store() -> Any:
     return (find(path) or _refuse(path, "follows one rank of a mesh without the others"))()
 
 
+def read_script_type(value: torch.ScriptObject) -> str:
+    """Return the type of an object of torch's in C++, as text: layers pack their weights in some."""
+    return str(_read(value, field("_type"), "ScriptObject._type", "finds the weights that a layer packs")())
+
+
 def find_process_group(name: str) -> Any:
     """Return the group of processes of a name, which collectives of functions are called with."""
     path = "torch.distributed.distributed_c10d._resolve_process_group"

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-from ..compat import read_buffers, read_parameters
+from ..compat import read_buffers, read_parameters, read_script_type
 from .attributes import list_reachable
 from .stored_bytes import PLAIN_TYPES, count_numbers
 
@@ -116,7 +116,7 @@ def _count_matrix(module: nn.Module) -> int:
 def list_packed_weights(module: nn.Module) -> Iterator[tuple[str, Any, torch.Tensor]]:
     """Yield name, identity and value of the weights that a layer of torch's keeps packed, outside its parameters."""
     for name, value in module.__dict__.items():
-        if isinstance(value, torch.ScriptObject) and any(kind in str(value._type()) for kind in _PACKED_KINDS):
+        if isinstance(value, torch.ScriptObject) and any(kind in read_script_type(value) for kind in _PACKED_KINDS):
             weights = [tensor for tensor in _unpack(value) if not _is_setting(tensor)]
             for index, tensor in enumerate(weights):
                 yield f"{name}.{index}", (id(value), index), tensor
