@@ -11,7 +11,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -37,7 +38,7 @@ from .data import TFDataLoader, as_tensor, is_tensor
 from .model.compiled_calls import CompiledCall
 from .model.layouts import fit_inputs
 from .running.devices import resolve_device
-from .running.runs import build_weightless, require_values
+from .running.required_values import build_weightless, require_values
 from .trace.messages import explain_failed_pass
 from .untouched.preservation import preserve
 
@@ -56,18 +57,26 @@ def score_batches(
 def _score_batches(
     run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
 ) -> Iterator[ScoredBatch]:
-    for output, target, samples in _outputs(run, data_loader, device, transform):
+    for batch in _run_batches(run, data_loader, device, transform):
         yield ScoredBatch(
-            output,
-            target,
-            samples,
-            scores=lambda output=output: _array(_scores(output)),  # type: ignore[misc]
-            targets=lambda target=target: _array(tf.convert_to_tensor(target)),  # type: ignore[misc]
+            batch.output,
+            batch.target,
+            batch.samples,
+            scores=partial(_read_scores, batch.output),
+            targets=partial(_read_targets, batch.target),
             probabilities=run.ends_in_sigmoid,
         )
 
 
-def _array(tensor: Any) -> Any:
+def _read_scores(output: Any) -> Any:
+    return _make_array(_find_scores(output))
+
+
+def _read_targets(target: Any) -> Any:
+    return _make_array(tf.convert_to_tensor(target))
+
+
+def _make_array(tensor: Any) -> Any:
     """Return an array for a tensor; numpy has no bfloat16."""
     return np.asarray(tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor)
 
@@ -97,10 +106,18 @@ class EvalLossFunction(LossEvaluation):
         return self.loss_fn(target, output) if _takes_target_first(self.loss_fn) else self.loss_fn(output, target)
 
 
-def _outputs(
+class _BatchRun(NamedTuple):
+    """A batch that the model has run on: its output, what that is compared with, and how many samples there are."""
+
+    output: Any
+    target: Any
+    samples: int
+
+
+def _run_batches(
     run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
-) -> Iterator[tuple[Any, Any, int]]:
-    """Yield the model's output, the target and the number of samples of each batch."""
+) -> Iterator[_BatchRun]:
+    """Run the model on each batch of a loader."""
     data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
     target_device = resolve_device(run.model, device)
     loader = data_loader if isinstance(data_loader, DataLoader) else TFDataLoader(data_loader)
@@ -124,10 +141,10 @@ def _outputs(
                 raise
             except Exception as error:  # whatever the model raises
                 raise explain_failed_pass(run.model, error, model_inputs) from error
-        yield output, target, samples
+        yield _BatchRun(output, target, samples)
 
 
-def _scores(output: Any) -> tf.Tensor:
+def _find_scores(output: Any) -> tf.Tensor:
     """Return the one tensor of scores: the output, or the only entry of a dict or list, as saved models return it."""
     entries = list(output.values()) if isinstance(output, Mapping) else output
     if isinstance(entries, (list, tuple)):
@@ -137,7 +154,7 @@ def _scores(output: Any) -> tf.Tensor:
                 f"the model gives a {type(output).__name__} of {named}, not one tensor of scores; evaluate a callable "
                 "that returns the one to score"
             )
-        return _scores(entries[0])
+        return _find_scores(entries[0])
     scores = tf.convert_to_tensor(output)
     if scores.shape.rank == 0:
         raise InputError(f"the model gives {shown(output)} for a batch, not a score for each sample")

@@ -32,9 +32,9 @@ SAID = "the tensorflow backend raised KeyError: 'planted', at line 1 of profiler
 
 
 def test_a_mistake_in_the_walk_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "trace.tracing", "layer_records")
+    plant(monkeypatch, "trace.program_trace", "layer_records")
     report = profile(model(), X, metrics=["macs", "execution_time"], max_seconds=0.05)
-    assert report.status("macs").missing[0].startswith(SAID.format(place="trace.tracing"))
+    assert report.status("macs").missing[0].startswith(SAID.format(place="trace.program_trace"))
     assert report["execution_time"].median > 0
 
 
@@ -54,7 +54,7 @@ def test_a_mistake_in_a_run_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_mistake_while_layers_are_timed_is_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, "layer_timing.timer", "_time_nodes")
+    plant(monkeypatch, "layer_timing.timer", "time_passes")
     with pytest.raises(BackendFailedError) as raised:
         TFBackend().layer_times(model(), ModelInputs(X), passes=1)
     assert str(raised.value).startswith(SAID.format(place="layer_timing.timer"))

@@ -9,7 +9,7 @@ from small import by_shapes, cost, ones
 
 from profilerkit import ModelTrace
 from profilerkit_tensorflow.trace.program import trace_program
-from profilerkit_tensorflow.trace.tracing import trace_of_program
+from profilerkit_tensorflow.trace.program_trace import trace_of_program
 from profilerkit_tensorflow.untouched.preservation import preserve
 
 __all__ = ["ONE", "Function", "W", "X", "macs", "walk_graph"]

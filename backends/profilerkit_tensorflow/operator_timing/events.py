@@ -1,14 +1,10 @@
-"""Seconds of each node of a graph: one session of TensorFlow's profiler, read event by event.
+"""Seconds of each node of a graph, pass by pass: one session of TensorFlow's profiler.
 
-What the profiler records, as observed with TensorFlow 2.21:
+Of the kernels that a session records (`profiles`), as observed with TensorFlow 2.21:
 
-- The executor records one event for each kernel it runs, ``name of the node:type of the operator``, on the line of the
-  thread that ran it. The executor's own events (``ExecutorState::Process``, ``FunctionRun``, ``EagerExecute``, ...) lie
-  around and between them and are not counted. The threads of a kernel that is parallel in itself record no kernel
-  events: the kernel's event lasts until they are done. A kernel that runs others on its own thread
-  (``tf.py_function``, a called function that was not inlined) counts without these.
 - Kernels of independent nodes run at the same time on several threads, so that the sum over the nodes can be above the
-  wall time. `NodeTime.share_seconds` divides such moments among the kernels; these sums never are above it.
+  wall time. `NodeTime.share_seconds` divides such moments among the kernels; these sums never are above it. Where XLA
+  has compiled functions, `PassTimes.busy_seconds` is far below the wall time.
 - A kernel that TensorFlow has found to be cheap is not recorded: one below 8000 cycles (about 3 microseconds) in a
   running average that starts at 100 million and moves by a tenth with each run, hence after about 90 runs. Runs inside
   a session do not count, which is why the warm-up is in the session too. Give a function that has hardly run before;
@@ -16,10 +12,6 @@ What the profiler records, as observed with TensorFlow 2.21:
   made of a concrete function. It also runs slower than one that knows its cheap kernels, since it hands each of them
   to the thread pool: an LSTM of 100 steps takes 1.2 to 1.7 times as long, a convolutional network hardly more. Take the
   nodes' proportions from here and the time of the whole from a clock.
-- Constants, placeholders, identities that were pruned and the switches of loops record nothing.
-- What XLA compiled records nothing under a node's name, and neither do eager operators: `PassTimes.busy_seconds` is far
-  below the wall time then.
-- The session sees the whole process: run nothing else of TensorFlow meanwhile, a ``tf.data`` pipeline for example.
 
 The options of `tf.profiler.experimental.start` are left at their defaults, which are what is needed (host tracer 2,
 Python tracer off, device tracer on): TensorFlow 2.21 ignores them and complains about each on stderr.
@@ -28,15 +20,14 @@ Python tracer off, device tracer on): TensorFlow 2.21 ignores them and complains
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
@@ -44,15 +35,12 @@ from profilerkit import InputError, NotOfferedError, ProfilerBusyError
 from profilerkit.process.files import write_bytes
 
 from ..compat import new_xspace, session_runs
+from .profiles import STEP, Profile, Stretch, Window, read_profile
 
-__all__ = ["MAX_PASSES", "NodeTime", "OpTimes", "PassTimes", "op_seconds"]
+__all__ = ["MAX_PASSES", "NodeTime", "PassTimes", "list_passes", "op_seconds"]
 
 #: A session is kept in memory as a whole, at about 20 times the size of the profile: 200 MB for 50 of a ResNet50.
 MAX_PASSES = 50
-
-_STEP = "profilerkit_pass_"
-_STEP_NAME = re.compile(rf"{_STEP}(\d+)")
-_KERNEL = re.compile(r"(?P<node>[A-Za-z0-9.][\w.\\/>-]*):(?P<type>[A-Za-z_]\w*)")
 _PICOSECOND = 1e-12
 
 
@@ -82,27 +70,14 @@ class PassTimes:
     nodes: Mapping[str, NodeTime]
 
     @property
-    def kernel_seconds(self) -> float:
-        """The sum of the kernels' seconds; above ``wall_seconds`` if several ran at once."""
-        return sum(node.seconds for node in self.nodes.values())
-
-    @property
     def busy_seconds(self) -> float:
         """Seconds in which at least one kernel ran; the rest of ``wall_seconds`` belongs to no node."""
         return sum(node.share_seconds for node in self.nodes.values())
 
 
-@dataclass(frozen=True, slots=True)
-class OpTimes:
-    """The passes of one session, in their order; ``profile_bytes`` is the size of the profile."""
-
-    passes: tuple[PassTimes, ...]
-    profile_bytes: int
-
-
 def op_seconds(
     call: Callable[[], Any], passes: int, *, warmup: int = 1, export: str | os.PathLike[str] | None = None
-) -> OpTimes:
+) -> list[PassTimes]:
     """Run a call several times in one profiler session and return the seconds of each graph node, pass by pass.
 
     ``call`` runs a traced function and returns when the device is done. ``warmup`` runs come first, in the session but
@@ -126,13 +101,13 @@ def op_seconds(
             for _ in range(warmup):
                 call()
             for index in range(passes):
-                with tf.profiler.experimental.Trace(f"{_STEP}{index}"):
+                with tf.profiler.experimental.Trace(f"{STEP}{index}"):
                     call()
         content = b"".join(path.read_bytes() for path in sorted(Path(folder).rglob("*.xplane.pb")))
     if export is not None:
         write_bytes(export, content)
     space.ParseFromString(content)
-    return OpTimes(_passes(space), len(content))
+    return list(list_passes(read_profile(space)))
 
 
 @contextmanager
@@ -157,101 +132,26 @@ def _session(folder: str) -> Iterator[None]:
     tf.profiler.experimental.stop()
 
 
-class _Stretch(NamedTuple):
-    """A stretch of time in which a thread or device stream ran the kernel of a node: picoseconds since the epoch.
-
-    ``runs`` is 1 for the stretch with which a run of the kernel ends, 0 for one before a kernel inside it.
-    """
-
-    start: int
-    end: int
-    node: str
-    op_type: str
-    runs: int
+def list_passes(profile: Profile) -> Iterator[PassTimes]:
+    """Yield the seconds of each pass in a profile."""
+    windows = [profile.windows[index] for index in sorted(profile.windows)]
+    host, device = _deal(profile.host, windows), _deal(profile.device, windows)
+    for window, on_host, on_device in zip(windows, host, device, strict=True):
+        yield _time_pass(window, on_host, on_device)
 
 
-def _passes(space: Any) -> tuple[PassTimes, ...]:
-    """Return the passes found in a profile."""
-    windows: dict[int, tuple[int, int]] = {}
-    host: list[_Stretch] = []
-    device: list[_Stretch] = []
-    for plane in space.planes:
-        if plane.name.startswith("/device:GPU"):
-            device += _device_stretches(plane)
-            continue
-        kernels = _match_names(plane, _KERNEL)
-        steps = _match_names(plane, _STEP_NAME)
-        for line in plane.lines:
-            host += _host_stretches(_times(line, kernels))
-            windows.update((int(step[1]), (start, end)) for start, end, step in _times(line, steps))
-    in_order = [windows[index] for index in sorted(windows)]
-    dealt = zip(in_order, _by_pass(in_order, host), _by_pass(in_order, device), strict=True)
-    return tuple(_pass_times(*parts) for parts in dealt)
-
-
-def _match_names(plane: Any, pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
-    matches = ((key, pattern.fullmatch(metadata.name)) for key, metadata in plane.event_metadata.items())
-    return {key: matched for key, matched in matches if matched}
-
-
-def _times(line: Any, names: Mapping[int, re.Match[str]]) -> list[tuple[int, int, re.Match[str]]]:
-    """Return start, end and name of a line's events with these names, outer ones before those inside them."""
-    origin = line.timestamp_ns * 1000
-    events = [
-        (origin + event.offset_ps, origin + event.offset_ps + event.duration_ps, names[event.metadata_id])
-        for event in line.events
-        if event.metadata_id in names
-    ]
-    return sorted(events, key=lambda event: (event[0], -event[1]))
-
-
-def _host_stretches(events: list[tuple[int, int, re.Match[str]]]) -> Iterator[_Stretch]:
-    """Cut the kernels of one thread, which may be nested, into stretches that belong to the innermost."""
-    waiting: list[tuple[int, re.Match[str]]] = []
-    reached = 0
-    for start, end, name in events:
-        while waiting and waiting[-1][0] <= start:
-            stop, done = waiting.pop()
-            yield _Stretch(reached, stop, done["node"], done["type"], runs=1)
-            reached = stop
-        if waiting:
-            outer = waiting[-1][1]
-            yield _Stretch(reached, start, outer["node"], outer["type"], runs=0)
-        waiting.append((end, name))
-        reached = start
-    while waiting:
-        stop, done = waiting.pop()
-        yield _Stretch(reached, stop, done["node"], done["type"], runs=1)
-        reached = stop
-
-
-def _device_stretches(plane: Any) -> Iterator[_Stretch]:
-    """Yield the device kernels with a node's name, from the streams; the plane's other lines repeat them."""
-    labels = {key for key, metadata in plane.stat_metadata.items() if metadata.name == "tf_op"}
-    for line in plane.lines:
-        if not line.name.startswith("Stream"):
-            continue
-        for event in line.events:
-            stats = [stat for stat in event.stats if stat.metadata_id in labels]
-            label = "".join(stat.str_value or plane.stat_metadata[stat.ref_value].name for stat in stats[:1])
-            name = _KERNEL.fullmatch(label)
-            if name:
-                start = line.timestamp_ns * 1000 + event.offset_ps
-                yield _Stretch(start, start + event.duration_ps, name["node"], name["type"], runs=1)
-
-
-def _by_pass(windows: list[tuple[int, int]], stretches: list[_Stretch]) -> list[list[_Stretch]]:
+def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[Stretch]]:
     """Return the stretches that began in each pass; those of the warm-up are left out."""
-    starts = [start for start, _ in windows]
-    dealt: list[list[_Stretch]] = [[] for _ in windows]
+    starts = [window.start for window in windows]
+    dealt: list[list[Stretch]] = [[] for _ in windows]
     for stretch in stretches:
         index = bisect_right(starts, stretch.start) - 1
-        if index >= 0 and stretch.start < windows[index][1]:
+        if index >= 0 and stretch.start < windows[index].end:
             dealt[index].append(stretch)
     return dealt
 
 
-def _pass_times(window: tuple[int, int], host: list[_Stretch], device: list[_Stretch]) -> PassTimes:
+def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> PassTimes:
     """Return one pass; a node that ran on a device has its time there, not that of the thread that launched it."""
     on_device = {stretch.node for stretch in device}
     counted = device + [stretch for stretch in host if stretch.node not in on_device]
@@ -261,16 +161,16 @@ def _pass_times(window: tuple[int, int], host: list[_Stretch], device: list[_Str
     durations: Counter[str] = Counter()
     for stretch in counted:
         durations[stretch.node] += stretch.end - stretch.start
-    shares = _shares(counted)
+    shares = _share_out(counted)
     types = {stretch.node: stretch.op_type for stretch in counted}
     nodes = {
         node: NodeTime(op_type, durations[node] * _PICOSECOND, shares[node] * _PICOSECOND, max(runs[node], 1))
         for node, op_type in types.items()
     }
-    return PassTimes((window[1] - window[0]) * _PICOSECOND, nodes)
+    return PassTimes((window.end - window.start) * _PICOSECOND, nodes)
 
 
-def _shares(stretches: list[_Stretch]) -> dict[str, float]:
+def _share_out(stretches: Sequence[Stretch]) -> dict[str, float]:
     """Return each node's share of the time, which is divided evenly among the kernels that run at once."""
     edges = [(stretch.start, index) for index, stretch in enumerate(stretches)]
     edges += [(stretch.end, index) for index, stretch in enumerate(stretches)]
@@ -280,6 +180,6 @@ def _shares(stretches: list[_Stretch]) -> dict[str, float]:
     for moment, index in sorted(edges):
         for other in running:
             shares[stretches[other].node] += (moment - reached) / len(running)
-        running ^= {index}
+        running ^= {index}  # it begins at its first edge, and ends at its second
         reached = moment
     return shares

@@ -24,7 +24,7 @@ a GPU.
 
 A fused kernel has the name of the *last* operator it stands for: convolution, bias and activation run as one
 ``_FusedConv2D`` (``_MklNativeFusedConv2D`` with oneDNN) named ``re_lu/Relu``, and the convolution's and the bias' names
-do not run at all. If these belong to two layers, the name leads to the wrong one; `find_kernel` finds the right
+do not run at all. If these belong to two layers, the name leads to the wrong one; `find_fused` finds the right
 one. A rewrite that keeps the name changes the type alone: a division by a constant runs as ``Mul``, ``Log`` of one plus
 something as ``Log1p``.
 """
@@ -36,7 +36,7 @@ from collections.abc import Container
 
 import tensorflow as tf
 
-__all__ = ["find_kernel", "find_original_name", "split_path"]
+__all__ = ["find_fused", "split_path"]
 
 #: What was added to a neighbor's name: a cast, or a change of the layout.
 _ADDED_SUFFIX = re.compile(r"-\d+-.*(?:AutoMixedPrecision|LayoutOptimizer)$")
@@ -64,30 +64,18 @@ _FUSED_NORMALIZATIONS = {"BatchNormEx": "FusedBatchNormV3", "BatchNormGradEx": "
 _MOST_FUSED = 8
 
 
-def find_original_name(executed_name: str) -> str:
-    """Return the name that a node which ran has in the traced graph, or in the function graph that it comes from.
-
-    Undoes what the module's table lists: the prefixes of calls, loops and branches, and what the optimizer put in. A
-    name none of this applies to is returned unchanged. The name alone does not show which of two operators of one name
-    in two functions it is (see `split_path`), what else a fused kernel stands for (see `find_kernel`), or that a
-    scope called ``PartitionedCall`` was named by the user.
-
-    >>> find_original_name("encoder/PartitionedCall/while/body/_4/while/mul")
-    'while/mul'
-    >>> find_original_name("norm/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1")
-    'norm/add_1'
-    """
-    return split_path(executed_name)[-1]
-
-
 def split_path(executed_name: str) -> tuple[str, ...]:
     """Return the calls, loop bodies and branches that lead to a node which ran, outermost first, and its own name last.
 
     Each is the name in its own function graph; a loop's or a condition's has its branch behind it: ``while/body``,
-    ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``.
+    ``while/cond``, ``cond/then``, ``cond/else``, ``indexed_case/branch0``. What the module's table lists is undone. The
+    names alone do not show what else a fused kernel stands for (see `find_fused`), or that a scope called
+    ``PartitionedCall`` was named by the user.
 
     >>> split_path("encoder/PartitionedCall/while/body/_4/while/mul")
     ('encoder/PartitionedCall', 'while/body', 'while/mul')
+    >>> split_path("norm/ArithmeticOptimizer/AddOpsRewrite_Leaf_0_add_1")
+    ('norm/add_1',)
     """
     name = _remove_optimizer_marks(executed_name)
     path = []
@@ -107,24 +95,27 @@ def _remove_optimizer_marks(name: str) -> str:
     return argument[1] if argument else _SUFFIX.sub("", name)
 
 
-def find_kernel(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> tf.Operation:
-    """Return the operator in which a node that ran spends its time, given the one whose name it has.
+def find_fused(operation: tf.Operation, executed_type: str, ran: Container[str] = ()) -> list[tf.Operation]:
+    """Return the operators that a node which ran stands for: from the one whose name it has back to its main one.
 
-    That is the same one unless the kernel is a fused one: for ``_FusedConv2D`` under the name of a ReLU it is the
-    convolution that feeds it, the nearest operator of type ``Conv2D`` on the way back. ``ran`` has the original names
-    of what ran on its own, which is no part of a fused kernel; it decides where a sum has two convolutions before it.
-    If there is none, the given operator is returned.
+    That is the given one alone unless the kernel is a fused one, which spends its time in the main one: for
+    ``_FusedConv2D`` under the name of a ReLU it is the convolution that feeds it, the nearest operator of type
+    ``Conv2D`` on the way back. ``ran`` has the original names of what ran on its own, which is no part of a fused
+    kernel; it decides where a sum has two convolutions before it. If there is none, the given operator is returned.
     """
     fused = _FUSED.fullmatch(executed_type)
     if fused is None:
-        return operation
-    kernel_type = _FUSED_NORMALIZATIONS.get(fused["kernel"], fused["kernel"])
-    nearest, seen = [operation], {operation.name}
+        return [operation]
+    main_type = _FUSED_NORMALIZATIONS.get(fused["kernel"], fused["kernel"])
+    ways, seen = [[operation]], {operation.name}
     for _ in range(_MOST_FUSED):
-        for candidate in nearest:
-            if candidate.type == kernel_type:
-                return candidate
-        makers = dict.fromkeys(tensor.op for candidate in nearest for tensor in candidate.inputs)
-        nearest = [maker for maker in makers if maker.name not in seen and maker.name not in ran]
-        seen.update(maker.name for maker in nearest)
-    return operation
+        longer_ways = []
+        for way in ways:
+            if way[-1].type == main_type:
+                return way
+            for maker in [tensor.op for tensor in way[-1].inputs]:
+                if maker.name not in seen and maker.name not in ran:
+                    seen.add(maker.name)
+                    longer_ways.append([*way, maker])
+        ways = longer_ways
+    return [operation]

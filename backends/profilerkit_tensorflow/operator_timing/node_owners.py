@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..trace.gradient_names import is_gradient_name
 from ..trace.ownership import Owner
 from ..trace.program import Program
 from .events import PassTimes
 from .function_bodies import Body, find_boundary, find_call, find_called, find_forward_graph, is_compiled
-from .node_names import find_kernel, split_path
+from .node_names import find_fused, split_path
 from .operator_owners import OperatorOwners
 
-__all__ = ["NodeOwners", "NodePlace", "count_graph_runs"]
-
-#: How many operators of a fused kernel are looked through, from the one that names it back to its main one.
-_FUSED_OPERATORS = 8
+__all__ = ["NodeOwners", "NodePlace", "XlaCall", "count_graph_runs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,13 @@ class NodePlace:
     type: str
     merged: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+
+
+class XlaCall(NamedTuple):
+    """A call of a function that XLA compiles: the path of the calling layer, and whether it computes gradients."""
+
+    layer: str
+    is_gradient: bool
 
 
 class NodeOwners:
@@ -75,21 +79,21 @@ class NodeOwners:
         if operator is None:
             owner = self._owners.find_in_scope(name.rpartition("/")[0], body) or body.owner
             return NodePlace(owner, body, any(map(is_gradient_name, path)), executed_type)
-        kernel = find_kernel(operator, executed_type, ran)
+        *fused, kernel = find_fused(operator, executed_type, ran)
         owner = self._owners.find(kernel, body)
-        parts = [*_list_fused(operator, kernel), *_list_padding(kernel, executed_type)]
+        parts = [*fused, *_list_padding(kernel, executed_type)]
         paths = [self._owners.find(part, body).path for part in parts]
         others = tuple(sorted(set(paths) - {owner.path}))
         own_types = tuple(part.type for part, path in zip(parts, paths, strict=True) if path == owner.path)
         return NodePlace(owner, body, body.is_gradient(kernel.name), kernel.type, others, own_types)
 
-    def find_compiled(self) -> set[tuple[str, bool]]:
-        """Return the layers that call a function compiled by XLA, whose nodes are not seen, and if for a gradient."""
+    def find_compiled(self) -> set[XlaCall]:
+        """Return the calls of functions compiled by XLA, whose nodes are not seen."""
         compiled = set()
         for body in self._bodies.values():
             for name, operator in body.operators.items():
                 if operator.type.endswith("PartitionedCall") and is_compiled(body.graph, find_called(operator, "f")):
-                    compiled.add((self._owners.find(operator, body).path, body.is_gradient(name)))
+                    compiled.add(XlaCall(self._owners.find(operator, body).path, body.is_gradient(name)))
         return compiled
 
     def _find_body(self, callers: tuple[str, ...]) -> Body:
@@ -110,17 +114,6 @@ class NodeOwners:
         if forward is None:
             return Body(call.graph, owner, 0)
         return Body(call.graph, owner, 0, Body(forward, owner, len(forward.get_operations())))
-
-
-def _list_fused(operator: Any, kernel: Any) -> list[Any]:
-    """Return the operators from the one that names a fused kernel back to its main one, which is left out."""
-    ways: list[list[Any]] = [[operator]]
-    for _ in range(_FUSED_OPERATORS):
-        for way in ways:
-            if way[-1] is kernel:
-                return way[:-1]
-        ways = [[*way, tensor.op] for way in ways for tensor in way[-1].inputs]
-    return []
 
 
 def _list_padding(kernel: Any, executed_type: str) -> list[Any]:

@@ -63,7 +63,7 @@ class OperatorOwners:
         graph = body.graph
         if id(graph) not in self._traced:
             graph = self._traced_by_name.get(find_traced_name(graph), graph)
-        return self._ownership.of(graph, name, body.owner)
+        return self._ownership.find(graph, name, body.owner)
 
     def _find_gradient_owner(self, operator: Any, body: Body) -> Owner | None:
         """Return the owner of a gradient's operator by the first of five ways that finds one; each is tried once."""

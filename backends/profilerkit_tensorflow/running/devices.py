@@ -26,7 +26,7 @@ def find_device(model: Any) -> str:
         native = variable if isinstance(variable, tf.Variable) else getattr(variable, "value", None)
         named = _NAME.fullmatch(getattr(native, "device", None) or "")
         if named is not None:
-            return _short(named)
+            return _shorten(named)
     return "/CPU:0"
 
 
@@ -39,7 +39,7 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     device = DEVICE("device", device)
     if device is None:
         return find_device(model)
-    here = [_short(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
+    here = [_shorten(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
             f"Device.GPU was requested, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "
@@ -52,14 +52,14 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
             f"TensorFlow knows no device {device!r}; use Device.CPU, Device.GPU or a string such as 'CPU:0', 'GPU:1' "
             "or '/device:GPU:0'"
         )
-    if _short(named) not in here:
+    if _shorten(named) not in here:
         raise DeviceNotAvailableError(
             f"device {device!r} is not there; tensorflow {tf.__version__} sees here: {', '.join(here)}"
         )
-    return _short(named)
+    return _shorten(named)
 
 
-def _short(named: re.Match[str]) -> str:
+def _shorten(named: re.Match[str]) -> str:
     return f"/{named[1].upper()}:{int(named[2] or 0)}"
 
 

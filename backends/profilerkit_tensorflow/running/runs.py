@@ -5,34 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from profilerkit import (
-    BackendFailedError,
-    InputError,
-    ModelFailedError,
-    ModelInputs,
-    NotOfferedError,
-    WithoutValuesError,
-)
+from profilerkit import InputError, ModelInputs, NotOfferedError
 from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.passes import DevicePass
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers
-from ..model.unmade_weights import describe_unmade_weights
-from ..model.variables import list_weights
+from ..trace.conversion import quietly
 from ..trace.first_call import as_before_the_call
 from ..trace.messages import explain_failed_pass
 from ..trace.observation import Observation
-from ..trace.program import Program, build_symbolically, loss_and_gradients, quietly, trace_program
-from ..trace.tracing import observe_run, trace_model
+from ..trace.program import Program, trace_program
+from ..trace.program_trace import observe_run
+from ..trace.traced_calls import compute_loss_and_gradients
 from ..untouched.preservation import preserve
 from .devices import resolve_device
+from .required_values import build_weightless, require_values
 
-__all__ = ["Pass", "build_weightless", "prepare_run", "require_offered", "require_values"]
+__all__ = ["Pass", "prepare_run", "require_offered"]
 
 
 class Pass(DevicePass):
@@ -94,34 +88,82 @@ def prepare_run(
             with as_before_the_call(model):
                 compute_outputs(model, inputs)
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        observation = Observation() if not training and mode in ("eager", "predict") else None
         start = time.perf_counter()
-        before = 0.0
-        program: Program | None = None
-        is_seen = not training and mode in ("eager", "predict")
-        observation = Observation() if is_seen else None
         try:
             if training:
-                run = _make_training_step(model, fed, mode)
-            elif mode == "graph" and device is None and earlier is not None and earlier.fits(model, fed):
-                run, before = _of_program(earlier, fed), earlier.seconds
-            elif mode in ("graph", "xla"):
-                program = trace_program(model, fed, compiled=mode == "xla")
-                run = _of_program(program, fed)
+                prepared = _prepare_training_step(model, fed, mode)
             else:
-                run = _RUNS[mode](model, fed)
+                prepared = _prepare_pass(model, fed, mode, earlier if device is None else None)
             with nullcontext() if observation is None else observation.watch():
-                run()
+                prepared.call()
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
             raise explain_failed_pass(model, error, inputs) from error
-        first_call_seconds = before + time.perf_counter() - start
-        timed = Pass(run, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
+        first_call_seconds = prepared.seconds_before + time.perf_counter() - start
+        timed = Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
         if observation is not None:
             timed.runs.append(observation.report_run("its first run"))
-        elif program is not None and not training:
-            timed.runs.extend(observe_run(program, "the function that is timed", earlier))
+        elif prepared.program is not None:
+            timed.runs.extend(observe_run(prepared.program, "the function that is timed", earlier))
         yield timed
+
+
+class _PreparedCall(NamedTuple):
+    """What runs one pass.
+
+    Attributes:
+        call: Runs it.
+        program: The program of a forward pass that was traced for it, which may differ from that of the static trace.
+        seconds_before: What was done for it before, in seconds.
+    """
+
+    call: Callable[..., Any]
+    program: Program | None = None
+    seconds_before: float = 0.0
+
+
+def _prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program | None) -> _PreparedCall:
+    """Return what runs a forward pass; an ``earlier`` program that fits is used as a graph."""
+    if mode == "eager":
+        return _PreparedCall(lambda: compute_outputs(model, inputs))
+    if mode == "predict":
+        return _PreparedCall(_bind_predict(model, inputs))
+    if mode == "graph" and earlier is not None and earlier.fits(model, inputs):
+        return _PreparedCall(_bind_program(earlier, inputs), seconds_before=earlier.seconds)
+    program = trace_program(model, inputs, compiled=mode == "xla")
+    return _PreparedCall(_bind_program(program, inputs), program)
+
+
+def _prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> _PreparedCall:
+    """Return what runs a training step."""
+    if mode not in ("graph", "eager", "xla"):
+        raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
+    if mode == "eager":
+        return _PreparedCall(lambda *between: compute_loss_and_gradients(list_layers(model), inputs, *between))
+    program = trace_program(model, inputs, training=True, compiled=mode == "xla")
+    return _PreparedCall(_bind_program(program, inputs))
+
+
+def _bind_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
+    """Return what calls a program with these inputs."""
+    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
+    return lambda: program.concrete(*tensors)
+
+
+def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
+    """Return what calls the ``predict`` of a Keras model with these inputs, as one batch."""
+    if not hasattr(model, "predict"):
+        raise InputError(
+            f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
+            "'graph', 'eager' or 'xla'"
+        )
+    if inputs.function is not None:
+        raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
+    fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
+    first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
+    return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
 
 
 def require_offered(options: RunOptions) -> None:
@@ -141,82 +183,3 @@ def require_offered(options: RunOptions) -> None:
         raise InputError(
             f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
         )
-
-
-def require_values(model: Any, inputs: ModelInputs | None = None) -> None:
-    """Raise `WithoutValuesError` for a Keras model whose call would make weights, or the error of a model that raises.
-
-    A model that is not built may have all its weights: one around a built model, or one that needs none. To find out,
-    it is built and restored; without inputs, its layers are checked.
-    """
-    if not _never_called(model):
-        return
-    if inputs is None:
-        lacking = bool(describe_unmade_weights(model))
-    else:
-        try:
-            with preserve(model, variable_values=True):
-                lacking = _makes_weights(model, inputs)
-        except MemoryError:
-            raise
-        except Exception:  # whatever the model raises
-            failure = trace_model(model, inputs).failure
-            if isinstance(failure, (ModelFailedError, BackendFailedError)):
-                raise failure from failure.__cause__
-            lacking = bool(describe_unmade_weights(model))  # the model runs, but cannot be built symbolically
-    if lacking:
-        raise WithoutValuesError(
-            f"the model {model.name!r} is not built: its weights have no values yet, so it cannot be run, only its "
-            "static metrics can be had; call it once with real inputs, or give its input shape to model.build()"
-        )
-
-
-def build_weightless(model: Any, inputs: ModelInputs) -> None:
-    """Build a model that `require_values` has accepted, and that has not been called. Use inside `preserve`."""
-    if _never_called(model):
-        build_symbolically(model, inputs)
-
-
-def _never_called(model: Any) -> bool:
-    return is_unbuilt(model) and not model.built
-
-
-def _makes_weights(model: Any, inputs: ModelInputs) -> bool:
-    before = len(list_weights(model))
-    return bool(build_symbolically(model, inputs)) or len(list_weights(model)) > before
-
-
-def _of_program(program: Program, inputs: ModelInputs) -> Callable[[], Any]:
-    tensors = [leaf for leaf in inputs.leaves() if tf.is_tensor(leaf)]
-    return lambda: program.concrete(*tensors)
-
-
-def _eagerly(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    return lambda: compute_outputs(model, inputs)
-
-
-def _make_training_step(model: Any, inputs: ModelInputs, mode: str) -> Callable[..., Any]:
-    if mode not in ("graph", "eager", "xla"):
-        raise InputError(f"training=True: mode={mode!r} has no training steps; use 'graph', 'eager' or 'xla'")
-    if mode == "eager":
-        return lambda *between: loss_and_gradients(list_layers(model), inputs, *between)
-    return _of_program(trace_program(model, inputs, training=True, compiled=mode == "xla"), inputs)
-
-
-def _by_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
-    if not hasattr(model, "predict"):
-        raise InputError(
-            f"mode='predict': a {type(model).__name__} has no predict(), which Keras models have; use another mode: "
-            "'graph', 'eager' or 'xla'"
-        )
-    if inputs.function is not None:
-        raise InputError("mode='predict' runs model.predict() and no function given as call=; use 'graph' or 'eager'")
-    fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
-    first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
-    return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
-
-
-_RUNS: dict[str, Callable[[Any, ModelInputs], Callable[[], Any]]] = {
-    "eager": _eagerly,
-    "predict": _by_predict,
-}

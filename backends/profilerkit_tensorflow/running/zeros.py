@@ -9,7 +9,7 @@ import tensorflow as tf
 from profilerkit import WithoutValuesError
 
 from ..model.variables import find_stored_variable, list_weights
-from .runs import require_values
+from .required_values import require_values
 
 __all__ = ["zero_weights"]
 
@@ -22,11 +22,11 @@ def zero_weights(model: Any) -> tuple[int, int]:
         dtype = tf.as_dtype(weight.dtype)
         if dtype.is_floating or dtype.is_complex:
             elements += weight.elements
-            nonzero += _nonzero(weight.variable, weight.name)
+            nonzero += _count_nonzero(weight.variable, weight.name)
     return elements - nonzero, elements
 
 
-def _nonzero(variable: Any, name: str) -> int:
+def _count_nonzero(variable: Any, name: str) -> int:
     try:
         with tf.init_scope():
             return int(tf.math.count_nonzero(find_stored_variable(variable).read_value()))

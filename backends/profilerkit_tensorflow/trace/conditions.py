@@ -21,11 +21,11 @@ def conditions(model: Any) -> Iterator[str]:
     """Yield what is switched on, in words: a policy of mixed precision, XLA, and functions that run eagerly."""
     for name in ("keras", "tf_keras"):
         if name in sys.modules:
-            policy = _policy(sys.modules[name])
+            policy = _name_policy(sys.modules[name])
             if "mixed" in policy:
                 yield f"the policy {policy} of {name} for new layers"
-    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in _layers(model)}
-    for policy in sorted(one_policy for one_policy in policies if "mixed" in one_policy):
+    policies = {str(getattr(getattr(layer, "dtype_policy", None), "name", "")) for layer in _list_keras_layers(model)}
+    for policy in sorted(name for name in policies if "mixed" in name):
         yield f"layers of the policy {policy}"
     if tf.config.optimizer.get_jit():
         yield "XLA for all functions (tf.config.optimizer.set_jit)"
@@ -39,7 +39,7 @@ def conditions(model: Any) -> Iterator[str]:
     yield from list_changes(SETTINGS, counts=True)
 
 
-def _policy(keras: Any) -> str:
+def _name_policy(keras: Any) -> str:
     try:
         return str(keras.mixed_precision.global_policy().name)
     except AttributeError:  # a Keras that has no such policies, or keeps them elsewhere
@@ -47,5 +47,5 @@ def _policy(keras: Any) -> str:
         return str(find().name) if find is not None else ""
 
 
-def _layers(model: Any) -> list[Any]:
+def _list_keras_layers(model: Any) -> list[Any]:
     return flat_layers(model) if is_keras(model) or is_legacy_keras(model) else []

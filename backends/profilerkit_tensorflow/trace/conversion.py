@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+from profilerkit.process.restoring import restored
 
 from ..compat import convert, make_twin
-from .questions import replace_attribute
+from .replaced_attributes import replace_attribute
 
-__all__ = ["convert_callable", "functions_traced_anew"]
+__all__ = ["convert_callable", "functions_traced_anew", "quietly"]
 
 
 def convert_callable(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,4 +51,13 @@ def functions_traced_anew() -> Iterator[None]:
         return original(twin, *args, **kwargs)
 
     with replace_attribute(function_class, "__call__", __call__):
+        yield
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep what autograph cannot convert from being logged: such code is run as it is."""
+    log = logging.getLogger("tensorflow")
+    with restored(partial(log.setLevel, log.level), in_child=False):
+        log.setLevel(logging.ERROR)
         yield

@@ -11,21 +11,25 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import PurePath
 from types import FrameType
 from typing import Any
 
 import tensorflow as tf
 
 from ..compat import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
-from .questions import outside_of_libraries, replace_attribute
+from .asking_frames import describe_line, outside_of_libraries
+from .replaced_attributes import replace_attribute
 
 __all__ = ["Departures"]
 
 #: Functions that show a tensor, in which its values leave for no work.
 _SHOWING = ("__str__", "__repr__", "__format__", "value_text", "numpy_text")
+#: How many frames such a function may be above the one that reads the values.
+_FRAMES_OF_SHOWING = 6
+#: Gives the values to another library, without a copy.
+_TO_DLPACK = "TFE_ToDlpackCapsule"
 #: Operators that do no work wherever they run.
-_SILENT = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
+_FREE = ("Identity", "ReadVariableOp", "NoOp", "EagerConst")
 
 
 class Departures:
@@ -45,13 +49,13 @@ class Departures:
         """Notice operators in other threads and, with ``values``, values that leave."""
         if values and not shows_departures(tf.constant(0)):
             self.missing["work on values that leave TensorFlow and in threads, which this release does not show"] += 1
+        wrapped = [(RUNTIME, name, self._wrap_executing) for name in EXECUTORS]
+        if values:
+            wrapped += [(EAGER_TENSOR, GIVE_VALUES, self._wrap_leaving), (RUNTIME, _TO_DLPACK, self._wrap_leaving)]
         with ExitStack() as patches:
-            for name in EXECUTORS:
-                patches.enter_context(replace_attribute(RUNTIME, name, self._note_executing(getattr(RUNTIME, name))))
-            if values:
-                for owner, name in ((EAGER_TENSOR, GIVE_VALUES), (RUNTIME, "TFE_ToDlpackCapsule")):
-                    if hasattr(owner, name):
-                        patches.enter_context(replace_attribute(owner, name, self._note_leaving(getattr(owner, name))))
+            for owner, name, wrap in wrapped:
+                if hasattr(owner, name):
+                    patches.enter_context(replace_attribute(owner, name, wrap(getattr(owner, name))))
             yield
 
     def check_operands(self, kind: str, tensors: Iterable[Any], is_of_operator: Callable[[Any], bool]) -> None:
@@ -73,7 +77,7 @@ class Departures:
             if is_foreign and _is_work(leaf) and not self.missing:
                 self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
-    def _note_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_leaving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap what makes numpy arrays of tensors: what is computed with these is not counted."""
 
         def leave(tensor: Any, *args: Any) -> Any:
@@ -86,13 +90,13 @@ class Departures:
 
         return leave
 
-    def _note_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_executing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap what runs operators: those of other threads are not counted."""
 
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:
                 kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
-                if kind not in _SILENT:
+                if kind not in _FREE:
                     where = self._describe_place(outside_of_libraries(sys._getframe(1)))
                     self.missing[f"{kind} in another thread{where}"] += 1
             return original(*args)
@@ -102,9 +106,7 @@ class Departures:
     def _describe_place(self, frame: FrameType | None) -> str:
         layer = self._layer()
         path = f" in the layer {layer!r}" if layer else ""
-        if frame is None:
-            return path
-        return f"{path} ({PurePath(frame.f_code.co_filename).name}, line {frame.f_lineno})"
+        return path if frame is None else f"{path} ({describe_line(frame)})"
 
 
 def _is_work(tensor: Any) -> bool:
@@ -116,7 +118,8 @@ def _is_work(tensor: Any) -> bool:
 
 
 def _is_showing(frame: FrameType | None) -> bool:
-    for _ in range(6):
+    """Return whether a tensor is only shown: one of the innermost frames is of a function that does so."""
+    for _ in range(_FRAMES_OF_SHOWING):
         if frame is None:
             return False
         if frame.f_code.co_name in _SHOWING:

@@ -7,12 +7,12 @@ padding. Neither is part of the convolution, which costs what a dilated one does
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from .folding import Folding
 from .values import Scope
 
-__all__ = ["CONVOLUTIONS", "TO_SPACE", "find_cropped_share", "find_spread_share"]
+__all__ = ["CONVOLUTIONS", "TO_SPACE", "Cropped", "find_cropped_share", "find_spread_share"]
 
 _TO_BATCH = ("SpaceToBatchND", "SpaceToBatch")
 TO_SPACE = ("BatchToSpaceND", "BatchToSpace")
@@ -31,31 +31,35 @@ _BY_THIRD_INPUT = tuple(
 )
 
 
+class Cropped(NamedTuple):
+    """The name of a convolution part of whose output is cropped, and the share of it that is left."""
+
+    convolution: str
+    share: Fraction
+
+
 def find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction | None:
     """Return the share of a gradient's elements that is no padding; None where its input was not spread."""
     if operator.type not in _BY_THIRD_INPUT:
         return None
-    spreading = _behind_views(operator.inputs[2])
+    spreading = _find_viewed(operator.inputs[2])
     if spreading.op.type not in _TO_BATCH:
         return None
-    return _share(folding, spreading.op.inputs[0], spreading, scope)
+    return _compute_share(folding, spreading.op.inputs[0], spreading, scope)
 
 
-def find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> tuple[str, Fraction] | None:
-    """Return the name of the convolution whose output an operator puts together, and the share that is not cropped.
-
-    None if anything else uses what is cropped.
-    """
+def find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> Cropped | None:
+    """Return the convolution whose output an operator puts together; None if anything else uses what is cropped."""
     if operator.type not in TO_SPACE:
         return None
-    convolved = _behind_views(operator.inputs[0], used_once=True)
-    share = _share(folding, operator.outputs[0], operator.inputs[0], scope)
+    convolved = _find_viewed(operator.inputs[0], used_once=True)
+    share = _compute_share(folding, operator.outputs[0], operator.inputs[0], scope)
     if convolved.op.type not in CONVOLUTIONS or not _is_used_once(convolved) or share is None:
         return None
-    return convolved.op.name, share
+    return Cropped(convolved.op.name, share)
 
 
-def _behind_views(tensor: Any, used_once: bool = False) -> Any:
+def _find_viewed(tensor: Any, used_once: bool = False) -> Any:
     """Return the tensor that another is a view of."""
     while tensor.op.type in _VIEWS and (_is_used_once(tensor) or not used_once):
         tensor = tensor.op.inputs[0]
@@ -63,9 +67,13 @@ def _behind_views(tensor: Any, used_once: bool = False) -> Any:
 
 
 def _is_used_once(tensor: Any) -> bool:
+    """Return whether one operator alone reads the elements of a tensor."""
     return sum(user.type not in _SHAPE_OPERATORS for user in tensor.consumers()) == 1
 
 
-def _share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
-    one, other = (folding.find_value(tensor, scope).known_shape for tensor in (kept, padded))
-    return Fraction(one.numel, other.numel) if one is not None and other is not None and other.numel else None
+def _compute_share(folding: Folding, kept: Any, padded: Any, scope: Scope) -> Fraction | None:
+    """Return how many of the padded elements are kept, as a share; None where sizes are not known."""
+    left, all_of_it = (folding.find_value(tensor, scope).known_shape for tensor in (kept, padded))
+    if left is None or all_of_it is None or not all_of_it.numel:
+        return None
+    return Fraction(left.numel, all_of_it.numel)

@@ -16,10 +16,10 @@ from profilerkit.process.restoring import restored
 from ..compat import add_callback, remove_callback
 from ..costs import OpCall, Shapes
 from .eager_patterns import EagerPatterns
-from .kernel_memory import tensor_bytes
 from .ownership import Owner
 from .pricing import make_layer_operator, price
-from .values import Executed, static_shape
+from .tensor_facts import Tensor, static_shape
+from .values import Executed
 
 __all__ = ["EagerOperators", "is_small", "watch_operators"]
 
@@ -68,15 +68,16 @@ class EagerOperators:
             owner: The call of the layer.
             live_bytes: The bytes alive after it.
         """
+        read = list(map(_describe, inputs))
         executed = Executed(
             type=kind,
             name=kind,
-            inputs=tuple(map(id, inputs)),
-            outputs=tuple((id(tensor), static_shape(tensor), tensor.dtype.name) for tensor in outputs),
+            inputs=tuple(tensor.number for tensor in read),
+            outputs=tuple(map(_describe, outputs)),
             times=1,
             owner=owner,
-            input_bytes=sum(tensor_bytes(static_shape(tensor), tensor.dtype.name) for tensor in inputs),
-            input_dtypes=tuple(tensor.dtype.name for tensor in inputs[:2]),
+            input_bytes=sum(tensor.bytes for tensor in read),
+            input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
         self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs), live_bytes))
         self._patterns.note(executed, inputs, outputs)
@@ -86,16 +87,18 @@ class EagerOperators:
 
         The formula of a layer stands for all operators inside the layer, which then count nothing themselves.
         """
-        layers: dict[Owner, Cost | None] = {}
+        costs: dict[Owner, Cost | None] = {}
         for executed, call, live_bytes in self._ran:
             self._keep(executed, live_bytes)
-            layer = executed.owner.covered_by
-            if layer is not None and layer not in layers:
-                layers[layer] = cost = None if layer.cost is None else layer.cost()
+            covering = executed.owner.covered_by
+            if covering is not None and covering not in costs:
+                costs[covering] = cost = None if covering.cost is None else covering.cost()
                 if cost is not None:
-                    self._keep(make_layer_operator(layer, cost, 1), live_bytes)
-            if layer is None or layers[layer] is None:
-                price(executed, call, self.uncounted)
+                    self._keep(make_layer_operator(covering, cost, 1), live_bytes)
+            if covering is None or costs[covering] is None:
+                price(executed, call)
+            if executed.missing:
+                self.uncounted[executed.missing] += 1
         self._patterns.apply()
 
     def _keep(self, executed: Executed, live_bytes: int) -> None:
@@ -109,6 +112,11 @@ def watch_operators(callback: Any) -> Iterator[None]:
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
         yield
+
+
+def _describe(tensor: Any) -> Tensor:
+    """Return number, shape and dtype of an eager tensor, which is known by its `id` while it is alive."""
+    return Tensor(id(tensor), static_shape(tensor), tensor.dtype.name)
 
 
 def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any]) -> OpCall:

@@ -6,9 +6,7 @@ eager execution: each tensor lives until the last Python reference to it is gone
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -22,12 +20,10 @@ from ..compat import read_number, shows_operators
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, own_variables
 from .departures import Departures
+from .eager_live_bytes import EagerLiveBytes
 from .eager_operators import EagerOperators, watch_operators
-from .eager_patterns import VIEWS
 from .first_call import as_before_the_call
-from .kernel_memory import tensor_bytes
 from .layers import LayerCalls
-from .values import static_shape
 
 __all__ = ["EagerRun"]
 
@@ -52,15 +48,23 @@ class EagerRun(EagerOperators):
         self.calls: LayerCalls = LayerCalls(self.layers, training=False)
         if followed is not None:
             followed.append(self.calls)
-        self._live = _LiveBytes()
-        self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
-        self.input_bytes: int = self._live.total
-        self._first = read_number(tf.constant(0))
-        self._made: set[int] = set()
         #: The handles of the variables that were read.
         self.handles: dict[int, Any] = {}
+        self._live = EagerLiveBytes()
+        self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
+        self.input_bytes: int = self._live.total
+        #: The number of the last tensor before the run, and those of what operators have made since.
+        self._first = read_number(tf.constant(0))
+        self._made: set[int] = set()
         self._departures = Departures(lambda: self.calls.owner.path)
         self._is_traceable = is_traceable
+        outputs = self._run(model, inputs)
+        leaves = tf.nest.flatten(outputs)
+        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
+        self.price_all()
+
+    def _run(self, model: Any, inputs: ModelInputs) -> Any:
+        """Run the model and return its outputs; what its operators did not show is uncounted."""
         with (
             _functions_run_eagerly(),
             self._departures.watch(),
@@ -68,12 +72,10 @@ class EagerRun(EagerOperators):
             self.calls.follow(),
         ):
             outputs = compute_outputs(model, inputs)
-        if not is_traceable:
+        if not self._is_traceable:
             self._departures.check_results(outputs, self._is_of_operator)
         self.uncounted.update(self._departures.missing)
-        leaves = tf.nest.flatten(outputs)
-        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
-        self.price_all()
+        return outputs
 
     @property
     def did_nothing(self) -> bool:
@@ -101,63 +103,6 @@ class EagerRun(EagerOperators):
             self._departures.check_operands(kind, ins, self._is_of_operator)
         self._made.update(map(read_number, outs))
         self.record(kind, ins, attrs, outs, self.calls.owner, self._live.total)
-
-
-class _LiveBytes:
-    """Counts the bytes of the tensors alive; views share their bytes with what they are views of."""
-
-    def __init__(self) -> None:
-        self._total = 0
-        #: By the id of a tensor: bytes, how many tensors share them, and what is put on the list when it is freed.
-        self._buffers: dict[int, tuple[list[int], _Freed]] = {}
-        #: A tensor is put there by code in C: an error in a callback in Python would be lost, and its bytes with it.
-        self._freed: deque[_Freed] = deque()
-
-    @property
-    def total(self) -> int:
-        """The bytes alive now."""
-        self._take_off()
-        return self._total
-
-    def hold(self, tensors: Iterator[Any]) -> None:
-        """Count tensors that are alive from the start."""
-        for tensor in tensors:
-            self._add(tensor, [tensor_bytes(static_shape(tensor), tensor.dtype.name), 0])
-
-    def note(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Count what an operator made."""
-        for tensor in outputs:
-            self._take_off()
-            shared, _ = self._buffers.get(id(inputs[0]), (None, None)) if kind in VIEWS and inputs else (None, None)
-            is_weight = kind == "ReadVariableOp"
-            size = 0 if is_weight else tensor_bytes(static_shape(tensor), tensor.dtype.name)
-            self._add(tensor, shared if shared is not None else [size, 0])
-
-    def _add(self, tensor: Any, buffer: list[int]) -> None:
-        self._take_off()
-        if id(tensor) in self._buffers:
-            return
-        if buffer[1] == 0:
-            self._total += buffer[0]
-        buffer[1] += 1
-        reference = _Freed(tensor, self._freed.append)
-        reference.key = id(tensor)
-        self._buffers[reference.key] = buffer, reference
-
-    def _take_off(self) -> None:
-        while self._freed:
-            buffer, _ = self._buffers.pop(self._freed.popleft().key)
-            buffer[1] -= 1
-            if buffer[1] == 0:
-                self._total -= buffer[0]
-
-
-class _Freed(weakref.ref[Any]):
-    """A tensor that is alive, with its ``id``."""
-
-    __slots__ = ("key",)
-
-    key: int
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from ..model.kinds import is_layer, list_layers, own_variables
 __all__ = ["FirstTrace", "as_before_the_call"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_NUMBERS = (int, float, complex)
 _CONTAINERS = (list, dict, set, deque)
 
 
@@ -35,18 +34,19 @@ def as_before_the_call(model: Any) -> Iterator[None]:
     happens in a user's first call too: it stays. So does all that a layer has noted which made a layer or a variable.
     An error has the path of the layer that it has left.
     """
-    layers = {id(layer): (path, layer) for path, layer in reversed(list(list_layers(model))) if is_layer(layer)}
+    layers = {id(layer): (path, layer) for path, layer in reversed(list_layers(model)) if is_layer(layer)}
     paths = {key: path for key, (path, _) in layers.items()}
+    classes = {_find_users_class(layer) for _, layer in layers.values()}
     states: dict[int, _State] = {}
     with ExitStack() as patches:
-        for cls in {kind for _, layer in layers.values() if (kind := _users_class(layer)) is not None}:
+        for cls in filter(None, classes):
             patches.enter_context(_patch(cls, states, paths))
         yield
     for state in states.values():
         state.put_back()
 
 
-def _users_class(layer: Any) -> type | None:
+def _find_users_class(layer: Any) -> type | None:
     """Return the class that defines ``call`` of a layer, unless it is one of Keras."""
     cls = next((cls for cls in type(layer).__mro__ if "call" in cls.__dict__), None)
     return None if cls is None or cls.__module__.partition(".")[0] in ("keras", "tf_keras") else cls
@@ -99,7 +99,7 @@ class _State:
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
-        self._parts = _number_of_parts(layer)
+        self._parts = _count_parts(layer)
         self._plain = {name: value for name, value in vars(layer).items() if isinstance(value, _PLAIN)}
         self._contents = [
             (value, value.copy())
@@ -109,30 +109,36 @@ class _State:
 
     def put_back(self) -> None:
         """Put it back; only numbers where layers or variables were made since: the rest may say that they exist."""
-        makes_parts = _number_of_parts(self._layer) != self._parts
+        has_new_parts = _count_parts(self._layer) != self._parts
         attributes = vars(self._layer)
         for name, value in self._plain.items():
             now = attributes.get(name, self)
-            kept = isinstance(now, _NUMBERS if makes_parts else _PLAIN) and not (makes_parts and isinstance(now, bool))
-            if kept and now != value:
+            is_put_back = _is_number(now) if has_new_parts else isinstance(now, _PLAIN)
+            if is_put_back and now != value:
                 attributes[name] = value
-        for container, content in () if makes_parts else self._contents:
-            _refill(container, content)
+        if not has_new_parts:
+            for container, content in self._contents:
+                _refill(container, content)
 
 
-def _number_of_parts(layer: Any) -> tuple[int, ...]:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
+
+
+def _count_parts(layer: Any) -> tuple[int, ...]:
+    """Return how many attributes, layers and variables a layer has."""
     inside = direct_layers(layer) if is_keras(layer) or is_legacy_keras(layer) else ()
     return len(vars(layer)), len(inside), sum(1 for _ in own_variables(layer))
 
 
 def _refill(container: Any, content: Any) -> None:
     """Give a container its content back; one that has it is left alone."""
-    now, before = _items(container), _items(content)
+    now, before = _list_items(container), _list_items(content)
     if len(now) == len(before) and all(map(is_, now, before)):
         return
     container.clear()
     container.extend(content) if hasattr(container, "extend") else container.update(content)
 
 
-def _items(container: Any) -> list[Any]:
+def _list_items(container: Any) -> list[Any]:
     return [*container, *container.values()] if isinstance(container, dict) else [*container]

@@ -5,7 +5,6 @@ Loop limits, reshapes and axes are made of these: ``Max(Range(0, Shape(x)[0], 1)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -14,13 +13,17 @@ import tensorflow as tf
 
 from profilerkit.costs import Shape
 
+from .folding_rules import RULES
 from .ownership import Owner
-from .values import NOT_FOLDED, PartialShape, Scope, Value, static_shape
+from .tensor_facts import PartialShape, static_shape
+from .values import NOT_FOLDED, Scope, Value
 
 __all__ = ["Folding", "small_value"]
 
 #: Larger arrays decide no loop and no axis.
 LARGEST = 4096
+#: Operators that tell something of their input's shape.
+_OF_SHAPES = ("Shape", "Size", "Rank")
 
 
 def small_value(tensor: Any) -> Any:
@@ -34,14 +37,14 @@ class Folding:
     """Keeps the values of one walk and finds their constants; each is found once and remembered on its value."""
 
     def __init__(self) -> None:
-        self._keys = count()
+        self._numbers = count()
         self._scopes: dict[int, Scope] = {}
 
     def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
         """Return a new value."""
         if scope is not None:
             self._scopes[id(scope)] = scope
-        return Value(next(self._keys), shape, dtype, tensor, scope)
+        return Value(next(self._numbers), shape, dtype, tensor, scope)
 
     def release(self) -> None:
         """Drop all values: they and their scopes refer to each other, and would keep the graph's tensors alive."""
@@ -75,12 +78,11 @@ class Folding:
         if value.dtype in ("resource", "variant", "string"):
             return None
         operator = value.tensor.op
-        kind = operator.type
-        if kind == "Const":
+        if operator.type == "Const":
             return tf.make_ndarray(operator.node_def.attr["value"].tensor)
-        if kind in _OF_SHAPES:
+        if operator.type in _OF_SHAPES:
             return self._fold_shape(operator, value.scope)
-        rule = _RULES.get(kind)
+        rule = RULES.get(operator.type)
         if rule is None:
             return None
         inputs = [self.constant(self.find_value(tensor, value.scope)) for tensor in operator.inputs]
@@ -103,104 +105,3 @@ class Folding:
         if len(sizes) < len(shape):
             return None
         return np.asarray(sizes if operator.type == "Shape" else sizes.numel)
-
-
-_OF_SHAPES = ("Shape", "Size", "Rank")
-
-Rule = Callable[[Any, Sequence[Any]], Any]
-
-
-def _take_inputs(function: Callable[..., Any]) -> Rule:
-    return lambda operator, inputs: function(*inputs)
-
-
-def _make_reduction(function: Callable[..., Any]) -> Rule:
-    def rule(operator: Any, inputs: Sequence[Any]) -> Any:
-        axes = tuple(int(axis) for axis in np.atleast_1d(inputs[1]))
-        return function(inputs[0], axis=axes, keepdims=bool(operator.get_attr("keep_dims")))
-
-    return rule
-
-
-def _slice_with_strides(operator: Any, inputs: Sequence[Any]) -> Any:
-    """Return what ``x[1:-1, None, ..., 0]`` does, whose parts TensorFlow writes as bits of five masks."""
-    sliced, begin, end, strides = inputs
-    masks = {
-        name: operator.get_attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
-    index: list[Any] = []
-    for position, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
-        bit = 1 << position
-        if masks["ellipsis"] & bit:
-            index.append(Ellipsis)
-        elif masks["new_axis"] & bit:
-            index.append(None)
-        elif masks["shrink_axis"] & bit:
-            index.append(int(first))
-        else:
-            start = None if masks["begin"] & bit else int(first)
-            stop = None if masks["end"] & bit else int(last)
-            index.append(slice(start, stop, int(step)))
-    return sliced[tuple(index)]
-
-
-def _cast(operator: Any, inputs: Sequence[Any]) -> Any:
-    return inputs[0].astype(operator.get_attr("DstT").as_numpy_dtype)
-
-
-def _divide(x: Any, y: Any) -> Any:
-    """Divide as the operator ``Div`` does: integers toward zero."""
-    if not np.issubdtype(np.asarray(x).dtype, np.integer):
-        return np.divide(x, y)
-    return np.abs(x) // np.abs(y) * np.sign(x) * np.sign(y)
-
-
-_RULES: dict[str, Rule] = {
-    **{kind: _take_inputs(lambda x: x) for kind in ("Identity", "StopGradient", "Snapshot", "PreventGradient")},
-    **{kind: _take_inputs(np.add) for kind in ("Add", "AddV2")},
-    "RealDiv": _take_inputs(np.divide),
-    "Div": _take_inputs(_divide),
-    "Sub": _take_inputs(np.subtract),
-    "Mul": _take_inputs(np.multiply),
-    "FloorDiv": _take_inputs(np.floor_divide),
-    "FloorMod": _take_inputs(np.mod),
-    "Maximum": _take_inputs(np.maximum),
-    "Minimum": _take_inputs(np.minimum),
-    "Neg": _take_inputs(np.negative),
-    "Abs": _take_inputs(np.abs),
-    "Ceil": _take_inputs(np.ceil),
-    "Floor": _take_inputs(np.floor),
-    "Equal": _take_inputs(np.equal),
-    "NotEqual": _take_inputs(np.not_equal),
-    "Less": _take_inputs(np.less),
-    "LessEqual": _take_inputs(np.less_equal),
-    "Greater": _take_inputs(np.greater),
-    "GreaterEqual": _take_inputs(np.greater_equal),
-    "LogicalAnd": _take_inputs(np.logical_and),
-    "LogicalOr": _take_inputs(np.logical_or),
-    "LogicalNot": _take_inputs(np.logical_not),
-    "SelectV2": _take_inputs(np.where),
-    "Range": _take_inputs(np.arange),
-    "Reshape": _take_inputs(np.reshape),
-    "Fill": _take_inputs(np.full),
-    "ExpandDims": _take_inputs(lambda x, axis: np.expand_dims(x, int(axis))),
-    "GatherV2": _take_inputs(lambda x, indices, axis: np.take(x, indices, axis=int(axis))),
-    "ConcatV2": _take_inputs(lambda *parts: np.concatenate(parts[:-1], axis=int(parts[-1]))),
-    "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
-    "Squeeze": lambda operator, inputs: np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None),
-    "StridedSlice": _slice_with_strides,
-    "Cast": _cast,
-    "Max": _make_reduction(np.max),
-    "Min": _make_reduction(np.min),
-    "Sum": _make_reduction(np.sum),
-    "Prod": _make_reduction(np.prod),
-    "Mean": _make_reduction(np.mean),
-    "All": _make_reduction(np.all),
-    "Any": _make_reduction(np.any),
-    "Square": _take_inputs(np.square),
-    "Sqrt": _take_inputs(np.sqrt),
-    "Sign": _take_inputs(np.sign),
-    "Round": _take_inputs(np.round),
-    "ArgMax": lambda operator, inputs: np.argmax(inputs[0], axis=int(inputs[1])),
-    "ArgMin": lambda operator, inputs: np.argmin(inputs[0], axis=int(inputs[1])),
-}

@@ -13,42 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from math import prod
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
-__all__ = [
-    "LIST_WRITES",
-    "Tensor",
-    "find_shared_input",
-    "is_too_small",
-    "is_unsized",
-    "list_reusable",
-    "scratch_bytes",
-    "tensor_bytes",
-]
+from .tensor_facts import PartialShape, Tensor
+
+__all__ = ["LIST_WRITES", "count_scratch_bytes", "find_shared_input", "is_too_small", "list_reusable"]
 
 T = TypeVar("T")
 
-#: The number of a value, its shape (None where unknown, also for one dimension), and the name of its dtype.
-Tensor: TypeAlias = "tuple[int, tuple[int | None, ...] | None, str]"
 
-
-def _types(names: str) -> frozenset[str]:
+def _split_names(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-_BYTES = {
-    **dict.fromkeys(("bool", "int4", "uint4", "int8", "uint8", "qint8", "quint8"), 1),  # int4 is not packed on the CPU
-    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),
-    **dict.fromkeys(("int16", "uint16", "float16", "half", "bfloat16", "qint16", "quint16"), 2),
-    **dict.fromkeys(("int32", "uint32", "float32", "qint32"), 4),
-    **dict.fromkeys(("int64", "uint64", "float64", "double", "complex64"), 8),
-    "complex128": 16,
-    "string": 24,
-}
-
 #: Operators whose outputs are the input with the same index (or the first one) under another name or shape.
-_SAME_BUFFER = _types(
+_SAME_BUFFER = _split_names(
     """
     Identity IdentityN StopGradient PreventGradient Snapshot ReadVariableOp Reshape Squeeze ExpandDims Bitcast
     EnsureShape CheckNumerics PlaceholderWithDefault Enter Exit NextIteration Switch TensorListPopBack
@@ -56,14 +35,14 @@ _SAME_BUFFER = _types(
     """
 )
 #: Operators that hand the input on where there is nothing to do.
-_SAME_IF_UNCHANGED = _types("Cast Pad PadV2 Tile BroadcastTo Sum Mean Max Min Prod All Any Slice StridedSlice")
+_SAME_IF_UNCHANGED = _split_names("Cast Pad PadV2 Tile BroadcastTo Sum Mean Max Min Prod All Any Slice StridedSlice")
 #: Operators that cut along the first dimension without copying, and the index of the input they cut.
 _CUTS = {"Slice": 0, "StridedSlice": 0, "Split": 1, "SplitV": 0, "Unpack": 0}
 #: A slice is a view only where it begins on such a boundary, in bytes.
 _ALIGNMENT = 64
 
 #: Element-wise operators that may work in the buffer of their only, or their first, input.
-_IN_PLACE_OF_FIRST = _types(
+_IN_PLACE_OF_FIRST = _split_names(
     """
     Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Ceil Cos Cosh Digamma Erf Erfc Erfinv Exp Expm1
     Floor Inv Invert Lgamma Log Log1p LogicalNot Ndtri Neg Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh
@@ -72,7 +51,7 @@ _IN_PLACE_OF_FIRST = _types(
     """
 )
 #: Element-wise operators that may work in the buffer of either of two inputs.
-_IN_PLACE_OF_TWO = _types(
+_IN_PLACE_OF_TWO = _split_names(
     """
     Add AddV2 Atan2 BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan FloorDiv FloorMod LogicalAnd LogicalOr Maximum
     Minimum Mod Mul MulNoNan Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod Xdivy Xlog1py Xlogy
@@ -84,25 +63,11 @@ _SELECTIONS = ("Select", "SelectV2")
 _BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 #: Outputs of a fused batch norm from here on are space that its gradient may use, and empty on a CPU.
 _STATISTICS = 3
-_REDUCTIONS = _types("Sum Mean Max Min Prod All Any EuclideanNorm")
+_REDUCTIONS = _split_names("Sum Mean Max Min Prod All Any EuclideanNorm")
 #: Operators that compute axes: grappler folds them where shapes are known, otherwise they take a few bytes.
 _AXES = ("BroadcastGradientArgs",)
 #: Operators that put an item into a list, and the index of the input that is the item; the list is the first.
 LIST_WRITES = {"TensorListSetItem": 2, "TensorListPushBack": 1}
-
-
-def tensor_bytes(shape: Sequence[int | None] | None, dtype: str) -> int:
-    """Return the bytes of a tensor: 0 where its shape is not known, for a handle, and for an unknown dtype."""
-    if shape is None:
-        return 0
-    sizes = [size for size in shape if size is not None]
-    return prod(sizes) * _BYTES.get(dtype, 0) if len(sizes) == len(shape) else 0
-
-
-def is_unsized(tensor: Tensor) -> bool:
-    """Return whether the size of a tensor is unknown; handles, variants and strings have none."""
-    _, shape, dtype = tensor
-    return dtype in _BYTES and dtype != "string" and (shape is None or (None in shape and 0 not in shape))
 
 
 def is_too_small(kind: str, index: int) -> bool:
@@ -110,46 +75,48 @@ def is_too_small(kind: str, index: int) -> bool:
     return kind in _AXES or (kind in _BATCH_NORMS and index >= _STATISTICS)
 
 
+# Outputs in the buffer of an input ------------------------------------------------------------------------------------
+
+
 def find_shared_input(kind: str, index: int, sources: Sequence[Tensor | None], output: Tensor) -> int | None:
     """Return the index of the input whose buffer an output shares; None where it has one of its own."""
     if kind in _SAME_BUFFER and sources:
         return index if kind == "IdentityN" else 0
-    first = sources[0] if sources else None
-    if kind in _SAME_IF_UNCHANGED and first is not None and _is_unchanged(kind, first, output):
-        return 0
-    if kind == "Transpose" and first is not None and _moves_nothing(first[1], output[1]):
-        return 0
     if kind in _CUTS and len(sources) > _CUTS[kind]:
-        cut = sources[_CUTS[kind]]
-        return _CUTS[kind] if cut is not None and _is_view(cut, output) else None
-    return None
+        whole = sources[_CUTS[kind]]
+        if whole is not None and _is_view(whole, output):
+            return _CUTS[kind]
+    first = sources[0] if sources else None
+    if first is None:
+        return None
+    has_nothing_to_do = kind in _SAME_IF_UNCHANGED and _is_unchanged(kind, first, output)
+    return 0 if has_nothing_to_do or (kind == "Transpose" and _moves_nothing(first, output)) else None
 
 
 def _is_unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
     """Return whether an operator had nothing to do: a reduction of dimensions of one, a cast to the same dtype."""
-    if source[1] is None or output[1] is None or source[2] != output[2]:
+    if source.shape is None or output.shape is None or source.dtype != output.dtype:
         return False
     if kind in _REDUCTIONS:
-        return tensor_bytes(*source[1:]) == tensor_bytes(*output[1:]) > 0
-    return None not in source[1] and tuple(source[1]) == tuple(output[1])
+        return source.bytes == output.bytes > 0
+    return None not in source.shape and tuple(source.shape) == tuple(output.shape)
 
 
-def _moves_nothing(source: Sequence[int | None] | None, output: Sequence[int | None] | None) -> bool:
+def _moves_nothing(source: Tensor, output: Tensor) -> bool:
     """Return whether a transposition is known to move dimensions of one alone."""
-    if source is None or output is None or None in source:
+    if source.shape is None or output.shape is None or None in source.shape:
         return False
-    before, after = ([size for size in shape if size != 1] for shape in (source, output))
+    before, after = ([size for size in tensor.shape or () if size != 1] for tensor in (source, output))
     return before == after and len(set(before)) == len(before)
 
 
 def _is_view(whole: Tensor, part: Tensor) -> bool:
     """Return whether a part can lie in the buffer of the whole: cut along the first dimension, and aligned."""
-    if whole[1] is None or part[1] is None or not whole[1]:
+    if not whole.shape or part.shape is None:
         return False
-    inner = tuple(whole[1][1:])
-    if tuple(part[1]) != inner and tuple(part[1][1:]) != inner:
-        return False
-    return tensor_bytes(inner, whole[2]) % _ALIGNMENT == 0
+    row = Tensor(whole.number, tuple(whole.shape[1:]), whole.dtype)
+    is_cut_along_the_first = row.shape in (tuple(part.shape), tuple(part.shape[1:]))
+    return is_cut_along_the_first and row.bytes % _ALIGNMENT == 0
 
 
 def list_reusable(kind: str, inputs: Sequence[T], maker_of_first: str) -> Sequence[T]:
@@ -166,46 +133,54 @@ def list_reusable(kind: str, inputs: Sequence[T], maker_of_first: str) -> Sequen
     return inputs[1:] if kind in _SELECTIONS else ()
 
 
-def scratch_bytes(kind: str, sources: Sequence[Tensor | None], outputs: Sequence[Tensor], equation: str = "") -> int:
+# Copies inside of an operator -----------------------------------------------------------------------------------------
+
+
+def count_scratch_bytes(
+    kind: str, sources: Sequence[Tensor | None], outputs: Sequence[Tensor], equation: str = ""
+) -> int:
     """Return the bytes of the transposed copies in an operator, for which other frameworks have separate operators.
 
     What a kernel allocates besides (filters in another order, im2col) is no tensor of the model, and differs from one
     build of TensorFlow to the next.
     """
-    sizes = [0 if source is None else tensor_bytes(*source[1:]) for source in sources]
-    made = [tensor_bytes(shape, dtype) for _, shape, dtype in outputs]
     if kind == "Einsum":
-        return _einsum_scratch(equation, sizes, made[0])
-    if kind in _REDUCTIONS and sources and sources[0] is not None:
-        return sizes[0] if _reduces_apart(sources[0][1], outputs[0][1]) else 0
+        sizes = [0 if source is None else source.bytes for source in sources]
+        return _count_einsum_copies(equation, sizes, outputs[0].bytes)
+    reduced = sources[0] if kind in _REDUCTIONS and sources else None
+    if reduced is not None and _transposes_to_reduce(reduced.shape, outputs[0].shape):
+        return reduced.bytes
     return 0
 
 
-def _reduces_apart(source: Sequence[int | None] | None, output: Sequence[int | None] | None) -> bool:
+def _transposes_to_reduce(source: PartialShape, output: PartialShape) -> bool:
     """Return whether a reduction that keeps its dimensions transposes first: its axes lie between others, twice."""
     if source is None or output is None or len(source) != len(output):
         return False
-    reduced = [before != after for before, after in zip(source, output, strict=True) if before != 1]
-    return len([run for run, _ in groupby(reduced)]) > 3
+    are_reduced = [before != after for before, after in zip(source, output, strict=True) if before != 1]
+    alternations = [is_reduced for is_reduced, _ in groupby(are_reduced)]
+    return len(alternations) > 3
 
 
-def _einsum_scratch(equation: str, sizes: Sequence[int], made: int) -> int:
+def _count_einsum_copies(equation: str, sizes: Sequence[int], result_bytes: int) -> int:
     """Return the bytes of the copies in which an einsum transposes its operands, and its result.
 
     The product is a batched matrix product: operands in the order batch, free, contracted (or batch, contracted,
     free), the result in the order batch, free of the first, free of the second.
     """
     operands, arrow, result = equation.replace(" ", "").partition("->")
-    labels = operands.split(",")
-    if not arrow or "." in equation or len(labels) != 2:
+    terms = operands.split(",")
+    if not arrow or "." in equation or len(terms) != 2:
         return 0
-    first, second = labels
-    batch = [label for label in first if label in second and label in result]
-    contracted = [label for label in first if label in second and label not in result]
-    copied, free = 0, ""
-    for operand, size in zip(labels, sizes, strict=False):
-        free_labels = [label for label in operand if label in result and label not in batch]
-        free += "".join(free_labels)
-        if operand not in ("".join((*batch, *free_labels, *contracted)), "".join((*batch, *contracted, *free_labels))):
-            copied += size
-    return copied + (made if result != "".join(batch) + free else 0)
+    first, second = terms
+    batch = "".join(label for label in first if label in second and label in result)
+    contracted = "".join(label for label in first if label in second and label not in result)
+    copies, free_of_both = 0, ""
+    for term, size in zip(terms, sizes, strict=False):
+        free = "".join(label for label in term if label in result and label not in batch)
+        free_of_both += free
+        if term not in (batch + free + contracted, batch + contracted + free):
+            copies += size
+    if result != batch + free_of_both:
+        copies += result_bytes
+    return copies

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .values import PartialShape, Value, common_shape
+from .kernel_memory import LIST_WRITES
+from .tensor_facts import PartialShape, common_shape
+from .values import Value
 
 __all__ = ["note_elements", "read_shape"]
 
-#: Operators that put a tensor into a list, by the index of the tensor among their inputs.
-_PUTTING = {"TensorListSetItem": 2, "TensorListPushBack": 1}
 #: Operators that make a list of a tensor's rows.
 _DEALING = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
 #: Operators that make a list without elements or resize one, by the index of the size among their inputs.
@@ -35,9 +35,9 @@ def note_elements(
     if kind in _SIZING:
         size = constant(inputs[_SIZING[kind]])
         made[0].length = None if size is None else int(size)
-    if kind in _PUTTING:
+    if kind in LIST_WRITES:
         made[0].length = inputs[0].length if kind == "TensorListSetItem" else None
-        elements, put = inputs[0].elements, inputs[_PUTTING[kind]].shape
+        elements, put = inputs[0].elements, inputs[LIST_WRITES[kind]].shape
         made[0].elements = put if elements is None else common_shape(elements, put)
     elif kind in _DEALING:
         shape = inputs[0].shape

@@ -8,26 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..compat import CALL_FLAT, FUNCTION_CLASS, shows_operators
-from ..costs.registry import COSTS
+from .control_flow import HANDLERS
 from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watch_operators
 from .layers import LayerCalls
 from .ownership import Owner, Ownership
-from .questions import replace_attribute
-from .values import Executed, static_shape
+from .program import ProgramInput
+from .replaced_attributes import replace_attribute
+from .tensor_facts import static_shape
+from .values import Executed
 from .walk import Walk
 
-__all__ = ["Observation", "Work", "operator_macs", "sum_work"]
+__all__ = ["Observation", "SummedWork", "sum_work"]
 
-#: Multiply-accumulates and floating-point operations; None where not all of them are known.
-Work = tuple[int, int] | None
+
+class SummedWork(NamedTuple):
+    """The work of several operators."""
+
+    macs: int
+    flops: int
+
+
+class _FunctionCall(NamedTuple):
+    """The graph of a function that was called, with the shapes of its arguments and the numbers in small ones."""
+
+    graph: Any
+    arguments: Sequence[ProgramInput]
 
 
 class Observation(EagerOperators):
@@ -42,8 +55,7 @@ class Observation(EagerOperators):
         self._root = Ownership().root
         #: The functions by the names by which TensorFlow's callback knows them.
         self._functions: dict[str, Any] = {}
-        #: The graph of each function that was called, with the shapes of its arguments and the values of small ones.
-        self._function_calls: list[tuple[Any, list[tuple[Any, Any]]]] = []
+        self._function_calls: list[_FunctionCall] = []
         self._departures = Departures(lambda: self._owner.path)
 
     @property
@@ -67,14 +79,13 @@ class Observation(EagerOperators):
         if function is None:
             self.record(kind, list(inputs), attrs, list(outputs), self._owner)
         else:
-            arguments = [(static_shape(tensor), tensor.numpy() if is_small(tensor) else None) for tensor in inputs]
-            self._function_calls.append((function.graph, arguments))
+            self._function_calls.append(_FunctionCall(function.graph, list(map(_describe_argument, inputs))))
 
-    def compute_work(self) -> Work:
-        """Return what was done; to be called once, after `watch`."""
+    def compute_work(self) -> SummedWork | None:
+        """Return what was done, None where not all of it is known; to be called once, after `watch`."""
         try:
             self.price_all()
-            works = [_walk_function(graph, arguments) for graph, arguments in self._function_calls]
+            works = [_walk_function(call) for call in self._function_calls]
         except MemoryError:
             raise
         except Exception:  # whatever a formula of the user's raises here: the trace has said it
@@ -82,40 +93,39 @@ class Observation(EagerOperators):
         if self.uncounted or self._departures.missing or None in works or not shows_operators():
             return None
         parts = [_add_up(self.executed), *(work for work in works if work is not None)]
-        return sum(macs for macs, _ in parts), sum(flops for _, flops in parts)
+        return SummedWork(sum(part.macs for part in parts), sum(part.flops for part in parts))
 
     def report_run(self, name: str) -> ObservedRun:
         """Return what was seen, as the run of that name."""
         work = self.compute_work()
-        return ObservedRun(name, None if work is None else work[0])
+        return ObservedRun(name, None if work is None else work.macs)
 
 
-def operator_macs(executed: Iterable[Executed]) -> int | None:
-    """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
-    if any(hasattr(key, "layer") for key in COSTS.list_added()):
-        return None
-    return sum(op.macs for op in executed)
-
-
-def sum_work(walk: Walk) -> Work:
+def sum_work(walk: Walk) -> SummedWork | None:
     """Return the work of a walk: None where something is not counted, or depends on what the graph does not tell."""
-    return None if walk.uncounted or walk.choices else _add_up(walk.executed)
+    work = walk.work
+    return None if work.count_missing() or work.choices else _add_up(work.executed)
 
 
-def _add_up(executed: Iterable[Executed]) -> tuple[int, int]:
-    works = [(op.macs, op.flops) for op in executed]
-    return sum(macs for macs, _ in works), sum(flops for _, flops in works)
+def _add_up(executed: Iterable[Executed]) -> SummedWork:
+    operators = list(executed)
+    return SummedWork(sum(op.macs for op in operators), sum(op.flops for op in operators))
 
 
-def _walk_function(graph: Any, arguments: Sequence[tuple[Any, Any]]) -> Work:
-    """Return the work of a function's graph for arguments of these shapes and, where they are small, values."""
-    if len(graph.inputs) != len(arguments):
+def _describe_argument(tensor: Any) -> ProgramInput:
+    return ProgramInput(static_shape(tensor), tensor.numpy() if is_small(tensor) else None)
+
+
+def _walk_function(call: _FunctionCall) -> SummedWork | None:
+    """Return the work of the graph of a function that was called."""
+    graph = call.graph
+    if len(graph.inputs) != len(call.arguments):
         return None
-    walk = Walk(Ownership())
+    walk = Walk(Ownership(), HANDLERS)
     values = []
-    for placeholder, (shape, constant) in zip(graph.inputs, arguments, strict=True):
-        value = walk.folding.new_value(shape, placeholder.dtype.name, placeholder)
-        value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else constant
+    for placeholder, argument in zip(graph.inputs, call.arguments, strict=True):
+        value = walk.folding.new_value(argument.shape, placeholder.dtype.name, placeholder)
+        value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
         values.append(value)
     try:
         walk.run(graph, values)

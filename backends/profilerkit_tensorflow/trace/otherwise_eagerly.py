@@ -51,7 +51,7 @@ def compare_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked
         return trace
     return add_contradiction(
         trace,
-        f"{question}: run eagerly it has {work[0]:,} MACs and {work[1]:,} FLOPs, as a graph, which is counted, "
+        f"{question}: run eagerly it has {work.macs:,} MACs and {work.flops:,} FLOPs, as a graph, which is counted, "
         f"{trace.macs:,} and {trace.flops:,}",
     )
 

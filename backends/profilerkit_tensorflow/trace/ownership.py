@@ -62,7 +62,7 @@ class Ownership:
         self._claims.clear()
         self._forward_graphs.clear()
 
-    def of(self, graph: Any, name: str, caller: Owner) -> Owner:
+    def find(self, graph: Any, name: str, caller: Owner) -> Owner:
         """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
         claimed = self._find_claims(graph).get(name)
         return claimed if claimed is not None else self._of_gradient(graph, name) or caller

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from profilerkit.costs import Cost
 
 from ..costs import OpCall, UnknownShapeError, op_cost
@@ -16,16 +14,15 @@ __all__ = ["UNKNOWN_SHAPE", "make_layer_operator", "price"]
 UNKNOWN_SHAPE = " of unknown shape"
 
 
-def price(done: Executed, call: OpCall, uncounted: Counter[str]) -> None:
-    """Write its cost to an executed operator; one of unknown cost is added to ``uncounted``."""
+def price(done: Executed, call: OpCall) -> None:
+    """Write its cost to an executed operator, or that it is missing."""
     try:
         cost = op_cost(call)
-        missing = "" if cost is not None else call.type
     except UnknownShapeError:
-        cost, missing = None, f"{call.type}{UNKNOWN_SHAPE}"
+        done.missing = f"{call.type}{UNKNOWN_SHAPE}"
+        return
     if cost is None:
-        done.missing = missing
-        uncounted[missing] += done.times
+        done.missing = call.type
     else:
         done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
 

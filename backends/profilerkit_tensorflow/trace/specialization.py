@@ -30,7 +30,7 @@ class Specialized:
         attributes = {name: value for name, value in operator.node_def.attr.items() if name not in _OUTDATED}
         try:
             with self._graph.as_default():
-                twin = copy_operator(self._graph, operator, [self._twin(value) for value in inputs], attributes)
+                twin = copy_operator(self._graph, operator, [self._find_twin(value) for value in inputs], attributes)
         except (ValueError, TypeError):  # then the graph's own shapes are all that is known
             return list(operator.outputs)
         return list(twin.outputs)
@@ -38,15 +38,17 @@ class Specialized:
     def keep(self, value: Value, tensor: Any) -> None:
         """Note which tensor of this graph stands for a value."""
         if tensor.graph is self._graph:
-            self._twins[value.key] = tensor
+            self._twins[value.number] = tensor
 
-    def _twin(self, value: Value) -> Any:
-        twin = self._twins.get(value.key)
+    def _find_twin(self, value: Value) -> Any:
+        """Return the tensor of this graph that stands for a value."""
+        twin = self._twins.get(value.number)
         if twin is None:
-            twin = self._twins[value.key] = self._stand_in(value)
+            twin = self._twins[value.number] = self._make_stand_in(value)
         return twin
 
-    def _stand_in(self, value: Value) -> Any:
+    def _make_stand_in(self, value: Value) -> Any:
+        """Return a tensor of this graph for a value: a constant where its numbers are known."""
         constant = self._folding.constant(value)
         dtype = tf.dtypes.as_dtype(value.dtype)
         if constant is not None:

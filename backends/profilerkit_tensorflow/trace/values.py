@@ -1,20 +1,21 @@
-"""What flows through a graph while it is walked: values, and the scope of one body of operators they live in."""
+"""What flows through a graph while it is walked: values, the scopes that they live in, the operators that ran."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.costs import Shape
 
 from .ownership import Owner
+from .tensor_facts import PartialShape, Tensor, common_shape
 
-__all__ = ["NOT_FOLDED", "Executed", "PartialShape", "Scope", "Value", "common_shape", "static_shape"]
+if TYPE_CHECKING:
+    from .specialization import Specialized
 
-#: The dimensions of a tensor, None for an unknown one; None where not even their number is known.
-PartialShape: TypeAlias = "tuple[int | None, ...] | None"
+__all__ = ["NOT_FOLDED", "Executed", "Scope", "Value"]
 
 #: The content of `Value.constant` before it is first read.
 NOT_FOLDED: Any = object()
@@ -24,12 +25,18 @@ NOT_FOLDED: Any = object()
 class Value:
     """One tensor that flows through a graph, and what is known about it before the model runs.
 
-    ``tensor`` is the graph's tensor that it comes from (it knows what a resource holds), ``scope`` where its operator
-    is. ``constant`` is its numpy array where that is known, None where it is not. ``elements`` is the shape of a
-    list's elements, None until something is put in, ``length`` how many these are.
+    Attributes:
+        number: What it is known by among the values of a walk.
+        shape: Its shape, as far as it is known.
+        dtype: The name of its dtype.
+        tensor: The graph's tensor that it comes from, which knows what a resource holds.
+        scope: Where its operator is.
+        constant: Its numpy array where that is known, None where it is not.
+        elements: The shape of the elements of a list; None until something is put in.
+        length: How many elements a list has.
     """
 
-    key: int
+    number: int
     shape: PartialShape
     dtype: str
     tensor: Any
@@ -45,12 +52,16 @@ class Value:
             return None
         return Shape(self.shape)  # type: ignore[arg-type]
 
+    def describe(self) -> Tensor:
+        """Return what the rules about memory are to know of it."""
+        return Tensor(self.number, self.shape, self.dtype)
+
     def common(self, other: Value) -> Value:
         """Return what both of two values have in common: what is known about a variable that has one of them."""
         elements = self.elements if self.elements is None else common_shape(self.elements, other.elements)
         length = self.length if self.length == other.length else None
         shape = common_shape(self.shape, other.shape)
-        return Value(self.key, shape, self.dtype, self.tensor, elements=elements, length=length)
+        return Value(self.number, shape, self.dtype, self.tensor, elements=elements, length=length)
 
     def is_known_as(self, other: Value) -> bool:
         """Return whether the same is known about another value."""
@@ -71,6 +82,7 @@ class Scope:
         values: The values made so far, by the name of their tensor.
         executed: The operators that ran so far, by name.
         used: The names of the tensors that an operator which runs, or the caller, takes.
+        specialized: Its operators with better known shapes, where the caller knows more of these than the graph.
     """
 
     graph: Any
@@ -82,6 +94,12 @@ class Scope:
     values: dict[str, Value] = field(default_factory=dict)
     executed: dict[str, Executed] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    specialized: Specialized | None = None
+
+    def bind_arguments(self) -> None:
+        """Make the arguments the values of the graph's inputs."""
+        for tensor, value in zip(self.graph.inputs, self.arguments, strict=True):
+            self.values[tensor.name] = value
 
     def needs(self, index: int) -> bool:
         """Return whether the caller uses an output."""
@@ -91,6 +109,13 @@ class Scope:
         """Return the indices of the outputs of one of its operators that are used."""
         return {index for index, tensor in enumerate(operator.outputs) if tensor.name in self.used}
 
+    def find_around(self, graph: Any) -> Scope | None:
+        """Return the innermost scope of a graph, which may be this one; None where none around it is one of it."""
+        scope: Scope | None = self
+        while scope is not None and scope.graph is not graph:
+            scope = scope.outer
+        return scope
+
 
 @dataclass(eq=False, slots=True)
 class Executed:
@@ -99,8 +124,8 @@ class Executed:
     Attributes:
         type: The name of its kind: "Conv2D".
         name: Its own name in its graph.
-        inputs: The keys of the values that it reads.
-        outputs: The key, shape and dtype of each value that it makes.
+        inputs: The numbers of the values that it reads.
+        outputs: The values that it makes.
         times: How often it runs.
         owner: The layer that it belongs to.
         macs: Multiply-accumulates of all its runs together.
@@ -115,7 +140,7 @@ class Executed:
     type: str
     name: str
     inputs: tuple[int, ...]
-    outputs: tuple[tuple[int, PartialShape, str], ...]
+    outputs: tuple[Tensor, ...]
     times: int
     owner: Owner
     macs: int = 0
@@ -126,19 +151,11 @@ class Executed:
     silent: bool = False
     input_dtypes: tuple[str, ...] = ()
 
+    @classmethod
+    def of_handing_on(cls, value: Value, result: Tensor, owner: Owner) -> Executed:
+        """Return what hands a value on as another one, in the same buffer."""
+        return cls("Identity", "", (value.number,), (result,), 1, owner, silent=True)
+
     def scale(self, share: Fraction) -> None:
         """Reduce the cost to a share of it."""
         self.macs, self.flops = int(self.macs * share), int(self.flops * share)
-
-
-def common_shape(one: PartialShape, other: PartialShape) -> PartialShape:
-    """Return the shape with the dimensions that two shapes agree about; the others are None."""
-    if one is None or other is None or len(one) != len(other):
-        return None
-    return tuple(size if size == second else None for size, second in zip(one, other, strict=True))
-
-
-def static_shape(tensor: Any) -> PartialShape:
-    """Return what a graph knows of a tensor's shape."""
-    shape = tensor.shape
-    return None if shape.rank is None else tuple(shape.as_list())

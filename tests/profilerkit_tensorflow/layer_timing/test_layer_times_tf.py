@@ -24,7 +24,9 @@ from profilerkit.times.layer_times import LayerTime, layer_time_table  # noqa: E
 from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
 from profilerkit_tensorflow import TFProfiler  # noqa: E402
 from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
-from profilerkit_tensorflow.layer_timing.timer import _Timed, layer_times  # noqa: E402
+from profilerkit_tensorflow.layer_timing.session_passes import TimedPasses  # noqa: E402
+from profilerkit_tensorflow.layer_timing.timer import layer_times  # noqa: E402
+from profilerkit_tensorflow.layer_timing.unseen import describe_unrecorded  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import NodeTime, PassTimes  # noqa: E402
 
 L = keras.layers
@@ -239,7 +241,7 @@ def test_what_xla_compiles_is_said_to_be_missing() -> None:
 )
 def test_passes_in_which_little_was_seen_are_said(wall: float, busy: float, said: str) -> None:
     passes = [PassTimes(wall, {"node": NodeTime("Mul", busy, busy, 1)})] * 2
-    unseen = _Timed(passes, {}, set()).unseen
+    unseen = describe_unrecorded(TimedPasses(passes, {}, set()))
     assert unseen.partition(":")[0] == said
 
 

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+pytest.importorskip("tensorflow")
+
 from profilerkit.backend_kit.live_bytes import Step, live_bytes
-from profilerkit_tensorflow.trace.kernel_memory import Tensor, tensor_bytes
-from profilerkit_tensorflow.trace.live_bytes import constant_bytes, write_steps
+from profilerkit_tensorflow.trace.live_bytes import count_constant_bytes, write_steps
+from profilerkit_tensorflow.trace.ownership import Owner
+from profilerkit_tensorflow.trace.tensor_facts import Tensor, count_tensor_bytes
+from profilerkit_tensorflow.trace.values import Executed
 
 IMAGE = (8, 64, 64, 32)
 IMAGE_BYTES = 8 * 64 * 64 * 32 * 4
 
 
-@dataclass(frozen=True)
-class Ran:
-    """An operator that ran."""
-
-    type: str
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[Tensor, ...] = ()
-    times: int = 1
-    silent: bool = False
-
-
 def floats(value: int, *shape: int | None) -> Tensor:
-    return (value, shape, "float32")
+    return Tensor(value, shape, "float32")
+
+
+def run(
+    kind: str, inputs: tuple[int, ...] = (), outputs: tuple[Tensor, ...] = (), times: int = 1, **facts: Any
+) -> Executed:
+    """Return an operator that ran."""
+    return Executed(kind, "", inputs, outputs, times, Owner("", 0), **facts)
 
 
 def step(kind: str, inputs: list[Tensor], *outputs: Tensor, equation: str = "") -> Step:
     """Return the step of one operator."""
-    ran = Ran(kind, tuple(tensor[0] for tensor in inputs), outputs)
-    return write_steps([ran], inputs, lambda item: equation)[0]
+    return write_steps([run(kind, tuple(tensor.number for tensor in inputs), outputs, equation=equation)], inputs)[0]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def step(kind: str, inputs: list[Tensor], *outputs: Tensor, equation: str = "") 
     ],
 )
 def test_the_bytes_of_a_tensor(shape: tuple[int | None, ...] | None, dtype: str, expected: int) -> None:
-    assert tensor_bytes(shape, dtype) == expected
+    assert count_tensor_bytes(shape, dtype) == expected
 
 
 # Views ------------------------------------------------------------------------------------------------------------
@@ -72,7 +71,7 @@ def test_nothing_to_do_is_handed_on(kind: str) -> None:
 
 
 def test_a_cast_to_another_dtype_is_a_copy() -> None:
-    found = step("Cast", [floats(0, 4)], (1, (4,), "float16"))
+    found = step("Cast", [floats(0, 4)], Tensor(1, (4,), "float16"))
     assert (found.aliases, found.makes, found.reuses) == ({}, ((1, 8),), ())
 
 
@@ -82,7 +81,7 @@ def test_a_reduction_of_dimensions_of_one_is_handed_on() -> None:
 
 
 def test_a_cut_along_the_first_dimension_is_a_view() -> None:
-    axis = (9, (), "int32")
+    axis = Tensor(9, (), "int32")
     whole = floats(0, 8, 16)
     assert step("StridedSlice", [whole], floats(1, 4, 16)).aliases == {1: 0}
     assert step("StridedSlice", [whole], floats(1, 16)).aliases == {1: 0}
@@ -91,7 +90,7 @@ def test_a_cut_along_the_first_dimension_is_a_view() -> None:
 
 
 def test_a_cut_along_another_dimension_is_a_copy() -> None:
-    axis = (9, (), "int32")
+    axis = Tensor(9, (), "int32")
     found = step("Split", [axis, floats(0, 8, 16)], floats(1, 8, 8), floats(2, 8, 8))
     assert (found.aliases, found.makes) == ({}, ((1, 256), (2, 256)))
 
@@ -132,18 +131,18 @@ def test_inputs_that_may_be_written_over(kind: str, expected: tuple[int, ...]) -
 
 def test_a_batch_normalisation_fused_into_its_convolution_works_in_place() -> None:
     given = [floats(0, *IMAGE), floats(1, 1, 1, 32, 32), floats(2, 32)]
-    norm = Ran("FusedBatchNormV3", (3, 2, 2, 2, 2), (floats(4, *IMAGE),))
+    norm = run("FusedBatchNormV3", (3, 2, 2, 2, 2), (floats(4, *IMAGE),))
     for kind, expected in (("Conv2D", (3,)), ("DepthwiseConv2dNative", ())):
-        assert write_steps([Ran(kind, (0, 1), (floats(3, *IMAGE),)), norm], given)[1].reuses == expected
+        assert write_steps([run(kind, (0, 1), (floats(3, *IMAGE),)), norm], given)[1].reuses == expected
 
 
 def test_a_convolution_block_has_two_images_at_once() -> None:
     """Input and output of the convolution; bias and activation work in place."""
     given = [floats(0, *IMAGE), floats(1, 3, 3, 32, 32), floats(2, 32)]
     operators = [
-        Ran("Conv2D", (0, 1), (floats(3, *IMAGE),)),
-        Ran("BiasAdd", (3, 2), (floats(4, *IMAGE),)),
-        Ran("Relu", (4,), (floats(5, *IMAGE),)),
+        run("Conv2D", (0, 1), (floats(3, *IMAGE),)),
+        run("BiasAdd", (3, 2), (floats(4, *IMAGE),)),
+        run("Relu", (4,), (floats(5, *IMAGE),)),
     ]
     found = live_bytes(write_steps(operators, given), {0: IMAGE_BYTES, 1: 0, 2: 0}, kept=[5])
     assert found == (2 * IMAGE_BYTES, 2 * IMAGE_BYTES, 2 * IMAGE_BYTES)
@@ -197,13 +196,13 @@ def test_an_einsum_copies_what_it_transposes(equation: str, expected: int) -> No
 
 
 def test_constants_are_the_graphs() -> None:
-    constant = Ran("Const", (), (floats(0, 10),))
+    constant = run("Const", (), (floats(0, 10),))
     assert write_steps([constant])[0].makes == ((0, 0),)
-    assert constant_bytes([constant, Ran("Fill", (), (floats(1, 10),))]) == 40
+    assert count_constant_bytes([constant, run("Fill", (), (floats(1, 10),))]) == 40
 
 
 def test_what_nobody_makes_is_held_elsewhere() -> None:
-    operators = [Ran("Identity", (7,), (floats(8, 10),)), Ran("Sin", (8,), (floats(9, 10),))]
+    operators = [run("Identity", (7,), (floats(8, 10),)), run("Sin", (8,), (floats(9, 10),))]
     assert live_bytes(write_steps(operators), {}) == (0, 0 + 40)
 
 
@@ -211,7 +210,7 @@ def test_what_nobody_makes_is_held_elsewhere() -> None:
 
 
 def variant(value: int) -> Tensor:
-    return (value, (), "variant")
+    return Tensor(value, (), "variant")
 
 
 def test_a_list_made_from_a_tensor_copies_it() -> None:
@@ -221,39 +220,39 @@ def test_a_list_made_from_a_tensor_copies_it() -> None:
 
 def test_an_element_is_shared_with_its_list() -> None:
     operators = [
-        Ran("TensorListFromTensor", (0,), (variant(1),)),
-        Ran("TensorListGetItem", (1,), (floats(2, 4),), times=6),
+        run("TensorListFromTensor", (0,), (variant(1),)),
+        run("TensorListGetItem", (1,), (floats(2, 4),), times=6),
     ]
     assert write_steps(operators, [floats(0, 6, 4)])[1].aliases == {2: 1}
 
 
-def make_loop(*body: Ran) -> tuple[Step, ...]:
+def make_loop(*body: Executed) -> tuple[Step, ...]:
     """A list, handed into a loop of ten runs with a state; what the body does."""
     before = [
-        Ran("TensorListReserve", (), (variant(1),)),
-        Ran("Identity", (1,), (variant(2),), silent=True),
-        Ran("Identity", (0,), (floats(3, 4),), silent=True),
+        run("TensorListReserve", (), (variant(1),)),
+        run("Identity", (1,), (variant(2),), silent=True),
+        run("Identity", (0,), (floats(3, 4),), silent=True),
     ]
     return write_steps([*before, *body], [floats(0, 4)])
 
 
 def test_a_list_holds_an_item_of_every_run() -> None:
-    found = make_loop(Ran("Sin", (3,), (floats(4, 4),), 10), Ran("TensorListSetItem", (2, 9, 4), (variant(5),), 10))
+    found = make_loop(run("Sin", (3,), (floats(4, 4),), 10), run("TensorListSetItem", (2, 9, 4), (variant(5),), 10))
     assert found[-1].makes == ((5, 10 * 16),)
 
 
 def test_a_list_of_the_states_before_holds_them_all() -> None:
-    assert make_loop(Ran("TensorListPushBack", (2, 3), (variant(5),), 10))[-1].makes == ((5, 10 * 16),)
+    assert make_loop(run("TensorListPushBack", (2, 3), (variant(5),), 10))[-1].makes == ((5, 10 * 16),)
 
 
 def test_what_two_lists_hold_is_there_once() -> None:
     found = make_loop(
-        Ran("Sin", (3,), (floats(4, 4),), 10),
-        Ran("TensorListPushBack", (2, 4), (variant(5),), 10),
-        Ran("TensorListPushBack", (5, 4), (variant(6),), 10),
+        run("Sin", (3,), (floats(4, 4),), 10),
+        run("TensorListPushBack", (2, 4), (variant(5),), 10),
+        run("TensorListPushBack", (5, 4), (variant(6),), 10),
     )
     assert found[-1].makes == ((6, 10 * 16),)
 
 
 def test_what_comes_from_outside_a_loop_is_not_copied_into_its_list() -> None:
-    assert make_loop(Ran("TensorListPushBack", (2, 0), (variant(5),), 10))[-1].makes == ((5, 0),)
+    assert make_loop(run("TensorListPushBack", (2, 0), (variant(5),), 10))[-1].makes == ((5, 0),)

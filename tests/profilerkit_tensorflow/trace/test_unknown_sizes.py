@@ -13,6 +13,9 @@ from small import ones, trace_complete  # noqa: E402 - TensorFlow comes first
 from profilerkit import Completeness, profile  # noqa: E402
 from profilerkit.trace.records import MemoryTimeline  # noqa: E402
 from profilerkit_tensorflow.trace.live_bytes import find_unsized_tensors  # noqa: E402
+from profilerkit_tensorflow.trace.ownership import Owner  # noqa: E402
+from profilerkit_tensorflow.trace.tensor_facts import Tensor  # noqa: E402
+from profilerkit_tensorflow.trace.values import Executed  # noqa: E402
 
 
 def masked(x: Any) -> Any:
@@ -43,33 +46,29 @@ def test_several_calls_are_counted() -> None:
     )
 
 
-class Ran:
-    """An operator that ran."""
-
-    silent = False
-
-    def __init__(self, kind: str, inputs: tuple[int, ...], *outputs: tuple[int, Any, str], times: int = 1) -> None:
-        self.type, self.inputs, self.outputs, self.times = kind, inputs, outputs, times
+def run(kind: str, inputs: tuple[int, ...], *outputs: tuple[int, Any, str], times: int = 1) -> Executed:
+    """Return an operator that ran."""
+    return Executed(kind, "", inputs, tuple(Tensor(*output) for output in outputs), times, Owner("", 0))
 
 
 def test_what_makes_a_tensor_of_unknown_size() -> None:
     ran = [
-        Ran("Where", (0,), (1, (None, 1), "int64"), times=4),
-        Ran("Squeeze", (1,), (2, (None,), "int64")),  # another name for the same bytes
-        Ran("TensorListReserve", (2,), (3, None, "variant")),
-        Ran("AsString", (2,), (4, (None,), "string")),
-        Ran("Add", (0, 0), (5, (3,), "float32")),
-        Ran("Unique", (0,), (6, (None,), "float32"), (7, (3,), "int32")),
-        Ran("Tile", (2, 0), (8, (None,), "int64")),  # as many dimensions do not make it the same size
-        Ran("BroadcastGradientArgs", (7, 7), (9, (None,), "int32")),  # a few axes
-        Ran("Mul", (9, 2), (10, (0, None), "float32")),  # empty, whatever the other dimension is
+        run("Where", (0,), (1, (None, 1), "int64"), times=4),
+        run("Squeeze", (1,), (2, (None,), "int64")),  # another name for the same bytes
+        run("TensorListReserve", (2,), (3, None, "variant")),
+        run("AsString", (2,), (4, (None,), "string")),
+        run("Add", (0, 0), (5, (3,), "float32")),
+        run("Unique", (0,), (6, (None,), "float32"), (7, (3,), "int32")),
+        run("Tile", (2, 0), (8, (None,), "int64")),  # as many dimensions do not make it the same size
+        run("BroadcastGradientArgs", (7, 7), (9, (None,), "int32")),  # a few axes
+        run("Mul", (9, 2), (10, (0, None), "float32")),  # empty, whatever the other dimension is
     ]
-    assert find_unsized_tensors(ran, [(0, (3,), "float32")]) == {"Where": 4, "Unique": 1, "Tile": 1}
+    assert find_unsized_tensors(ran, [Tensor(0, (3,), "float32")]) == {"Where": 4, "Unique": 1, "Tile": 1}
 
 
 def test_an_input_of_unknown_size_is_said() -> None:
-    handle = (0, (), "resource")
-    assert find_unsized_tensors([], [handle, (1, None, "float32"), (2, (None, 3), "int32")]) == {"input": 2}
+    tensors = [Tensor(0, (), "resource"), Tensor(1, None, "float32"), Tensor(2, (None, 3), "int32")]
+    assert find_unsized_tensors([], tensors) == {"input": 2}
 
 
 def sparse() -> Any:

@@ -57,6 +57,23 @@ def test_a_limit_that_a_branch_sets_is_not_known(first: int, second: int) -> Non
     assert [missing.split(" (")[0] for missing in found.uncounted] == ["StatelessWhile"]
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_what_is_not_known_in_a_branch_stays_unknown_outside_of_it(alike: bool) -> None:
+    """A product may be made or not: in the only branch that can be taken, or in both of two branches alike."""
+
+    def product(y: Any) -> Any:
+        return either(lambda: y @ W, lambda: y, y)
+
+    def function(x: Any) -> Any:
+        if alike:
+            return either(lambda: product(x), lambda: product(x), x)
+        return tf.cond(tf.rank(x) > 1, lambda: product(x), lambda: x)
+
+    found = traced(function, X)
+    assert found.macs == ONE
+    assert found.bounds("macs") == Bounds(0, ONE)
+
+
 def test_a_limit_that_all_branches_set_alike_is_known() -> None:
     def function(x: Any) -> Any:
         return repeat(x, either(lambda: tf.constant(5), lambda: tf.constant(2) + 3, x))

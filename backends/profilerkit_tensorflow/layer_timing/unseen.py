@@ -1,0 +1,84 @@
+"""What the times of layers leave out, in words: kernels of other layers, functions of XLA, what was not recorded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable
+
+from ..operator_timing.node_owners import NodePlace
+from ..trace.operator_records import BOOKKEEPING
+from ..trace.program import Program
+from .live_calls import find_working_layers
+from .session_passes import TimedPasses
+
+__all__ = ["describe_unrecorded", "find_unseen"]
+
+#: If recorded kernels ran in a smaller share of the time of a pass, others were not recorded.
+_LEAST_BUSY_SHARE = 0.5
+#: Passes shorter than this are mostly the cost of calling the function.
+_SHORTEST_PASS_SECONDS = 0.01
+
+
+def find_unseen(
+    program: Program, forward: TimedPasses, gradients: TimedPasses | None, called: Container[str]
+) -> dict[str, list[str]]:
+    """Return by the path of a layer what its times leave out; ``called`` are the layers that a pass called."""
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    _add_reasons_of_pass(reasons, program, forward, called)
+    if gradients is not None:
+        for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
+            reasons[path].append(f"backward, operators of it run in the kernels of {kernels}")
+    _add_reasons_of_xla(reasons, forward, is_backward=False)
+    if gradients is not None:
+        _add_reasons_of_xla(reasons, gradients, is_backward=True)
+    return reasons
+
+
+def _add_reasons_of_pass(
+    reasons: defaultdict[str, list[str]], program: Program, forward: TimedPasses, called: Container[str]
+) -> None:
+    """Add why layers that do work in a forward pass have no time there, or not all of it."""
+    places = forward.list_places(backward=False)
+    ran = {place.owner.path for place in places if place.type not in BOOKKEEPING}
+    ran |= {call.layer for call in forward.compiled}
+    hosts = _find_hosts(places)
+    for path in sorted(find_working_layers(program) - ran - hosts.keys()):
+        if path in called:
+            reasons[path].append("none of its operators ran: TensorFlow has merged them or computed them before")
+    for path, kernels in hosts.items():
+        part = "some of its operators run" if path in ran else "its operators run"
+        reasons[path].append(f"{part} in the kernels of {kernels}, which have the time")
+
+
+def _add_reasons_of_xla(reasons: defaultdict[str, list[str]], timed: TimedPasses, is_backward: bool) -> None:
+    """Add to layers that call functions of XLA, and to the model, what was not recorded in one direction."""
+    direction = "backward" if is_backward else "forward"
+    for call in sorted(timed.compiled):
+        if call.is_gradient == is_backward:
+            reasons[call.layer].append(
+                f"{direction}, it calls a function that XLA compiles, whose time is not recorded"
+            )
+    unrecorded = describe_unrecorded(timed)
+    if unrecorded:
+        reasons[""].append(f"{direction}, {unrecorded}")
+
+
+def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:
+    """Return, for each layer whose operators run in kernels of other layers, the paths of those layers."""
+    hosts: dict[str, set[str]] = {}
+    for place in places:
+        for path in place.merged:
+            hosts.setdefault(path, set()).add(place.owner.path)
+    return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
+
+
+def describe_unrecorded(timed: TimedPasses) -> str:
+    """Return a note if no recorded kernel ran in most of the time; empty otherwise."""
+    wall = sum(times.wall_seconds for times in timed.passes)
+    busy = sum(times.busy_seconds for times in timed.passes)
+    if busy >= _LEAST_BUSY_SHARE * wall or wall < _SHORTEST_PASS_SECONDS * len(timed.passes):
+        return ""
+    return (
+        f"the operators that the profiler recorded ran in only {busy / wall:.0%} of the time: functions compiled "
+        "by XLA and Python code are not recorded"
+    )

@@ -1,0 +1,17 @@
+"""Operators that hold loops and branches, and what walks over each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .branches import walk_branches
+from .loops import walk_loop
+from .walk import Handler
+
+__all__ = ["HANDLERS"]
+
+#: What walks over each of these operators.
+HANDLERS: Mapping[str, Handler] = {
+    **dict.fromkeys(("While", "StatelessWhile"), walk_loop),
+    **dict.fromkeys(("If", "StatelessIf", "Case", "StatelessCase"), walk_branches),
+}

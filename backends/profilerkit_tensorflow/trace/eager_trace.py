@@ -1,0 +1,126 @@
+"""The trace of an eager run: of a model that cannot be traced as a graph, or one with sizes that depend on values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit.errors import error_summary
+from profilerkit.times.wording import format_count
+from profilerkit.trace.records import MemoryTimeline
+
+from ..model.kinds import is_function, is_unbuilt
+from ..model.saved_packing import read_packing
+from ..untouched.held_state import HeldState
+from ..untouched.preservation import preserve
+from .eager_run import EagerRun
+from .layer_records import count_weight_bytes, layer_records, trace_layers_alone
+from .layers import LayerCalls
+from .messages import explain_failed_pass, only_in_graphs
+from .operator_records import count_operator_macs, select_shown
+from .pricing import UNKNOWN_SHAPE
+
+__all__ = ["complete_eagerly", "trace_eagerly"]
+
+#: An unbuilt model is not built with values, for an eager run, if its weights take more.
+_MOST_BYTES_MADE = 2**28
+
+
+def trace_eagerly(
+    model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
+) -> ModelTrace:
+    """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
+    with preserve(model, variable_values=True):
+        try:
+            run = EagerRun(model, inputs, followed)
+        except (CostFormulaError, NotOfferedError) as error:
+            return trace_layers_alone(model, error)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever the model raises
+            # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
+            failure = explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
+        else:
+            if not run.did_nothing:
+                return _make_trace(model, run, _explain(refusal))
+            failure = refusal  # no operator ran on values, so that zeros would be counted
+    return trace_layers_alone(model, failure, followed)
+
+
+def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
+    """Return the trace; where sizes depend on values, such as the length of texts, one of an eager run that knows them.
+
+    The trace of the graph is returned where an eager run leaves out as much: where the model raises then, or where it
+    would have to make many weights first.
+    """
+    unsized = sorted(name for name in trace.uncounted if name.endswith(UNKNOWN_SHAPE))
+    if not unsized or _count_unmade_bytes(model, trace) > _MOST_BYTES_MADE:
+        return trace
+    with preserve(model, variable_values=True):
+        try:
+            run = EagerRun(model, inputs, is_traceable=True)
+        except MemoryError:
+            raise
+        except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
+            return trace
+        if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():
+            return trace
+        done = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
+    # The graph knows more weights: those that a function captures.
+    layers = done.layers if done.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
+    memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
+    return replace(done, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
+
+
+def _count_unmade_bytes(model: Any, trace: ModelTrace) -> int:
+    """Return the bytes of the weights that an eager run would make."""
+    if not is_unbuilt(model):
+        return 0
+    return sum(parameter.bytes for layer in trace.layers for parameter in layer.parameters)
+
+
+def _explain(refusal: ModelFailedError | BackendFailedError) -> str:
+    """Return why a model is run eagerly, by the error that tracing it has raised."""
+    is_of_backend = isinstance(refusal, BackendFailedError)
+    why = "the tensorflow backend has failed to trace the model" if is_of_backend else "the model cannot be traced"
+    return f"{why} as a graph ({error_summary(refusal.__cause__ or refusal)})"
+
+
+def _make_trace(model: Any, run: EagerRun, why: str) -> ModelTrace:
+    """Return the trace of an eager run; ``why`` says why there was one."""
+    read = _find_read_variables(model, run) if is_function(model) else _ReadVariables([], hidden=0)
+    packing = read_packing(run.layers, read.variables)
+    records = layer_records(run.layers, run.calls.calls, read.variables, packing.counts)
+    shown = select_shown(run.executed, run.live_bytes)
+    unsized = {"ReadVariableOp": read.hidden} if read.hidden else {}
+    if read.hidden:
+        unmade = f"{format_count(read.hidden, 'variable')} to which the function's code does not lead"
+    else:
+        unmade = packing.describe_unknown(op.type for op in run.executed)
+    return ModelTrace(
+        layers=records,
+        operators=shown.operators,
+        memory=MemoryTimeline(count_weight_bytes(records), run.input_bytes, shown.live_bytes, unsized=unsized),
+        uncounted=dict(run.uncounted),
+        method="an eager run",
+        operator_macs=count_operator_macs(run.executed),
+        unmade_weights=unmade,
+        notes=(
+            "counted in one eager run, for the values of these inputs and with the memory of eager execution: " + why,
+        ),
+    )
+
+
+class _ReadVariables(NamedTuple):
+    """The variables that a function has read, and how many more it has read to which its code does not lead."""
+
+    variables: list[Any]
+    hidden: int
+
+
+def _find_read_variables(function: Any, run: EagerRun) -> _ReadVariables:
+    """Return the variables that a function has read in an eager run."""
+    variables = {id(variable.handle): variable for variable in HeldState(function).variables}
+    read = [variables[key] for key in run.handles if key in variables]
+    return _ReadVariables(read, hidden=len(run.handles.keys() - variables.keys()))

@@ -1,0 +1,121 @@
+"""The records of a model's layers in a trace: their parameters and buffers, and how they were called."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit import ModelTrace
+from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.backend_kit.keras_layers import quantization_data
+from profilerkit.trace.layer_paths import count_depth
+from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
+
+from ..compat import list_traces
+from ..model.kinds import holds_random_state, is_function, list_layers, own_states, own_variables, type_name
+from ..model.saved_packing import read_packing
+from ..model.unmade_weights import describe_unmade_weights
+from ..model.variables import list_weights
+from ..model.weights import count_bytes, count_elements, identify, list_trainable_variables
+from .layers import LayerCalls
+
+__all__ = ["count_weight_bytes", "layer_records", "list_captured", "trace_layers_alone"]
+
+
+def layer_records(
+    layers: Sequence[tuple[str, Any]],
+    calls: Mapping[str, list[LayerCall]],
+    captured: Iterable[Any],
+    packed: Mapping[int, int],
+) -> tuple[LayerRecord, ...]:
+    """Return a record for each layer, and for each further path under which a shared one was called.
+
+    ``captured`` are variables that a function captures; those that belong to no layer are added to the root.
+    ``packed`` has by `identify` how many numbers a variable stands for that keeps several in one element.
+    """
+    captured = list(captured)
+    recorder = _WeightRecorder(map(identify, list_trainable_variables(layers, captured)), packed)
+    records = []
+    for path, layer in list_shown_layers(layers, calls):
+        variables, states = list(own_variables(layer)), list(own_states(layer))
+        if not path:
+            others = [(str(v.name).removesuffix(":0"), v) for v in _list_others(layers, captured)]
+            scales = set(map(id, quantization_data([v for _, v in others])))
+            variables += [(name, v) for name, v in others if id(v) not in scales]
+            states += [(name, v, True) for name, v in others if id(v) in scales]
+        records.append(
+            LayerRecord(
+                path=path,
+                type=type_name(layer),
+                depth=count_depth(path),
+                parameters=tuple(recorder.record(name, variable) for name, variable in variables),
+                buffers=tuple(recorder.record_state(name, state, is_saved) for name, state, is_saved in states),
+                calls=tuple(calls.get(path, ())),
+            )
+        )
+    return tuple(records)
+
+
+def _list_others(layers: Sequence[tuple[str, Any]], captured: Iterable[Any]) -> list[Any]:
+    """Return the captured variables that belong to no layer, without the states of random generators."""
+    of_layers = set()
+    for _, layer in layers:
+        of_layers |= {identify(variable) for _, variable in own_variables(layer)}
+        of_layers |= {identify(state) for _, state, _ in own_states(layer)}
+    return [v for v in captured if identify(v) not in of_layers and not holds_random_state(v)]
+
+
+class _WeightRecorder:
+    """Makes records of variables; two names of one variable have the same identity."""
+
+    def __init__(self, trained: Iterable[int], packed: Mapping[int, int]) -> None:
+        self._trained: Container[int] = set(trained)
+        self._packed = packed
+        self._identities: dict[int, int] = {}
+
+    def record(self, name: str, variable: Any) -> WeightRecord:
+        """Return what reports say of one variable."""
+        key = identify(variable)
+        return WeightRecord(
+            name=name,
+            identity=self._identities.setdefault(key, len(self._identities)),
+            count=self._packed.get(key) or count_elements(variable),
+            bytes=count_bytes(variable),
+            dtype=tf.as_dtype(variable.dtype).name,
+            trainable=key in self._trained,
+            shape=tuple(variable.shape.as_list()) if hasattr(variable.shape, "as_list") else tuple(variable.shape),
+        )
+
+    def record_state(self, name: str, state: Any, is_saved: bool) -> WeightRecord:
+        """Return what reports say of a variable that is no parameter."""
+        return replace(self.record(name, state), trainable=False, persistent=is_saved)
+
+
+def count_weight_bytes(records: Iterable[LayerRecord]) -> int:
+    """Return the bytes of all parameters and buffers, each once."""
+    return sum(w.bytes for w in distinct(w for record in records for w in (*record.parameters, *record.buffers)))
+
+
+def trace_layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
+    """Return the layers of a model that did not run to its end, with the calls of the last pass that made any."""
+    layers, captured = list_layers(model), list_captured(model)
+    if failure is not None and not captured and is_function(model):  # its traces failed: what its code leads to
+        captured = [weight.variable for weight in list_weights(model)]
+    calls = next((call.calls for call in reversed(followed) if call.calls), {})
+    packing = read_packing(layers, captured)
+    records = layer_records(layers, calls, captured, packing.counts)
+    unmade = describe_unmade_weights(model) or packing.describe_unknown()
+    return ModelTrace(layers=records, failure=failure, unmade_weights=unmade)
+
+
+def list_captured(model: Any) -> list[Any]:
+    """Return the variables that a function holds by having been traced before."""
+    concrete = [model] if hasattr(model, "captured_inputs") else list_traces(model)
+    if concrete is None:
+        is_traced = isinstance(model, tf.types.experimental.PolymorphicFunction)
+        return [weight.variable for weight in list_weights(model)] if is_traced else []
+    variables = {id(variable): variable for function in concrete for variable in function.graph.variables}
+    return list(variables.values())

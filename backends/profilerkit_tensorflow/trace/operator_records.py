@@ -1,0 +1,69 @@
+"""What reports say of the operators that ran; bookkeeping gets no record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.trace.records import OpRecord, TensorInfo
+
+from ..costs.registry import COSTS
+from .tensor_facts import PartialShape
+from .values import Executed
+
+__all__ = ["BOOKKEEPING", "Shown", "count_operator_macs", "select_shown"]
+
+#: Operators that hand data on, read a weight or only keep the graph going: they do no work and get no record.
+BOOKKEEPING = frozenset(
+    (
+        *("Const", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient", "PreventGradient"),
+        *("Reshape", "Squeeze", "ExpandDims", "Shape", "ShapeN", "Size", "Rank", "ZerosLike"),
+    )
+)
+#: The names that TensorFlow gives to gradients: a scope of their own, or that of the sum of several for one tensor.
+_GRADIENT = re.compile(r"gradient_tape/|AddN(_\d+)?$")
+
+
+class Shown(NamedTuple):
+    """The operators that reports show, and the bytes alive while each of them runs."""
+
+    operators: tuple[OpRecord, ...]
+    live_bytes: tuple[int, ...]
+
+
+def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], training: bool = False) -> Shown:
+    """Return those of the operators that ran which reports show; ``live_bytes`` has a number for each of all."""
+    pairs = zip(executed, live_bytes, strict=True)
+    shown = [(op, alive) for op, alive in pairs if not op.silent and op.type not in BOOKKEEPING]
+    return Shown(tuple(_record(op, training) for op, _ in shown), tuple(alive for _, alive in shown))
+
+
+def _record(op: Executed, training: bool) -> OpRecord:
+    """Return what reports say of one operator."""
+    outputs = tuple(TensorInfo(_write_sizes(output.shape), output.dtype) for output in op.outputs)
+    return OpRecord(
+        operator=op.type,
+        layer=op.owner.path,
+        call=op.owner.call,
+        macs=op.macs,
+        flops=op.flops,
+        bytes_read=op.input_bytes * op.times,
+        bytes_written=sum(output.bytes for output in op.outputs) * op.times,
+        outputs=outputs,
+        phase="backward" if training and _GRADIENT.match(op.name) else "forward",
+        product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
+    )
+
+
+def _write_sizes(shape: PartialShape) -> tuple[int, ...]:
+    """Return a shape for reports, with -1 for a size that is not known."""
+    return () if shape is None else tuple(-1 if size is None else size for size in shape)
+
+
+def count_operator_macs(executed: Iterable[Executed]) -> int | None:
+    """Return the multiply-accumulates of all operators; None where formulas of the user's stand for whole layers."""
+    if any(hasattr(key, "layer") for key in COSTS.list_added()):
+        return None
+    return sum(op.macs for op in executed)

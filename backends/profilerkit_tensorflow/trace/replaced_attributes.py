@@ -1,0 +1,29 @@
+"""Attributes of classes and modules of TensorFlow that have another value for a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from profilerkit.process.restoring import restored
+
+__all__ = ["replace_attribute"]
+
+_ABSENT = object()
+
+
+@contextmanager
+def replace_attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Have an attribute of a class or module another value meanwhile."""
+    before = vars(owner).get(name, _ABSENT)
+
+    def restore() -> None:
+        if before is not _ABSENT:
+            setattr(owner, name, before)
+        elif name in vars(owner):
+            delattr(owner, name)
+
+    with restored(restore):
+        setattr(owner, name, value)
+        yield
