@@ -8,14 +8,12 @@ were data. One-dimensional convolutions are two-dimensional ones in a graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from profilerkit.costs import convolution
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
 
 
-def one_filter(call: OpCall, filters: Shape) -> int:
+def count_filter_elements(call: OpCall, filters: Shape) -> int:
     """Return the elements of the filter that makes one output element."""
     vectorized = call.attribute("data_format") == "NCHW_VECT_C"  # the filter is (out, in / 4, height, width, 4)
     if vectorized or call.attribute("filter_format") == "OIHW":
@@ -23,7 +21,7 @@ def one_filter(call: OpCall, filters: Shape) -> int:
     return Shape(filters[:-1]).numel
 
 
-def kernel_elements(filters: Shape) -> int:
+def count_kernel_elements(filters: Shape) -> int:
     """Return the elements of a depthwise filter, ``(*kernel, in_channels, multiplier)``, for one output element."""
     return Shape(filters[:-2]).numel
 
@@ -31,7 +29,7 @@ def kernel_elements(filters: Shape) -> int:
 @register_op_costs("Conv", "Conv2D", "Conv3D", "_MklNativeConv2D", "_MklNativeConv3D", "_MklNativePadWithConv2D")
 def conv(call: OpCall) -> Cost:
     """``out * (in_channels / groups) * kernel``."""
-    return convolution.convolution(call.outputs[0].numel, one_filter(call, call.inputs[1]))
+    return convolution.convolution(call.outputs[0].numel, count_filter_elements(call, call.inputs[1]))
 
 
 @register_op_cost("_MklNativeConv2DWithBias")
@@ -43,24 +41,22 @@ def conv_with_bias(call: OpCall) -> Cost:
 @register_op_cost("FusedPadConv2D")
 def conv_with_padding(call: OpCall) -> Cost:
     """Cost of the convolution; its filter is the third input."""
-    return convolution.convolution(call.outputs[0].numel, one_filter(call, call.inputs[2]))
+    return convolution.convolution(call.outputs[0].numel, count_filter_elements(call, call.inputs[2]))
 
 
 @register_op_costs("DepthwiseConv2dNative", "_MklNativeDepthwiseConv2dNative")
 def depthwise_conv(call: OpCall) -> Cost:
     """``out * kernel``: each output channel sees one input channel."""
-    return convolution.convolution(call.outputs[0].numel, kernel_elements(call.inputs[1]))
+    return convolution.convolution(call.outputs[0].numel, count_kernel_elements(call.inputs[1]))
 
 
-Filter = Callable[[OpCall], Shape]
-
-
-def _filter_shape(call: OpCall) -> Shape:
+def _read_filter(call: OpCall) -> Shape:
+    """Return the shape of the filter, the second input."""
     shape: Shape = call.inputs[1]
     return shape
 
 
-def _filter_shape_of_gradient(call: OpCall) -> Shape:
+def _read_filter_of_gradient(call: OpCall) -> Shape:
     """Return the shape of the filter's gradient: given by value where the graph does not know the output's."""
     sizes = call.value(1)
     if sizes is not None and sizes.ndim == 1:
@@ -69,27 +65,39 @@ def _filter_shape_of_gradient(call: OpCall) -> Shape:
     return shape
 
 
-def _register_gradient(name: str, filters: Filter, depthwise: bool) -> None:
-    @register_op_cost(name)
-    def gradient(call: OpCall) -> Cost:
-        """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
-        shape = filters(call)
-        number = kernel_elements(shape) if depthwise else one_filter(call, shape)
-        return convolution.convolution(call.inputs[2].numel, number)
+def _count_gradient(call: OpCall, filter_elements: int) -> Cost:
+    """As many multiply-accumulates as the convolution whose gradient it is; also a transposed convolution."""
+    return convolution.convolution(call.inputs[2].numel, filter_elements)
 
 
-for _name in ("Conv2DBackpropInput", "Conv3DBackpropInput", "Conv3DBackpropInputV2", "Conv2DBackpropInputV2"):
-    _register_gradient(_name, _filter_shape, depthwise=False)
-for _name in ("Conv2DBackpropFilter", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2", "Conv2DBackpropFilterV2"):
-    _register_gradient(_name, _filter_shape_of_gradient, depthwise=False)
-_register_gradient("DepthwiseConv2dNativeBackpropInput", _filter_shape, depthwise=True)
-_register_gradient("DepthwiseConv2dNativeBackpropFilter", _filter_shape_of_gradient, depthwise=True)
-for _name in ("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"):
-    _register_gradient(_name, _filter_shape, depthwise=False)
-for _name in ("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"):
-    _register_gradient(_name, _filter_shape_of_gradient, depthwise=False)
-_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropInput", _filter_shape, depthwise=True)
-_register_gradient("_MklNativeDepthwiseConv2dNativeBackpropFilter", _filter_shape_of_gradient, depthwise=True)
+@register_op_costs(
+    *("Conv2DBackpropInput", "Conv2DBackpropInputV2", "Conv3DBackpropInput", "Conv3DBackpropInputV2"),
+    *("_MklNativeConv2DBackpropInput", "_MklNativeConv3DBackpropInputV2"),
+)
+def gradient_of_input(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel`` of the convolution."""
+    return _count_gradient(call, count_filter_elements(call, _read_filter(call)))
+
+
+@register_op_costs(
+    *("Conv2DBackpropFilter", "Conv2DBackpropFilterV2", "Conv3DBackpropFilter", "Conv3DBackpropFilterV2"),
+    *("_MklNativeConv2DBackpropFilter", "_MklNativeConv3DBackpropFilterV2"),
+)
+def gradient_of_filter(call: OpCall) -> Cost:
+    """``out * (in_channels / groups) * kernel`` of the convolution."""
+    return _count_gradient(call, count_filter_elements(call, _read_filter_of_gradient(call)))
+
+
+@register_op_costs("DepthwiseConv2dNativeBackpropInput", "_MklNativeDepthwiseConv2dNativeBackpropInput")
+def depthwise_gradient_of_input(call: OpCall) -> Cost:
+    """``out * kernel`` of the convolution."""
+    return _count_gradient(call, count_kernel_elements(_read_filter(call)))
+
+
+@register_op_costs("DepthwiseConv2dNativeBackpropFilter", "_MklNativeDepthwiseConv2dNativeBackpropFilter")
+def depthwise_gradient_of_filter(call: OpCall) -> Cost:
+    """``out * kernel`` of the convolution."""
+    return _count_gradient(call, count_kernel_elements(_read_filter_of_gradient(call)))
 
 
 @register_op_cost("Dilation2D")

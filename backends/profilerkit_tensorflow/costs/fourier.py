@@ -10,11 +10,12 @@ from profilerkit.costs import fourier
 from .registry import Cost, OpCall, Shape, UnknownShapeError, register_op_cost, register_op_costs
 
 
-def _transform(points: Shape, axes: Sequence[int], real: bool) -> Cost:
+def _count_transform(points: Shape, axes: Sequence[int], real: bool) -> Cost:
+    """Return the cost of transforms over some axes of an array of these points."""
     return fourier.transform(points.numel, math.prod(points[axis] for axis in axes), real)
 
 
-def _pad(call: OpCall, axes: Sequence[int]) -> Shape:
+def _read_padded_points(call: OpCall, axes: Sequence[int]) -> Shape:
     """Return the shape of the real points: the input's, cut or padded to the lengths that the second input gives."""
     lengths = call.value(1)
     if lengths is None:
@@ -25,48 +26,47 @@ def _pad(call: OpCall, axes: Sequence[int]) -> Shape:
     return Shape(shape)
 
 
-def _axes(call: OpCall) -> list[int]:
-    """Return the axes of a transform over any of them: the third input."""
-    axes = call.value(2)
-    if axes is None:
-        raise UnknownShapeError
-    return [int(axis) for axis in axes]
-
-
 def _register(name: str, dimensions: int) -> None:
-    axes = tuple(range(-dimensions, 0))
+    """Register the transforms over the last one, two or three axes."""
+    axes = range(-dimensions, 0)
 
+    @register_op_costs(name, f"I{name}", f"Batch{name}", f"BatchI{name}")
     def complex_to_complex(call: OpCall) -> Cost:
         """Return the cost of transforms of complex points."""
-        return _transform(call.inputs[0], axes, real=False)
+        return _count_transform(call.inputs[0], axes, real=False)
 
+    @register_op_cost(f"R{name}")
     def real_to_complex(call: OpCall) -> Cost:
         """Return the cost of transforms of real points."""
-        return _transform(_pad(call, axes), axes, real=True)
+        return _count_transform(_read_padded_points(call, axes), axes, real=True)
 
+    @register_op_cost(f"IR{name}")
     def complex_to_real(call: OpCall) -> Cost:
         """Return the cost of transforms to real points."""
-        return _transform(call.outputs[0], axes, real=True)
-
-    for spelling in (name, f"I{name}", f"Batch{name}", f"BatchI{name}"):
-        register_op_cost(spelling, complex_to_complex)
-    register_op_cost(f"R{name}", real_to_complex)
-    register_op_cost(f"IR{name}", complex_to_real)
+        return _count_transform(call.outputs[0], axes, real=True)
 
 
-for _dimensions, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
-    _register(f"FFT{_suffix}", _dimensions)
+_register("FFT", 1)
+_register("FFT2D", 2)
+_register("FFT3D", 3)
+
+
+def _count_transform_over_any_axes(call: OpCall, real: bool) -> Cost:
+    """Return the cost of transforms over the axes that the third input gives."""
+    given_axes = call.value(2)
+    if given_axes is None:
+        raise UnknownShapeError
+    axes = [int(axis) for axis in given_axes]
+    return _count_transform(_read_padded_points(call, axes), axes, real)
 
 
 @register_op_costs("FFTND", "IFFTND")
 def over_axes(call: OpCall) -> Cost:
     """Return the cost of transforms of complex points."""
-    axes = _axes(call)
-    return _transform(_pad(call, axes), axes, real=False)
+    return _count_transform_over_any_axes(call, real=False)
 
 
 @register_op_costs("RFFTND", "IRFFTND")
 def real_over_axes(call: OpCall) -> Cost:
     """Return the cost of transforms of, or to, real points."""
-    axes = _axes(call)
-    return _transform(_pad(call, axes), axes, real=True)
+    return _count_transform_over_any_axes(call, real=True)

@@ -11,8 +11,8 @@ from .convolution import conv, depthwise_conv
 from .matmul import batch_matmul, matrix_product
 from .registry import Cost, OpCall, UnknownCostError, register_op_cost
 
-#: The formulas of the fused operators, over the number of output elements.
-_FUSED: dict[str, Callable[[int], Cost]] = {
+#: The formulas of what follows a product, over the number of output elements.
+_APPENDED: dict[str, Callable[[int], Cost]] = {
     "BiasAdd": elementwise.elementary("ADD"),
     "Add": elementwise.elementary("ADD"),
     "Mul": elementwise.elementary("MULTIPLY"),
@@ -30,7 +30,8 @@ _FUSED: dict[str, Callable[[int], Cost]] = {
     "_MklFusedMish": activation.mish,
     "Identity": lambda elements: Cost(0, 0),
 }
-_NAMES: dict[str, Callable[[OpCall], Cost]] = {
+#: The formula of the product in each fused operator.
+_PRODUCTS: dict[str, Callable[[OpCall], Cost]] = {
     "_FusedMatMul": matrix_product,
     "_MklNativeFusedMatMul": matrix_product,
     "_MklFusedBatchMatMulV2": batch_matmul,
@@ -48,14 +49,13 @@ def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
     @register_op_cost(name)
     def count(call: OpCall) -> Cost:
         """The product, and the operators in the attribute ``fused_ops`` for each output element."""
-        formulas = [_FUSED.get(operator) for operator in call.attribute("fused_ops")]
         cost = product(call)
-        for formula in formulas:
-            if formula is None:
+        for operator in call.attribute("fused_ops"):
+            if operator not in _APPENDED:
                 raise UnknownCostError
-            cost = cost.plus(formula(call.outputs[0].numel))
+            cost = cost.plus(_APPENDED[operator](call.outputs[0].numel))
         return cost
 
 
-for _name, _product in _NAMES.items():
+for _name, _product in _PRODUCTS.items():
     _register(_name, _product)

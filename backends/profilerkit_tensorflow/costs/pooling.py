@@ -10,10 +10,8 @@ from profilerkit.costs import pooling
 from .registry import Cost, OpCall, UnknownShapeError, register_op_cost, register_op_costs
 
 
-def _window(call: OpCall, sizes_input: int | None = None) -> int:
-    sizes: Sequence[int] | None = call.attribute("ksize")
-    if sizes is None and sizes_input is not None:
-        sizes = call.value(sizes_input)
+def _count_window(sizes: Sequence[int] | None) -> int:
+    """Return the elements of a window of these sizes."""
     if sizes is None:
         raise UnknownShapeError
     return math.prod(int(size) for size in sizes)
@@ -36,13 +34,13 @@ def _is_average(call: OpCall) -> bool:
 )
 def pool(call: OpCall) -> Cost:
     """One comparison or addition for each element of the window."""
-    return pooling.pool(call.outputs[0].numel, _window(call), _is_average(call))
+    return pooling.pool(call.outputs[0].numel, _count_window(call.attribute("ksize")), _is_average(call))
 
 
 @register_op_cost("MaxPoolV2")
 def pool_by_value(call: OpCall) -> Cost:
     """One comparison for each element of the window, whose sizes are the second input."""
-    return pooling.pool(call.outputs[0].numel, _window(call, 1), average=False)
+    return pooling.pool(call.outputs[0].numel, _count_window(call.value(1)), average=False)
 
 
 @register_op_costs("FractionalAvgPool", "FractionalMaxPool")
@@ -58,17 +56,18 @@ def fractional_pool(call: OpCall) -> Cost:
 @register_op_costs("AvgPoolGrad", "AvgPool3DGrad", "_MklNativeAvgPoolGrad", "_MklNativeAvgPool3DGrad")
 def average_gradient(call: OpCall) -> Cost:
     """One addition for each element of the window of each gradient."""
-    return pooling.pool_gradient(call.inputs[1].numel * _window(call))
+    return pooling.pool_gradient(call.inputs[1].numel * _count_window(call.attribute("ksize")))
 
 
-def _register_maximum_gradient(name: str, gradient: int) -> None:
-    @register_op_cost(name)
+def _register_maximum_gradient(gradient: int, *names: str) -> None:
+    """Register gradients of maxima; the gradient of the result is the input of that index."""
+
+    @register_op_costs(*names)
     def maximum_gradient(call: OpCall) -> Cost:
         """One addition for each gradient, where the maximum was."""
         return pooling.pool_gradient(call.inputs[gradient].numel)
 
 
-for _name in ("MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "_MklNativeMaxPoolGrad", "_MklNativeMaxPool3DGrad"):
-    _register_maximum_gradient(_name, 2)
-_register_maximum_gradient("MaxPoolGradWithArgmax", 1)
-_register_maximum_gradient("FractionalMaxPoolGrad", 2)
+_register_maximum_gradient(2, "MaxPoolGrad", "MaxPoolGradV2", "MaxPool3DGrad", "FractionalMaxPoolGrad")
+_register_maximum_gradient(2, "_MklNativeMaxPoolGrad", "_MklNativeMaxPool3DGrad")
+_register_maximum_gradient(1, "MaxPoolGradWithArgmax")

@@ -20,7 +20,6 @@ from .registry import (
     UnknownCostError,
     register_elementwise,
     register_free,
-    register_op_cost,
     register_op_costs,
 )
 
@@ -47,16 +46,8 @@ _INTEGERS = """
 """
 
 
-def _register(name: str, product: Callable[[OpCall], Cost]) -> None:
-    @register_op_cost(name)
-    def count(call: OpCall) -> Cost:
-        """Return the multiply-accumulates of the product over floats."""
-        return product(call)
-
-
 for _names, _product in ((_CONVOLUTIONS, conv), (_DEPTHWISE, depthwise_conv), (_PRODUCTS, matrix_product)):
-    for _name in _names.split():
-        _register(_name, _product)
+    register_op_costs(*_names.split())(_product)
 
 
 @register_op_costs("UniformQuantizedDot", "UniformQuantizedDotHybrid")

@@ -11,28 +11,45 @@ from .registry import Cost, OpCall, Shape, register_free, register_op_cost, regi
 
 @register_op_costs("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")
 def cudnn_rnn(call: OpCall) -> Cost:
-    """All layers and directions in one operator, each with two biases for each gate, as cuDNN has them.
-
-    The input is ``(steps, batch, features)``, or with the batch first; each state ``(layers * directions, batch,
-    units)``. Of each sequence the steps up to its length count, where ``CudnnRNNV3`` is given lengths that are known;
-    else padding counts like data.
-    """
+    """All layers and directions in one operator, each with two biases for each gate, as cuDNN has them."""
     kind = call.attribute("rnn_mode")
-    gates = recurrent.GATES[kind]
-    x, hidden = call.inputs[0], call.inputs[1]
-    cells, returned = hidden[0], hidden[-1]
-    projected = bool(call.attribute("num_proj"))
-    units = call.inputs[2][-1] if projected else returned
+    gates, units = recurrent.GATES[kind], _count_cudnn_units(call)
+    matrices = _count_cudnn_matrix_elements(call, gates)
+    return recurrent.layers(kind, _count_cudnn_positions(call), matrices, 2 * gates * units, units)
+
+
+def _count_cudnn_units(call: OpCall) -> int:
+    """Return the units of all layers and directions; a state is ``(layers * directions, batch, units)``."""
+    state = call.inputs[2] if call.attribute("num_proj") else call.inputs[1]  # the hidden one may be projected
+    cells: int = state[0]
+    return cells * int(state[-1])
+
+
+def _count_cudnn_matrix_elements(call: OpCall, gates: int) -> int:
+    """Return the elements of the matrices of all layers and directions, those of projections included."""
+    cells, _, returned = call.inputs[1]
+    units = _count_cudnn_units(call) // cells
     directions = 2 if call.attribute("direction") == "bidirectional" else 1
-    skips = call.attribute("input_mode") == "skip_input"  # the first layer takes its input as it is
-    features = [0 if skips else x[-1]] + [returned * directions] * (cells // directions - 1)
-    matrices = directions * sum(gates * units * (inputs + returned) for inputs in features)
-    matrices += cells * units * returned * projected
-    biases = 2 * gates * cells * units
-    steps, samples = x[:2] if call.type != "CudnnRNNV3" or call.attribute("time_major") else x[1::-1]
-    lengths = call.value(4) if call.type == "CudnnRNNV3" else None
-    positions = steps * samples if lengths is None else int(np.clip(lengths, 0, steps).sum())
-    return recurrent.layers(kind, positions, matrices, biases, cells * units)
+    skips_first = call.attribute("input_mode") == "skip_input"  # the first layer takes its input as it is
+    features = [0 if skips_first else call.inputs[0][-1]] + [returned * directions] * (cells // directions - 1)
+    of_gates = directions * sum(gates * units * (read + returned) for read in features)
+    of_projections = cells * units * returned if call.attribute("num_proj") else 0
+    return int(of_gates + of_projections)
+
+
+def _count_cudnn_positions(call: OpCall) -> int:
+    """Return the steps of all sequences; the input is ``(steps, batch, features)``, or with the batch first.
+
+    Of each sequence the steps up to its length count, where ``CudnnRNNV3`` is given lengths that are known; else
+    padding counts like data.
+    """
+    steps, samples, _ = call.inputs[0]
+    if call.type != "CudnnRNNV3":
+        return int(steps * samples)
+    if not call.attribute("time_major"):
+        steps, samples = samples, steps
+    lengths = call.value(4)
+    return int(steps * samples) if lengths is None else int(np.clip(lengths, 0, steps).sum())
 
 
 @register_op_costs("CudnnRNNBackprop", "CudnnRNNBackpropV2", "CudnnRNNBackpropV3")

@@ -49,6 +49,12 @@ __all__ = [
 LayerF = TypeVar("LayerF", bound="Callable[..., Cost | None]")
 
 
+class _Layer(NamedTuple):
+    """The key of a layer: Keras has a layer, and TensorFlow an operator, that are both called Conv2D."""
+
+    layer: Any
+
+
 def _is_of_keras(key: Any) -> bool:
     """Return whether the key is that of a layer which Keras ships."""
     return isinstance(key, _Layer) and (isinstance(key.layer, str) or _ships(key.layer))
@@ -56,12 +62,6 @@ def _is_of_keras(key: Any) -> bool:
 
 def _ships(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in ("keras", "tf_keras")
-
-
-class _Layer(NamedTuple):
-    """The key of a layer: Keras has a layer, and TensorFlow an operator, that are both called Conv2D."""
-
-    layer: Any
 
 
 COSTS = CostRegistry(
