@@ -99,7 +99,7 @@ class TFDataLoader(DataLoader):
         """The batch size that the native loader declares, else None."""
         if not isinstance(self.native_dl, tf.data.Dataset):
             return super().batch_size
-        lengths = {shape[0] for shape in _shapes(self.native_dl) if shape.rank}
+        lengths = {shape[0] for shape in _list_shapes(self.native_dl) if shape.rank}
         length = lengths.pop() if len(lengths) == 1 else None
         return length if length is not None else _find_batch_size(self.native_dl)
 
@@ -178,7 +178,7 @@ def _is_customized(forward_pass: ForwardPass) -> bool:
     return type(forward_pass).extract_model_inputs not in stock
 
 
-def _shapes(dataset: tf.data.Dataset) -> list[tf.TensorShape]:
+def _list_shapes(dataset: tf.data.Dataset) -> list[tf.TensorShape]:
     """Return the static shape of each tensor in an element of the data set."""
     specs: Sequence[Any] = tf.nest.flatten(dataset.element_spec)
     return [spec.shape for spec in specs if isinstance(getattr(spec, "shape", None), tf.TensorShape)]
@@ -186,7 +186,7 @@ def _shapes(dataset: tf.data.Dataset) -> list[tf.TensorShape]:
 
 def _require_batches(dataset: tf.data.Dataset) -> None:
     """Raise `InputError` if the elements cannot be batches: their tensors share no first dimension."""
-    shapes = [shape for shape in _shapes(dataset) if shape.rank is not None]
+    shapes = [shape for shape in _list_shapes(dataset) if shape.rank is not None]
     lengths = {shape[0] for shape in shapes if shape.rank and shape[0] is not None}
     if len(lengths) > 1 or any(shape.rank == 0 for shape in shapes):
         listed = ", ".join(str(shape) for shape in shapes)

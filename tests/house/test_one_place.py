@@ -202,7 +202,7 @@ REMEMBERED = {
     "profilerkit_pages/html.py": {"assets"},  # the same
     "profilerkit_pages/page_parts.py": {"source", "templates"},  # the files of pages
     "profilerkit_onnx/model/types.py": {"dtype_name", "_bits"},  # of the numbers that stand for dtypes
-    "profilerkit_tensorflow/untouched/held_state.py": {"_is_users_own"},  # names of modules, at most 1000
+    "profilerkit_tensorflow/untouched/users_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/operator_facts.py": {
         "depends_on_values",
         "may_return_arguments",

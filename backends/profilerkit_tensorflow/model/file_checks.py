@@ -44,8 +44,8 @@ _UNSAFE_OPERATORS = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "Writ
 
 def require_harmless_keras_file(path: Path) -> None:
     """Raise `InputError` for a ``.keras`` or ``.h5`` file whose configuration leads to code beyond Keras' own."""
-    for part in _parts(_configuration(path)):
-        problem = _code_in(part)
+    for part in _list_parts(_read_configuration(path)):
+        problem = _describe_code(part)
         if problem:
             raise make_refusal(path, f"has {problem}")
     if zipfile.is_zipfile(path):
@@ -54,7 +54,7 @@ def require_harmless_keras_file(path: Path) -> None:
                 raise make_refusal(path, "has weights that may be pickled")
 
 
-def _configuration(path: Path) -> Any:
+def _read_configuration(path: Path) -> Any:
     """Return the configuration in a file; an empty dict for a broken file, whose fault Keras reports on loading."""
     try:
         if zipfile.is_zipfile(path):
@@ -69,7 +69,7 @@ def _configuration(path: Path) -> Any:
         return {}
 
 
-def _parts(value: Any) -> Iterator[dict[str, Any]]:
+def _list_parts(value: Any) -> Iterator[dict[str, Any]]:
     """Yield each dict in a configuration."""
     left = [value]
     while left:
@@ -81,7 +81,7 @@ def _parts(value: Any) -> Iterator[dict[str, Any]]:
             left.extend(part)
 
 
-def _code_in(part: dict[str, Any]) -> str:
+def _describe_code(part: dict[str, Any]) -> str:
     """Return what in a part of a configuration may run code; empty if nothing does."""
     name = str(part.get("class_name"))
     if name in _CODE_CLASSES and "config" in part and not _names_its_function(part):
@@ -118,12 +118,21 @@ def require_harmless_saved_model(folder: Path) -> None:
         raise
     except Exception:  # TensorFlow reports the fault on loading
         return
+    for function, node in _list_nodes(saved):
+        if _is_unsafe(node):
+            where = f"{node.name} of {function}" if function else node.name
+            raise make_refusal(folder, f"runs {node.op} ({where})")
+
+
+def _list_nodes(saved: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the nodes of the graphs of a saved model, each with the name of its function; those outside have none."""
     for graph in saved.meta_graphs:
-        functions = {function.signature.name: function.node_def for function in graph.graph_def.library.function}
-        for function_name, nodes in {"": graph.graph_def.node, **functions}.items():
-            for node in nodes:
-                prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
-                if node.op in _UNSAFE_OPERATORS or prints_to_file:
-                    raise make_refusal(
-                        folder, f"runs {node.op} ({node.name}{f' of {function_name}' if function_name else ''})"
-                    )
+        yield from (("", node) for node in graph.graph_def.node)
+        for function in graph.graph_def.library.function:
+            yield from ((function.signature.name, node) for node in function.node_def)
+
+
+def _is_unsafe(node: Any) -> bool:
+    """Return whether a node runs Python code or writes files."""
+    prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
+    return node.op in _UNSAFE_OPERATORS or prints_to_file

@@ -29,8 +29,9 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
     for leaf in leaves:
         problem = _find_problem(leaf)
         if problem is not None:
-            raise InputError(f"inputs={_brief(leaf)} {problem}; {_WAYS}")
-    if not leaves or not all(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves):
+            raise InputError(f"inputs={_name_type(leaf)} {problem}; {_WAYS}")
+    are_numbers = bool(leaves) and all(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves)
+    if not are_numbers:
         return
     if all(type(leaf) is int for leaf in inputs.args) and not inputs.kwargs:
         raise InputError(
@@ -59,9 +60,9 @@ def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
 def _find_problem(leaf: Any) -> str | None:
     """Return what is wrong with an input that is no value; None if nothing is."""
     if type(leaf).__name__ == "KerasTensor" and type(leaf).__module__.partition(".")[0] in ("keras", "tf_keras"):
-        return f"is a symbolic tensor without values; give input_shape={_sample_shape(leaf)}"
+        return f"is a symbolic tensor without values; give input_shape={_write_sample_shape(leaf)}"
     if isinstance(leaf, tf.TypeSpec):
-        return f"is the type of a tensor, without values; give input_shape={_sample_shape(leaf)}"
+        return f"is the type of a tensor, without values; give input_shape={_write_sample_shape(leaf)}"
     if isinstance(leaf, tf.data.Dataset):
         return "is a data set, not one batch; give it as data_splits={'train': dataset}"
     if hasattr(leaf, "__next__"):
@@ -69,10 +70,10 @@ def _find_problem(leaf: Any) -> str | None:
     return None
 
 
-def _sample_shape(symbolic: Any) -> str:
+def _write_sample_shape(symbolic: Any) -> str:
     shape = getattr(symbolic, "shape", None)
     return "..." if shape is None or getattr(shape, "rank", 0) is None else repr(tuple(shape)[1:])
 
 
-def _brief(leaf: Any) -> str:
+def _name_type(leaf: Any) -> str:
     return f"<{type(leaf).__name__}>"

@@ -84,19 +84,19 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
         yield from keras_layers.list_children(layer)
     elif isinstance(layer, tf.Module):
         for path, child in parts_of_module(layer, is_layer):
-            yield _attribute_path(path), child
+            yield _write_path(path), child
 
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
     if is_keras(layer) or is_legacy_keras(layer):
-        scales = set(map(id, _scales_of_file(layer)))
+        scales = set(map(id, _list_scales_of_file(layer)))
         yield from (named for named in keras_layers.own_variables(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
         for path, variable in parts_of_module(layer, is_variable):
-            yield _attribute_path(path), variable
+            yield _write_path(path), variable
     elif is_saved_model(layer):
-        variables = _variables_of_saved(layer)
+        variables = _list_saved_variables(layer)
         scales = set(map(id, keras_layers.quantization_data(variables)))
         for variable in variables:
             if not (holds_random_state(variable) or id(variable) in scales):
@@ -110,9 +110,9 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.own_states(layer)
-        yield from ((variable_name(variable), variable, True) for variable in _scales_of_file(layer))
+        yield from ((variable_name(variable), variable, True) for variable in _list_scales_of_file(layer))
     elif is_saved_model(layer):
-        for variable in keras_layers.quantization_data(_variables_of_saved(layer)):
+        for variable in keras_layers.quantization_data(_list_saved_variables(layer)):
             yield variable_name(variable), variable, True
 
 
@@ -121,7 +121,7 @@ def holds_saved_model(layer: Any) -> bool:
     return is_keras(layer) and type(layer).__name__ == "TFSMLayer"
 
 
-def _scales_of_file(layer: Any) -> list[Any]:
+def _list_scales_of_file(layer: Any) -> list[Any]:
     """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
     if not holds_saved_model(layer):
         return []
@@ -131,18 +131,20 @@ def _scales_of_file(layer: Any) -> list[Any]:
     ]
 
 
-def _variables_of_saved(model: Any) -> list[Any]:
+def _list_saved_variables(model: Any) -> list[Any]:
     """Return the variables that a saved model lists; else those its functions capture and its attributes lead to."""
     listed = getattr(model, "variables", None)
     if listed is not None and not callable(listed) and not is_variable(listed):
         return list(listed)
     functions = [getattr(model, "__call__", None), *dict(getattr(model, "signatures", {}) or {}).values()]  # noqa: B004
-    concrete = [item for function in functions for item in getattr(function, "concrete_functions", [function])]
-    captured = [v for function in concrete for v in getattr(getattr(function, "graph", None), "variables", ())]
-    return list({id(variable): variable for variable in (*captured, *_variables_in(model))}.values())
+    captured: list[Any] = []
+    for function in functions:
+        for concrete in getattr(function, "concrete_functions", [function]):
+            captured += getattr(getattr(concrete, "graph", None), "variables", ())
+    return list({id(variable): variable for variable in (*captured, *_find_variables(model))}.values())
 
 
-def _variables_in(model: Any) -> Iterator[Any]:
+def _find_variables(model: Any) -> Iterator[Any]:
     """Yield the variables that were saved with a model, except those of its optimizer."""
     waiting, seen = [model], set()
     while waiting:
@@ -157,6 +159,7 @@ def _variables_in(model: Any) -> Iterator[Any]:
             waiting += [child for name, child in reversed(children.items()) if name not in _NOT_FOLLOWED]
 
 
-def _attribute_path(path: tuple[Any, ...]) -> str:
+def _write_path(path: tuple[Any, ...]) -> str:
+    """Return the path of a part of a module by its attributes: ``blocks[0]``."""
     first, *rest = path
     return "".join([str(first), *(f"[{key}]" for key in rest)]).replace(".", "_")

@@ -47,7 +47,7 @@ class SavedPacking:
         for variable in stored.values():
             layers.setdefault(str(variable.name).rpartition("/")[0], []).append(variable)
         for together in layers.values():
-            self._read(together)
+            self._read_layer(together)
 
     def describe_unknown(self, operators: Iterable[str] = (UNPACKING,)) -> str:
         """Return in words of which weights only the bytes are known, where operators unpack numbers; else nothing."""
@@ -56,17 +56,24 @@ class SavedPacking:
         shown = ", ".join(self._unknown[:3]) + (", ..." if len(self._unknown) > 3 else "")
         return f"the second numbers in the bytes of {format_count(len(self._unknown), 'saved weight')} ({shown})"
 
-    def _read(self, variables: list[Any]) -> None:
+    def _read_layer(self, variables: list[Any]) -> None:
+        """Tell the numbers of the packed weights among the variables of one layer."""
         shapes = {variable_name(variable): tuple(variable.shape) for variable in variables}
         for variable in variables:
-            name, stored = variable_name(variable), tuple(variable.shape)
-            scales, groups = shapes.get(f"{name}_scale"), shapes.get("g_idx")
-            if not scales or len(stored) != 2 or variable.dtype not in (tf.int8, tf.uint8):
-                continue
-            axis = 0 if variable.dtype == tf.uint8 else 1  # GPTQ and AWQ keep kernels transposed
-            channels = scales[0] if axis == 0 else scales[-1]
-            whole = channels if name == "kernel" else groups[0] if groups else 0
-            if stored[axis] == math.ceil(whole / 2):
-                self.counts[identify(variable)] = whole * stored[1 - axis]
-            else:
-                self._unknown.append(str(variable.name).removesuffix(":0"))
+            scales = shapes.get(f"{variable_name(variable)}_scale")
+            is_matrix_of_bytes = len(variable.shape) == 2 and variable.dtype in (tf.int8, tf.uint8)
+            if scales and is_matrix_of_bytes:
+                self._count(variable, scales, shapes.get("g_idx"))
+
+    def _count(self, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
+        """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer."""
+        packed_axis = 0 if variable.dtype == tf.uint8 else 1  # GPTQ and AWQ keep kernels transposed
+        if variable_name(variable) == "kernel":
+            length = scales[0] if packed_axis == 0 else scales[-1]
+        else:
+            length = groups[0] if groups else 0
+        stored = tuple(variable.shape)
+        if stored[packed_axis] == math.ceil(length / 2):
+            self.counts[identify(variable)] = length * stored[1 - packed_axis]
+        else:
+            self._unknown.append(str(variable.name).removesuffix(":0"))

@@ -15,7 +15,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.keras_layers import is_keras
 from profilerkit.process.contents import Contents, Identity
 
-from ..untouched.held_state import HeldState
+from ..untouched.held_state import HeldState, Visit
 
 __all__ = ["read_structure"]
 
@@ -39,7 +39,7 @@ def read_structure(model: Any) -> list[Any]:
     function is called.
     """
     parts = _Structure(model)
-    contents = Contents(_special, reads_globals=True)
+    contents = Contents(_write_identity, reads_globals=True)
     written = contents.written
     for value, kind, names, values in parts.objects:
         written += (Identity(value), kind, names)
@@ -62,11 +62,12 @@ def read_structure(model: Any) -> list[Any]:
 class _Structure(HeldState):
     """The state of a model without what its functions keep of being traced."""
 
-    def find_visit(self, kind: type) -> Any:
+    def find_visit(self, kind: type) -> Visit | None:
+        """Return how objects of a class are visited: functions and variables are not followed."""
         return None if issubclass(kind, (*_FUNCTIONS, tf.Variable)) else super().find_visit(kind)
 
 
-def _special(value: Any, contents: Contents) -> bool:
+def _write_identity(value: Any, contents: Contents) -> bool:
     """Write down by its identity what is walked for itself, where the code of a class names it."""
     if is_keras(value) or isinstance(value, _WALKED):
         contents.written.append(Identity(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -16,7 +16,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers, is_keras, is_layer_class
 
 from ..compat import is_saved_model, unwrap_variable
-from ..untouched.held_state import HeldState
+from ..untouched.held_state import HeldState, Visit
 
 __all__ = [
     "ModelParts",
@@ -72,19 +72,25 @@ def list_weights(model: Any) -> list[Weight]:
     parts = ModelParts(model)
     weights: dict[int, Weight] = {}
     for layer in parts.layers:
-        trainable = {id(find_stored_variable(variable)) for variable in read_weight_list(layer, "trainable_weights")}
-        packed = dict(count_packed_elements(layer))
-        for variable in read_weight_list(layer, "weights"):
-            key = id(find_stored_variable(variable))
-            weights.setdefault(key, _weight(variable, key in trainable, packed.get(key)))
-    others = {id(find_stored_variable(variable)) for holder in parts.others for variable in _own_variables(holder)}
-    trainable_here = _read_declared_trainable(model)
+        for key, weight in _list_layer_weights(layer):
+            weights.setdefault(key, weight)
+    others = {id(find_stored_variable(variable)) for holder in parts.others for variable in _list_variables(holder)}
+    declared = _read_declared_trainable(model)
     for variable in parts.plain:
         key = id(find_stored_variable(variable))
         if key not in others and key not in weights and not _is_seed_state(variable):
-            declared = variable.trainable if trainable_here is None else key in trainable_here
-            weights[key] = _weight(variable, bool(declared))
+            is_trainable = variable.trainable if declared is None else key in declared
+            weights[key] = _describe_weight(variable, bool(is_trainable))
     return list(weights.values())
+
+
+def _list_layer_weights(layer: Any) -> Iterator[tuple[int, Weight]]:
+    """Yield the parameters of a Keras layer, each with the id of its variable."""
+    trainable = {id(find_stored_variable(variable)) for variable in read_weight_list(layer, "trainable_weights")}
+    packed = dict(count_packed_elements(layer))
+    for variable in read_weight_list(layer, "weights"):
+        key = id(find_stored_variable(variable))
+        yield key, _describe_weight(variable, key in trainable, packed.get(key))
 
 
 def fingerprint(model: Any, values: bool = True) -> object:
@@ -118,24 +124,27 @@ class ModelParts(HeldState):
         declared = getattr(model, "variables", None) if is_saved_model(model) else None
         super().__init__(*(declared if declared is not None else (model,)))
 
-    def find_visit(self, kind: type) -> tuple[Callable[[Any], Iterable[Any]], bool] | None:
+    def find_visit(self, kind: type) -> Visit | None:
+        """Return how objects of a class are visited: layers, variables and what has none of its own are noted."""
         if issubclass(kind, self._no_parameters):
-            return self._end(self.others)
+            return self._note_in(self.others)
         if is_layer_class(kind):
-            return self._end(self.layers)
+            return self._note_in(self.layers)
         if issubclass(kind, (tf.Variable, *keras_variables())):
-            return self._end(self.plain)
+            return self._note_in(self.plain)
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
             return None
         return super().find_visit(kind)
 
-    def _end(self, parts: list[Any]) -> tuple[Callable[[Any], Iterable[Any]], bool]:
+    def _note_in(self, parts: list[Any]) -> Visit:
+        """Return a visit that notes an object among these, and does not follow it."""
+
         def note(value: Any) -> Iterable[Any]:
             parts.append(value)
             return ()
 
-        return note, True
+        return Visit(note, is_part_of_model=True)
 
 
 def read_weight_list(layer: Any, which: str) -> list[Any]:
@@ -146,7 +155,7 @@ def read_weight_list(layer: Any, which: str) -> list[Any]:
         return [variable for child in direct_layers(layer) for variable in read_weight_list(child, which)]
 
 
-def _own_variables(holder: Any) -> list[Any]:
+def _list_variables(holder: Any) -> list[Any]:
     variables = getattr(holder, "variables", ())
     return list(variables() if callable(variables) else variables)
 
@@ -156,7 +165,8 @@ def _read_declared_trainable(model: Any) -> set[int] | None:
     return None if declared is None else {id(find_stored_variable(variable)) for variable in declared}
 
 
-def _weight(variable: Any, trainable: bool, elements: int | None = None) -> Weight:
+def _describe_weight(variable: Any, trainable: bool, elements: int | None = None) -> Weight:
+    """Return what is said of a parameter; ``elements`` are the numbers that it stands for, where it is packed."""
     shape = tuple(int(size) for size in variable.shape)
     dtype = tf.as_dtype(find_stored_variable(variable).dtype)
     stored = math.prod(shape)

@@ -19,13 +19,13 @@ __all__ = ["require_plain_context"]
 
 def require_plain_context() -> None:
     """Raise `TracingError` in a context where a call of the model would not just run it."""
-    refused = _keras_scope() or _graph() or _find_recording()
+    refused = _find_keras_scope() or _find_graph() or _find_recording()
     if refused is not None:
         where, instead = refused
         raise TracingError(f"profilerkit was called {where}; {instead}")
 
 
-def _keras_scope() -> tuple[str, str] | None:
+def _find_keras_scope() -> tuple[str, str] | None:
     outside = "call it outside, on a model that is built and with inputs that have values"
     if keras_attribute("symbolic_scope") is not None:
         return "inside a keras.SymbolicScope, where Keras computes shapes alone", outside
@@ -37,7 +37,7 @@ def _keras_scope() -> tuple[str, str] | None:
     return None
 
 
-def _graph() -> tuple[str, str] | None:
+def _find_graph() -> tuple[str, str] | None:
     if tf.executing_eagerly():
         return None
     graph: Any = tf.compat.v1.get_default_graph()

@@ -54,9 +54,9 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     left: list[str] = []
     with _one_at_a_time, graphs_made() as graphs:
         reached = HeldState(model, *process_roots())
-        values = _values(reached.variables, all_of_them=variable_values)
+        values = _read_values(reached.variables, all_of_them=variable_values)
         change_process, of_process = process_state()
-        of_model = _steps(reached)
+        of_model = _list_steps(reached)
 
         def forget() -> None:
             left[:] = forget_tensors(graphs)
@@ -83,12 +83,13 @@ def _write_warning(names: list[str]) -> str:
 _one_at_a_time = Lock()
 
 
-def _values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
+def _read_values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:
     """Return variables' handles with their values."""
     values: list[tuple[Any, Any]] = []
     with tf.init_scope():  # out of a graph that is being traced, and off the user's gradient tapes
         for variable in variables:
-            if not all_of_them and (variable.trainable or (variable.shape.num_elements() or 0) > _SMALL_ELEMENTS):
+            is_small_state = not variable.trainable and (variable.shape.num_elements() or 0) <= _SMALL_ELEMENTS
+            if not (all_of_them or is_small_state):
                 continue
             handle = variable.handle
             if hasattr(handle, "numpy"):  # else it belongs to a graph
@@ -105,7 +106,7 @@ def _write_back(values: list[tuple[Any, Any]]) -> None:
         for_each(lambda handle, value: tf.raw_ops.AssignVariableOp(resource=handle, value=value), values)
 
 
-def _steps(reached: HeldState) -> list[Step]:
+def _list_steps(reached: HeldState) -> list[Step]:
     """Return the steps that restore everything that was reached."""
     return [
         lambda: for_each(lambda set_state, state: set_state(state), reached.generators),
@@ -124,7 +125,7 @@ def _restore_object(value: Any, kind: type, names: tuple[Any, ...], values: tupl
     if type(value) is not kind:
         object.__setattr__(value, "__class__", kind)
     attributes = value.__dict__
-    if not _same(attributes, attributes.values(), names, values):
+    if not _holds_same(attributes, attributes.values(), names, values):
         assign_dict(attributes, dict(zip(names, values, strict=True)))
 
 
@@ -142,7 +143,7 @@ def _refill_set(elements: set[Any], before: frozenset[Any]) -> None:
 
 
 def _refill_cell(cell: Any, content: Any) -> None:
-    if not _holds(cell, content):
+    if not _has_content(cell, content):
         cell.cell_contents = content
 
 
@@ -165,22 +166,24 @@ def _restore_slots(value: Any, attributes: dict[str, Any]) -> None:
             object.__setattr__(value, name, content)
 
 
-def _same(now_keys: Collection[Any], now_values: Iterable[Any], keys: Collection[Any], values: Iterable[Any]) -> bool:
+def _holds_same(
+    now_keys: Collection[Any], now_values: Iterable[Any], keys: Collection[Any], values: Iterable[Any]
+) -> bool:
     return len(now_keys) == len(keys) and all(map(is_, now_values, values)) and all(map(is_, now_keys, keys))
 
 
 def _refill_dict(container: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> None:
     """Restore the content of a dict, by the methods of its base class: a subclass may refuse, or do more."""
-    if _same(*contents(container), keys, values):
+    if _holds_same(*contents(container), keys, values):
         return
     pairs = zip(keys, values, strict=True)
     # One whose object was deleted in between is left out.
     alive = {key: value for key, value in pairs if not (isinstance(key, weakref.ref) and key() is None)}
-    assign_dict(container, alive, _base(container))
+    assign_dict(container, alive, _find_base(container))
 
 
 def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
-    base = _base(container)
+    base = _find_base(container)
     if base.__len__(container) != len(items) or not all(map(is_, base.__iter__(container), items)):
         if base is list:
             list.__setitem__(container, slice(None), items)
@@ -189,12 +192,12 @@ def _refill_sequence(container: Any, items: tuple[Any, ...]) -> None:
             base.extend(container, items)
 
 
-def _base(container: Any) -> Any:
+def _find_base(container: Any) -> Any:
     """Return the built-in class of a container, whose methods have no side effects."""
     return next(kind for kind in _CONTAINERS if isinstance(container, kind))
 
 
-def _holds(cell: Any, content: Any) -> bool:
+def _has_content(cell: Any, content: Any) -> bool:
     try:
         return cell.cell_contents is content
     except ValueError:

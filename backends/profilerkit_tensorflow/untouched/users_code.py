@@ -1,0 +1,111 @@
+"""The user's own code: which modules are the user's, and which globals the functions there name."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from profilerkit.process.cached import once_for_each
+
+__all__ = [
+    "FRAMEWORKS",
+    "Names",
+    "is_of_a_framework",
+    "is_users_own",
+    "list_functions",
+    "list_globals",
+    "name_package",
+    "read_names",
+]
+
+#: Packages whose objects make up a model.
+FRAMEWORKS = ("keras", "tf_keras", "keras_hub", "keras_cv", "keras_nlp", "tensorflow")
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
+#: What may hold state although its class is not the user's.
+_STATEFUL: tuple[type, ...] = (
+    *(types.FunctionType, functools._lru_cache_wrapper, dict, list, set, deque),
+    *(random.Random, np.random.Generator, np.random.RandomState),
+)
+
+
+class Names(NamedTuple):
+    """The globals that code reads and assigns to, and the attributes that it reads."""
+
+    read: frozenset[str]
+    written: frozenset[str]
+    attributes: frozenset[str]
+
+
+@once_for_each
+def read_names(code: types.CodeType) -> Names:
+    """Return the names in code, and in that of the functions inside of it."""
+    read, written, attributes = set(), set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            read.add(str(step.argval))
+        elif step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            written.add(str(step.argval))
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(str(step.argval))
+    for inner in [read_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]:
+        read, written, attributes = read | inner.read, written | inner.written, attributes | inner.attributes
+    return Names(frozenset(read), frozenset(written), frozenset(attributes))
+
+
+def list_globals(function: types.FunctionType) -> Iterator[Any]:
+    """Yield the globals, and the content of the user's modules, that a function's code names and may hold state."""
+    names, scope = read_names(function.__code__), function.__globals__
+    for name in names.read | names.written:
+        value = scope.get(name)
+        if isinstance(value, types.ModuleType):
+            if is_users_own(value.__name__):
+                inside = vars(value)
+                yield from (inside[name] for name in names.attributes & inside.keys() if _may_hold(inside[name]))
+        elif _may_hold(value):
+            yield value
+
+
+def list_functions(cls: type) -> Iterator[types.FunctionType]:
+    """Yield the functions that a class defines: methods of every kind, and the functions of its properties."""
+    for value in vars(cls).values():
+        for part in (value.fget, value.fset, value.fdel) if isinstance(value, property) else (value,):
+            inner = getattr(part, "__func__", part)  # a static or class method
+            inner = inner if isinstance(inner, types.FunctionType) else getattr(inner, "__wrapped__", None)
+            if isinstance(inner, types.FunctionType):
+                yield inner
+
+
+def _may_hold(value: Any) -> bool:
+    """Return whether a value may hold state that a call of the model changes."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, _STATEFUL) or is_of_a_framework(kind) or is_users_own(kind.__module__)
+
+
+def is_of_a_framework(kind: type) -> bool:
+    """Return whether a class is one of Keras or TensorFlow, or derived from one."""
+    return any(name_package(cls) in FRAMEWORKS for cls in kind.__mro__)
+
+
+def name_package(named: Any) -> str:
+    """Return the package that a class or function is defined in."""
+    return (getattr(named, "__module__", None) or "").partition(".")[0]
+
+
+@functools.lru_cache(maxsize=1000)
+def is_users_own(module: str) -> bool:
+    """Return whether a module is a file of the user or ``__main__``: neither of Python nor an installed package."""
+    package = module.partition(".")[0]
+    if package == "__main__":
+        return True
+    if package in sys.stdlib_module_names or package.startswith("profilerkit"):
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return isinstance(file, str) and not any(folder in file for folder in _PACKAGE_FOLDERS)
