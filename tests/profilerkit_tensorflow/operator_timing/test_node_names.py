@@ -92,7 +92,7 @@ def test_every_path_leads_through_the_library_to_its_node(function: Any) -> None
     concrete = tf.function(function).get_concrete_function(x)
     definition = concrete.graph.as_graph_def()
     graphs = {f.signature.name: {node.name: node for node in f.node_def} for f in definition.library.function}
-    (one,) = op_seconds(lambda: concrete(x), 1).passes
+    (one,) = op_seconds(lambda: concrete(x), 1)
     deepest = 0
     for executed in one.nodes:
         *callers, name = split_path(executed)
@@ -154,7 +154,7 @@ def test_the_time_of_a_fused_product_is_found_from_what_ran() -> None:
 
     x = tf.ones([300, 300])
     concrete = tf.function(dense).get_concrete_function(x)
-    (one,) = op_seconds(lambda: concrete(x), 1).passes
+    (one,) = op_seconds(lambda: concrete(x), 1)
     slowest = max(one.nodes, key=lambda name: one.nodes[name].seconds)
     operation = concrete.graph.get_operation_by_name(split_path(slowest)[-1])
     assert find_fused(operation, one.nodes[slowest].op_type)[-1].name == "product"

@@ -24,7 +24,7 @@ def ran(model: Any, x: Any, training: bool) -> tuple[Program, PassTimes]:
     with preserve(model, variable_values=True):
         program = trace_program(model, ModelInputs(x), training=training)
         function = tf.function(functools.partial(program.concrete), autograph=False)
-        (times,) = op_seconds(lambda: function(x), 1).passes
+        (times,) = op_seconds(lambda: function(x), 1)
     return program, times
 
 
