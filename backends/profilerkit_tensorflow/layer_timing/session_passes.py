@@ -44,7 +44,7 @@ class TimedPasses:
 
     def list_places(self, backward: bool) -> Iterable[NodePlace]:
         """Return the places of the nodes of one direction."""
-        return [place for place in self.places.values() if place.backward == backward]
+        return [node_place for node_place in self.places.values() if node_place.backward == backward]
 
 
 def time_passes(

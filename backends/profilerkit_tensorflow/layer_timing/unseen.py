@@ -39,7 +39,7 @@ def _add_reasons_of_pass(
 ) -> None:
     """Add why layers that do work in a forward pass have no time there, or not all of it."""
     places = forward.list_places(backward=False)
-    ran = {place.owner.path for place in places if place.type not in BOOKKEEPING}
+    ran = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
     ran |= {call.layer for call in forward.compiled}
     hosts = _find_hosts(places)
     for path in sorted(find_working_layers(program) - ran - hosts.keys()):
@@ -66,9 +66,9 @@ def _add_reasons_of_xla(reasons: defaultdict[str, list[str]], timed: TimedPasses
 def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:
     """Return, for each layer whose operators run in kernels of other layers, the paths of those layers."""
     hosts: dict[str, set[str]] = {}
-    for place in places:
-        for path in place.merged:
-            hosts.setdefault(path, set()).add(place.owner.path)
+    for node_place in places:
+        for path in node_place.merged:
+            hosts.setdefault(path, set()).add(node_place.owner.path)
     return {path: ", ".join(map(repr, sorted(kernels))) for path, kernels in hosts.items()}
 
 

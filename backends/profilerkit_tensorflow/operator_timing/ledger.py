@@ -60,16 +60,16 @@ class Ledger:
         is_backward, other_seconds = self.phase == "backward", 0.0
         ran: set[str] = set()
         for node, time in times.nodes.items():
-            place = places[node]
-            if place.backward != is_backward:
+            node_place = places[node]
+            if node_place.backward != is_backward:
                 other_seconds += time.share_seconds
                 continue
-            entry = self._entries.setdefault(_Operator(place.type, place.owner.path), _Entry())
+            entry = self._entries.setdefault(_Operator(node_place.type, node_place.owner.path), _Entry())
             kernel = entry.kernels.setdefault(time.op_type, _Kernel())
             kernel.seconds[index] = kernel.seconds.get(index, 0.0) + time.share_seconds
             kernel.calls += time.calls
-            entry.called.append(_describe_called(place, time.op_type))
-            ran.add(place.owner.path)
+            entry.called.append(_describe_called(node_place, time.op_type))
+            ran.add(node_place.owner.path)
         self.layers = frozenset(ran)
         self.whole.append(times.wall_seconds - other_seconds)
 
@@ -100,7 +100,7 @@ class Ledger:
 
 def _describe_called(place: NodePlace, kernel: str) -> CalledOperator:
     """Return a node's operator, with the others of its layer that its kernel runs too."""
-    if not place.parts:
-        return CalledOperator(place.type, is_free=place.type in BOOKKEEPING)
-    inside = tuple(CalledOperator(name, is_free=name in BOOKKEEPING) for name in (place.type, *place.parts))
+    if not node_place.parts:
+        return CalledOperator(node_place.type, is_free=node_place.type in BOOKKEEPING)
+    inside = tuple(CalledOperator(name, is_free=name in BOOKKEEPING) for name in (node_place.type, *node_place.parts))
     return CalledOperator(kernel, inside)
