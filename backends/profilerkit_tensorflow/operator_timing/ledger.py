@@ -98,7 +98,7 @@ class Ledger:
             )
 
 
-def _describe_called(place: NodePlace, kernel: str) -> CalledOperator:
+def _describe_called(node_place: NodePlace, kernel: str) -> CalledOperator:
     """Return a node's operator, with the others of its layer that its kernel runs too."""
     if not node_place.parts:
         return CalledOperator(node_place.type, is_free=node_place.type in BOOKKEEPING)

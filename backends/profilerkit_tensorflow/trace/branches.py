@@ -85,9 +85,7 @@ def _count_dearest(bodies: Sequence[Body], dearest: Body, used: Sequence[int]) -
     )
 
 
-def _agree_on_outputs(
-    walk: Walk, bodies: Sequence[Body], dearest: Body, used: set[int], owner: Owner
-) -> list[Value]:
+def _agree_on_outputs(walk: Walk, bodies: Sequence[Body], dearest: Body, used: set[int], owner: Owner) -> list[Value]:
     """Return the outputs of a condition: those of its dearest branch, with what is known of them in all branches."""
     outputs = list(dearest.outputs)
     for index in sorted(used) if len(bodies) > 1 else ():
