@@ -46,13 +46,12 @@ test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh en
 
 CORE := tests/profilerkit tests/profilerkit_audits tests/profilerkit_budgets tests/profilerkit_pages tests/profilerkit_predict
 
-# One release: TORCH=, TENSORFLOW=, ONNX=, JAX= or NUMPY=; RECORD=1 writes its row into docs/releases.rst.
-RELEASE := $(if $(TORCH),--torch $(TORCH)) $(if $(TENSORFLOW),--tensorflow $(TENSORFLOW)) $(if $(ONNX),--onnx $(ONNX)) \
-	$(if $(JAX),--jax $(JAX)) $(if $(NUMPY),--numpy $(NUMPY))
+# The script knows the frameworks, and takes their releases from make's command line; RECORD=1 writes the row into
+# docs/releases.rst.
 RELEASES := tests/support/releases.py --jobs $(JOBS) $(if $(RECORD),--record) $(if $(FRAMEWORK),--framework $(FRAMEWORK))
 
 test-release: ## run a backend's tests on another release: make test-release TORCH=2.8.0 PYTHON=python3.12
-	@$(PYTHON) $(RELEASES) $(RELEASE)
+	@$(PYTHON) $(RELEASES) $(MAKEOVERRIDES)
 
 test-newest: ## run the tests on the newest releases, without pins; FRAMEWORK=jax for one
 	@$(PYTHON) $(RELEASES) --newest

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 
 import pytest
 import releases
-from releases import COLUMNS, SUITES, count_results, find_older, is_for_cuda, merge_row, packages_to_install, read_rows
+from releases import (
+    COLUMNS,
+    SUITES,
+    count_results,
+    find_older,
+    is_for_cuda,
+    merge_row,
+    packages_to_install,
+    read_releases,
+    read_rows,
+)
 from source_tree import ROOT
 
 
@@ -52,11 +64,26 @@ def test_a_row_replaces_the_one_of_the_same_run_and_keeps_what_is_off() -> None:
     assert len(merge_row(rows, row("torch", "2.13.0", "3.12"))) == 4
 
 
-@pytest.mark.parametrize("arguments", [[], ["--torch", "2.8.0", "--newest"], ["--newest", "--nightly"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["TORCH=2.8.0", "--newest"], ["--newest", "--nightly"], ["TORCHE=2", "torch=2"]]
+)
 def test_one_thing_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         releases.main(arguments)
-    assert "name a release, such as --torch 2.8.0, or --newest, or --nightly" in capsys.readouterr().err
+    assert "name a release, such as TORCH=2.8.0, or --newest, or --nightly; the" in capsys.readouterr().err.replace(
+        "\n", " "
+    )
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_hands_on_the_release_of_every_framework() -> None:
+    for framework in SUITES:
+        settings = [f"{framework.upper()}=1.2.3", "RECORD=1"]
+        command = subprocess.run(
+            ["make", "--dry-run", "test-release", *settings], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        assert read_releases(command.split()) == {framework: "1.2.3"}
+        assert "--record" in command
 
 
 def test_every_suite_names_what_there_is() -> None:

@@ -1,8 +1,9 @@
 """Run the tests of a backend on another release of its framework, in an environment made for it.
 
-``make test-release TORCH=2.8.0`` and ``make test-newest`` call this. It needs nothing but Python: the environment gets
-the checkout, the framework and what the tests need, **without constraints**, as a user gets them. Its last line is a
-row of ``docs/data/releases.csv``; ``--record`` writes that row into the file, which ``docs/releases.rst`` shows.
+``make test-release TORCH=2.8.0`` and ``make test-newest`` call this; the frameworks are those of ``SUITES``. It needs
+nothing but Python: the environment gets the checkout, the framework and what the tests need, **without constraints**,
+as a user gets them. Its last line is a row of ``docs/data/releases.csv``; ``--record`` writes that row into the file,
+which ``docs/releases.rst`` shows.
 """
 
 from __future__ import annotations
@@ -81,6 +82,18 @@ SUITES = {
         ("jax", *_USERS),
         ("test", "test-jax"),
         ("tests/profilerkit_jax", "tests/conformance/test_jax_conforms.py"),
+    ),
+    "openvino": Suite(
+        "openvino",
+        ("openvino", "onnx", "torch", *_USERS),  # torch's models are converted
+        ("test",),
+        ("tests/profilerkit_openvino", "tests/conformance/test_openvino_conforms.py"),
+    ),
+    "litert": Suite(
+        "ai-edge-litert",
+        ("litert", "tensorflow", *_USERS),  # whose models are converted
+        ("test",),
+        ("tests/profilerkit_litert", "tests/conformance/test_litert_conforms.py"),
     ),
     # The core alone.
     "numpy": Suite("numpy", _USERS, ("test",), CORE, marks="not slow and not heavy"),
@@ -277,11 +290,17 @@ def run_newest(options: argparse.Namespace) -> Iterator[bool]:
             yield run_suite(framework, "", options)
 
 
+def read_releases(settings: Sequence[str]) -> dict[str, str]:
+    """Return the release of each framework that settings name: {"torch": "2.8.0"} of TORCH=2.8.0 and RECORD=1."""
+    pairs = (setting.partition("=") for setting in settings)
+    return {name.lower(): value for name, _, value in pairs if name.isupper() and name.lower() in SUITES and value}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what was asked for; exit with 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    for framework in SUITES:
-        parser.add_argument(f"--{framework}", metavar="RELEASE", default="", help=f"a release of {framework}")
+    names = ", ".join(map(str.upper, SUITES))
+    parser.add_argument("setting", nargs="*", help=f"a release, TORCH=2.8.0, of {names}; make hands on its others too")
     parser.add_argument("--newest", action="store_true", help="the newest release of each framework")
     parser.add_argument("--nightly", action="store_true", help="the builds of the night")
     parser.add_argument(
@@ -295,9 +314,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--record", action="store_true", help="write the row into docs/data/releases.csv")
     parser.add_argument("--off", default="", help="what that row says is off")
     options = parser.parse_args(arguments)
-    releases = {framework: getattr(options, framework) for framework in SUITES if getattr(options, framework)}
+    releases = read_releases(options.setting)
     if bool(releases) + options.newest + options.nightly != 1:
-        parser.error("name a release, such as --torch 2.8.0, or --newest, or --nightly")
+        parser.error(f"name a release, such as TORCH=2.8.0, or --newest, or --nightly; the frameworks are {names}")
     if options.newest:
         results = list(run_newest(options))
     elif options.nightly:
