@@ -279,6 +279,7 @@ def trace_work(
     views: Container[str],
     method: str,
     notes: tuple[str, ...] = (),
+    names: Sequence[tuple[str, str] | None] = (),
 ) -> ModelTrace:
     """Return the trace of a call of a model.
 
@@ -292,6 +293,7 @@ def trace_work(
         views: As `bytes_along` takes them.
         method: As in `ModelTrace`.
         notes: As in `ModelTrace`.
+        names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
     """
 
     def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -309,7 +311,7 @@ def trace_work(
     spread: PeakSpread = spread_of_forks(work.executed, work.spans, work.forks, timeline, input_bytes)
     return ModelTrace(
         layer_records(types, weights, calls_of_layers(chains, work.executed, inputs, outputs)),
-        tuple(_record(op, chains[op.node][-1]) for op in work.executed),
+        tuple(_record(op, chains[op.node][-1], names[op.node] if names else None) for op in work.executed),
         memory,
         work.count_missing(),
         method,
@@ -319,7 +321,7 @@ def trace_work(
     )
 
 
-def _record(op: Executed, scope: Scope) -> OpRecord:
+def _record(op: Executed, scope: Scope, name: tuple[str, str] | None) -> OpRecord:
     """Return what reports say of one operator, in a call of a layer."""
     infos = tuple(value.info for value in op.outputs)
     return OpRecord(
@@ -332,4 +334,5 @@ def _record(op: Executed, scope: Scope) -> OpRecord:
         sum(value.bytes for value in op.outputs) * op.times,
         infos,
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
+        node=name,
     )

@@ -36,6 +36,10 @@ def profilerkit_renderers() -> list[RendererInfo]:
         "layers-csv": ("render.layers_csv:render", "a row for each layer, in base units"),
         "speedscope": ("render.speedscope:render", "times of layers for speedscope"),
         "chrome-trace": ("render.chrome_trace:render", "times of layers for Perfetto"),
+        "model-explorer": (
+            "render.model_explorer:render",
+            "the work of each node of a file, for Google's Model Explorer",
+        ),
         "tree": ("render.tree:render", "the layers as a tree, with their shares"),
         "depths": ("render.aggregates:by_depth", "the costliest types of layers at each depth"),
         "operators": ("render.aggregates:by_operator", "operators summed by name"),

@@ -14,7 +14,7 @@ from .grids import visible
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["Frame", "name_frame", "stack_frames"]
+__all__ = ["Frame", "find_rows", "name_frame", "read_seconds", "stack_frames"]
 
 _PHASES = ("forward", "backward")
 
@@ -52,13 +52,14 @@ def name_frame(path: str, kind: str = "") -> str:
     return visible(f"{path or '(model)'} ({kind})" if kind else path or "(model)")
 
 
-def _find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
+def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
     """Return the rows of the first table of a report that has these columns, whatever its metric is called."""
     tables = (record.value for record in report.statuses.values() if isinstance(record.value, Table))
     return next((table for table in tables if set(columns) <= set(table.columns)), ())
 
 
-def _seconds(value: Any) -> float | None:
+def read_seconds(value: Any) -> float | None:
+    """Return the seconds of a cell, at least 0; None for a cell without a number."""
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return max(float(value), 0.0)
@@ -68,8 +69,8 @@ def _layers(report: Report, phase: str) -> list[Frame]:
     counts = {row["path"]: row for row in report.layers or ()}
     frames = {}
     column = f"own_{phase}_seconds"
-    for row in _find_rows(report, "path", column):
-        seconds = _seconds(row.get(column))
+    for row in find_rows(report, "path", column):
+        seconds = read_seconds(row.get(column))
         if seconds is not None:
             facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
             facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
@@ -79,8 +80,8 @@ def _layers(report: Report, phase: str) -> list[Frame]:
 
 def _operators(report: Report, phase: str) -> list[Frame]:
     frames: dict[str, Frame] = {}
-    for row in _find_rows(report, "operator", "layer", "phase", "seconds"):
-        seconds = _seconds(row.get("seconds"))
+    for row in find_rows(report, "operator", "layer", "phase", "seconds"):
+        seconds = read_seconds(row.get("seconds"))
         if seconds is None or row.get("phase") != phase:
             continue
         layer = frames.setdefault(row["layer"], Frame(name_frame(row["layer"]), 0.0))

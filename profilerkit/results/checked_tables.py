@@ -28,11 +28,11 @@ __all__ = [
 #: No count is so large; a larger one could not even be divided.
 LARGEST = 10**100
 
-_TEXT = {"configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing"}
+_TEXT = {"configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing", "graph", "node"}
 _COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
 _NUMBERS = ("share", "seconds", "per_second")
 #: Columns of which a table has all or none.
-_TOGETHER = (("bytes_read", "bytes_written"),)
+_TOGETHER = (("bytes_read", "bytes_written"), ("graph", "node"))
 #: What every renderer of layers reads, and of operators.
 _OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
 _OF_OPERATORS = ("operator", "layer", "macs", "flops")

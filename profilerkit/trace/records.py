@@ -6,7 +6,7 @@ forward pass of the batch the model was traced with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,8 @@ class OpRecord:
         is_masked: Whether a tensor masks the attention, so that the number of scores depends on its values.
         product_dtype: The dtype that a product multiplies, if it is narrower than the dtype of its output, such as
             8-bit floats that are summed in bfloat16. None if it is that of the first output.
+        node: The graph in the model's file and the id of the node there that it is part of, as Model Explorer names
+            them: ("main", "3"). None where the model is no such file.
     """
 
     operator: str
@@ -104,6 +106,7 @@ class OpRecord:
     attended_macs: int | None = None
     is_masked: bool = False
     product_dtype: str | None = None
+    node: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,11 +350,13 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
     return tuple(first.values())
 
 
-def _operator_rows(operators: Iterable[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+def _operator_rows(operators: Sequence[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
+    has_nodes = any(op.node for op in operators)
     for index, op in enumerate(operators):
         yield {
             **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
             "live_bytes": live[index] if index < len(live) else None,
+            **(dict(zip(("graph", "node"), op.node or ("", ""), strict=True)) if has_nodes else {}),
         }
 
 

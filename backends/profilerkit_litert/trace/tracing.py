@@ -40,13 +40,28 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
         values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
         outputs = walk.over(graph, values)
         notes = tuple(_notes(walk))
-        trace = trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes)
+        names = _name_nodes(model)
+        trace = trace_work(
+            walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes, names
+        )
         return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
         if walk.node >= 0:
             note_layer(error, walk.paths[walk.node])
         failure = explain_failure(error, inputs, "litert", __package__ or "")
         return replace(without_calls, failure=failure)
+
+
+def _name_nodes(model: LiteRTModel) -> list[tuple[str, str]]:
+    """Return the graph and the id of each operator as Model Explorer has them: its index in its graph.
+
+    A graph without a name has that of its first signature, or of its index.
+    """
+    index = model.signature.graph
+    graph = model.graphs[index]
+    key = next((entry.key for entry in model.signatures.values() if entry.graph == index), "")
+    name = graph.name or key or (f"subgraph_{index}" if index else "main")
+    return [(name, str(position)) for position in range(len(graph.operators))]
 
 
 def _describe_variables(graph: Graph) -> str:

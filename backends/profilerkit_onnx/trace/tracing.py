@@ -16,6 +16,7 @@ from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes
+from ..model.node_names import name_nodes
 from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
@@ -45,10 +46,9 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     try:
         walk, received = _prepare(model, inputs, paths, make_walk)
         outputs = _walk_graph(walk, model, received)
-        notes = tuple(describe_constants(walk.constants))
-        return trace_work(
-            walk.work, scopes.chains, scopes.types, weights, list(received.values()), outputs, _VIEWS, METHOD, notes
-        )
+        notes, names = tuple(describe_constants(walk.constants)), name_nodes(model.graph)
+        values = list(received.values())
+        return trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes, names)
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
         if walk is not None and walk.node >= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,14 +12,19 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
+from profilerkit.trace.records import OpRecord
 
 from ..compat import VERSION, TorchDispatchMode, operator, tree_unflatten
 
-__all__ = ["is_program", "make_layered", "read_declared_inputs"]
+__all__ = ["is_program", "make_layered", "read_declared_inputs", "with_nodes"]
 
 _CLONE = operator("aten.clone.default")
 #: The attribute of a module that keeps what its program was exported for.
 _DECLARED = "_profilerkit_declared_inputs"
+#: The attribute of a module that keeps the nodes of its program that call something: names and operators.
+_NODES = "_profilerkit_nodes"
+#: What Model Explorer calls the graph of a program.
+_GRAPH = "graph"
 
 
 def is_program(model: Any) -> bool:
@@ -41,6 +47,8 @@ def make_layered(program: torch.export.ExportedProgram) -> nn.Module:
 
     module.__dict__["process_forward_inputs"] = process_forward_inputs
     module.__dict__[_DECLARED] = _declare_inputs(program)
+    calls = [node for node in program.graph.nodes if node.op == "call_function"]
+    module.__dict__[_NODES] = [(node.name, str(node.target)) for node in calls]
     return module
 
 
@@ -93,6 +101,18 @@ def _pass_as_exported(
 def read_declared_inputs(module: nn.Module) -> ModelInputs | None:
     """Return the call that a program was exported for, of the module of its layers; None for any other module."""
     return vars(module).get(_DECLARED)
+
+
+def with_nodes(module: nn.Module, operators: Sequence[OpRecord]) -> tuple[OpRecord, ...]:
+    """Return the operators of a pass with the nodes of the program that the module was made of.
+
+    Operators of one name must be as many as in the program and in its order, or none has a node.
+    """
+    recorded = {op.operator for op in operators}
+    nodes = [(name, operator) for name, operator in vars(module).get(_NODES, ()) if operator in recorded]
+    if not nodes or [operator for _, operator in nodes] != [op.operator for op in operators]:
+        return tuple(operators)
+    return tuple(replace(op, node=(_GRAPH, name)) for op, (name, _) in zip(operators, nodes, strict=True))
 
 
 def _declare_inputs(program: torch.export.ExportedProgram) -> ModelInputs:

@@ -25,6 +25,7 @@ from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..compat import FAKE_MODULE, is_compiler_imported, lacking
 from ..costs.registry import COSTS
+from ..model.exported import with_nodes
 from ..model.inventory import is_lazy
 from ..model.keras_layers import adapt_to_keras, holds_keras
 from ..model.modules import find_device, list_modules
@@ -73,7 +74,8 @@ def trace_model(
     if is_compiler_imported() and not was_imported:  # the import kept frames, with tensors that a later pass frees
         trace = _trace_unwrapped(model, modules, inputs, kinds)
     trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
-    return replace(trace, notes=(*trace.notes, *_list_remarks(trace, model, modules)))
+    notes = (*trace.notes, *_list_remarks(trace, model, modules))
+    return replace(trace, notes=notes, operators=with_nodes(model, trace.operators))
 
 
 def _trace_unwrapped(

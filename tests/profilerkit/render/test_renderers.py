@@ -31,12 +31,12 @@ FORMS = [offer.item.name for offer in list_renderers() if offer.plugin.name == "
 RESULTS: dict[str, Report | Comparison] = {"report": TEACHER, "comparison": Comparison(TEACHER, (STUDENT,))}
 
 
-#: They hold times alone, and these reports have none; test_traces.py looks at them.
-TRACES = ("speedscope", "chrome-trace")
+#: They hold times alone, or nodes of files, and these reports have none: test_traces.py and test_model_explorer.py.
+ELSEWHERE = ("speedscope", "chrome-trace", "model-explorer")
 
 
 def text_forms() -> list[str]:
-    return [form for form in FORMS if form not in ("json", "html", *TRACES)]
+    return [form for form in FORMS if form not in ("json", "html", *ELSEWHERE)]
 
 
 @pytest.mark.parametrize("form", text_forms())
@@ -222,4 +222,4 @@ def test_every_renderer_draws_a_vision_transformer() -> None:
     report = profile(vit_b_16(), torch.zeros(1, 3, 224, 224), metrics=["macs", "total_params"])
     for form in FORMS:
         drawn = render(report, form, details=True)
-        assert "17.56" in drawn or "17563828224" in drawn or form in ("layers-csv", "operators", *TRACES)
+        assert "17.56" in drawn or "17563828224" in drawn or form in ("layers-csv", "operators", *ELSEWHERE)
