@@ -47,9 +47,9 @@ def compare_models() -> Comparison:
     return compare(resnet50().eval(), resnet18().eval(), inputs=inputs, metrics=KEYS, names=("ResNet-50", "ResNet-18"))
 
 
-def four_formats() -> Any:
-    """Return the example of one network in four formats."""
-    return import_module("four_formats")
+def formats() -> Any:
+    """Return the example of one network in six formats."""
+    return import_module("formats")
 
 
 def open_page(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
@@ -105,11 +105,11 @@ def photograph_for_readme(browser: Browser, report: Path) -> None:
 
 
 def photograph_formats(browser: Browser, comparison: Path) -> None:
-    """Save the picture of docs/four-formats.rst: the cards, and the layers beside those of a graph as it is run."""
+    """Save the picture of docs/formats.rst: the cards, and the layers beside those of a graph as it is run."""
     page = open_page(browser, comparison, "light", width=1200, height=1750)
     page.get_by_label("Beside the reference").select_option(label="Dynamo as run")
     page.evaluate("document.querySelectorAll('.identity, .notes').forEach((each) => each.remove())")
-    page.screenshot(path=HERE / "pictures" / "page-four-formats.png")
+    page.screenshot(path=HERE / "pictures" / "page-formats.png")
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def main() -> None:
     path = os.environ.get("PROFILERKIT_BROWSER") or next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         formats = Path(folder, "formats.html")
-        four_formats().main(["--page", str(formats)])
+        formats().main(["--page", str(formats)])
         pages = [Path(folder, name) for name in ("report.html", "comparison.html")]
         pages[0].write_text(render(make_timed_report(), "html"), encoding="utf-8")
         pages[1].write_text(render(compare_models(), "html"), encoding="utf-8")

@@ -38,7 +38,7 @@ PAGES = make_outputs.PAGES
 
 #: Pages whose examples start several frameworks or processes, or measure for seconds.
 SLOW = (
-    *("four-formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst"),
+    *("formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst"),
     *("language-models.rst", "logging.rst", "counterparts.rst", "recipes.rst", "migrating-from-deeplite.rst"),
     *("comparison.rst", "command-line.rst", "figures.rst", "testing.rst"),
 )

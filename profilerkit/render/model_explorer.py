@@ -31,15 +31,6 @@ _TITLES = {
     "live_bytes": "bytes alive",
     "seconds": "forward time in µs",
 }
-#: The metrics of a report that decide what is drawn unless it is requested, those that come first before the others.
-_METRICS = {
-    "operator_table": "seconds",
-    "layer_times": "seconds",
-    "macs": "macs",
-    "flops": "flops",
-    "total_params": "params",
-    "memory_footprint": "live_bytes",
-}
 #: From white to the color of the largest value.
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e8710a"}]
 
@@ -57,7 +48,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
     Args:
         result: A report or a comparison.
         by: The value: "macs", "flops", "params", "bytes_read", "bytes_written", "live_bytes" or "seconds". Unless
-            given, the time where it was measured, else the MACs, or what else the report has.
+            given, the time where it was measured, else the MACs or FLOPs if they were requested, else the parameters.
     """
     if by is not None and by not in _TITLES:
         raise ArgumentError(f"by={by!r}: Model Explorer can be given one of {', '.join(map(repr, _TITLES))}")
@@ -69,7 +60,10 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
 
 
 def _choose(report: Report) -> str:
-    return next((column for metric, column in _METRICS.items() if metric in report.statuses), "macs")
+    """Return what is drawn unless it is requested."""
+    if any(True for _ in _own_microseconds(report)):
+        return "seconds"
+    return next((column for column in ("macs", "flops") if column in report.statuses), "params")
 
 
 def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
@@ -100,8 +94,8 @@ def _add_up(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float],
             values[node] = max(value, values.get(node, 0))
         else:
             values[node] = values.get(node, 0) + value
-    known = {node: value for node, value in values.items() if node not in left_out}
-    return known, f", {len(left_out)} of {len(left_out) + len(known)} nodes are not counted" if left_out else ""
+    counted = {node: value for node, value in values.items() if node not in left_out}
+    return counted, f", {len(left_out)} of {len(left_out) + len(counted)} nodes are not counted" if left_out else ""
 
 
 def _name_uncounted(report: Report) -> Iterator[str]:

@@ -16,7 +16,7 @@ from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes
-from ..model.node_names import name_nodes
+from ..model.node_ids import name_nodes
 from ..model.scopes import Scopes, find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records

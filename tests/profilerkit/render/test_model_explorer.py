@@ -90,8 +90,9 @@ def test_times_of_layers_and_of_operators() -> None:
 
 
 def test_what_is_drawn_follows_the_metrics_that_were_requested() -> None:
-    size = record("memory_footprint", 9, "9 B")
-    assert read(replace(REPORT, statuses={"memory_footprint": size}))["main"][0] == "Teacher: bytes alive"
+    flops, size = record("flops", 9, "9"), record("model_size", 9, "9 B")
+    assert read(replace(REPORT, statuses={"flops": flops, "model_size": size}))["main"][0] == "Teacher: FLOPs"
+    assert read(replace(REPORT, statuses={"model_size": size}))["main"][0].startswith("Teacher: parameters")
     with pytest.raises(ArgumentError, match="by='parameters': Model Explorer can be given one of 'macs', 'flops'"):
         render(REPORT, "model-explorer", by="parameters")
 

@@ -10,6 +10,7 @@ import pytest
 from layer_reports import report
 
 from profilerkit import Comparison
+from profilerkit.trace.families import find_family, is_activation
 
 
 def sides(reference: Iterable[Any], other: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -154,3 +155,25 @@ def test_layers_that_hold_layers_may_have_any_classes_between_backends() -> None
     others = [("body", "Features", 4), ("body.conv", "Conv", 4)]
     assert foreign_sides(layers, others) == [("same", "body", "body"), ("same", "body.0", "body.conv")]
     assert foreign_sides([("body", "ReLU", 4)], others)[:2] == [("removed", "body", None), ("added", "body", "body")]
+
+
+#: What torch, LiteRT and OpenVINO call one thing.
+SAME = (
+    ("Conv2d", "CONV_2D", "Convolution"),
+    ("Conv2d", "DEPTHWISE_CONV_2D", "GroupConvolution"),
+    ("ConvTranspose2d", "TRANSPOSE_CONV", "ConvolutionBackpropData"),
+    ("Linear", "FULLY_CONNECTED", "MatMul"),
+    ("AvgPool2d", "AVERAGE_POOL_2D", "AvgPool"),
+    ("MaxPool2d", "MAX_POOL_2D", "MaxPool"),
+    ("AdaptiveAvgPool2d", "MEAN", "ReduceMean"),
+    ("Flatten", "RESHAPE", "Reshape"),
+    ("ZeroPad2d", "PAD", "Pad"),
+    ("Sigmoid", "LOGISTIC", "Sigmoid"),
+    ("LeakyReLU", "LEAKY_RELU", "LeakyRelu"),
+)
+
+
+@pytest.mark.parametrize("names", SAME, ids=lambda names: names[0])
+def test_the_operators_of_converted_files_are_of_the_families_of_the_layers(names: tuple[str, ...]) -> None:
+    assert len({find_family(name)[0] for name in names}) == 1
+    assert len({is_activation(name) for name in names}) == 1

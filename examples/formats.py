@@ -1,8 +1,9 @@
-"""One network, four formats: trained once in PyTorch, exported to ONNX, rebuilt in Keras and in Flax, compared.
+"""One network, six formats: trained in PyTorch, converted to ONNX and OpenVINO, rebuilt in Keras and Flax, and LiteRT.
 
-``python examples/four_formats.py`` trains the student of ``digits.py``, prints one comparison and writes it as a page;
-``python examples/four_formats.py teacher`` does so with the teacher, a ResNet with batch norms. Both exporters of
-PyTorch are used, and each graph stands beside the one that onnxruntime makes of it before it runs.
+``python examples/formats.py`` trains the student of ``digits.py``, prints one comparison and writes it as a page;
+``python examples/formats.py teacher`` does so with the teacher, a ResNet with batch norms. Both exporters of PyTorch
+are used, and each graph stands beside the one that onnxruntime makes of it before it runs. The file of LiteRT is
+converted from the network in Keras.
 """
 
 import argparse
@@ -11,8 +12,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +31,13 @@ from same_weights import copy_to_flax, copy_to_keras
 #: How far onnxruntime rewrites a graph "as run". One level more makes layouts that depend on the processor.
 LEVEL = "extended"
 #: What each format needs, and the extra that installs it.
-NEEDS = {"onnx": ("onnx", "onnxscript", "onnxruntime"), "tensorflow": ("tensorflow",), "jax": ("jax", "flax")}
+NEEDS = {
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "tensorflow": ("tensorflow",),
+    "jax": ("jax", "flax"),
+    "openvino": ("openvino",),
+    "tensorflow,litert": ("tensorflow", "ai_edge_litert"),
+}
 IMAGE = (1, 32, 32)
 
 
@@ -51,9 +59,9 @@ class Form(NamedTuple):
 
 def main(arguments: Iterable[str] | None = None) -> Comparison:
     """Train the network, print the comparison with the layers side by side, and write the page."""
-    parser = argparse.ArgumentParser(description="One network in four formats, compared.")
+    parser = argparse.ArgumentParser(description="One network in six formats, compared.")
     parser.add_argument("role", nargs="?", default="student", choices=("student", "teacher"), help="which network")
-    parser.add_argument("--page", type=Path, default=Path("four-formats.html"), help="where the page is written")
+    parser.add_argument("--page", type=Path, default=Path("formats.html"), help="where the page is written")
     options = parser.parse_args(None if arguments is None else list(arguments))
     splits = digits.load_digits_splits()
     with tempfile.TemporaryDirectory() as folder, one_thread():
@@ -90,7 +98,7 @@ def compare_forms(forms: Mapping[str, Form], test: digits.Batches, **arguments: 
 def build_forms(network: nn.Module, role: str, folder: Path) -> dict[str, Form]:
     """Return a trained network in every format whose packages are installed; the exported files are in the folder."""
     forms = {"PyTorch": Form(network, TorchProfiler, profilerkit_torch.get_accuracy)}
-    builders = {"onnx": onnx_forms, "tensorflow": keras_forms, "jax": flax_forms}
+    builders = dict(zip(NEEDS, (onnx_forms, keras_forms, flax_forms, openvino_forms, litert_forms), strict=True))
     for extra, build in builders.items():
         missing = [package for package in NEEDS[extra] if find_spec(package) is None]
         if missing:
@@ -128,11 +136,17 @@ def onnx_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[st
 
 def keras_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:
     """Yield the twin in Keras, with the weights of the network."""
-    import keras_digits
     from profilerkit_tensorflow import TFProfiler, get_accuracy
 
+    yield "Keras", Form(make_keras_twin(network, role), TFProfiler, get_accuracy, channels_last=True)
+
+
+def make_keras_twin(network: nn.Module, role: str) -> Any:
+    """Return the network in Keras, with the same weights."""
+    import keras_digits
+
     twin = keras_digits.digits_student() if role == "student" else keras_digits.digits_teacher()
-    yield "Keras", Form(copy_to_keras(network, twin), TFProfiler, get_accuracy, channels_last=True)
+    return copy_to_keras(network, twin)
 
 
 def flax_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:
@@ -142,6 +156,41 @@ def flax_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[st
 
     twin = flax_models.lenet5() if role == "student" else flax_models.resnet18(10, 1, width=32, blocks=(1, 1, 1))
     yield "Flax", Form(copy_to_flax(network, twin), JaxProfiler, get_accuracy, channels_last=True)
+
+
+def openvino_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:
+    """Yield what OpenVINO's converter writes; unless it is told otherwise, it stores weights as float16."""
+    import openvino
+
+    from profilerkit_openvino import OpenvinoProfiler, get_accuracy
+
+    path = folder / "net.xml"
+    model = openvino.convert_model(network, input=[-1, *IMAGE], example_input=torch.zeros(2, *IMAGE))
+    openvino.save_model(model, path, compress_to_fp16=False)
+    yield "OpenVINO", Form(str(path), OpenvinoProfiler, get_accuracy)
+
+
+def litert_forms(network: nn.Module, role: str, folder: Path) -> Iterator[tuple[str, Form]]:
+    """Yield what TensorFlow's converter writes of the twin in Keras."""
+    from profilerkit_litert import LiteRTProfiler, get_accuracy
+
+    path = folder / "net.tflite"
+    path.write_bytes(convert_to_litert(make_keras_twin(network, role)))
+    yield "LiteRT", Form(str(path), LiteRTProfiler, get_accuracy, channels_last=True)
+
+
+def convert_to_litert(twin: Any, **settings: Any) -> bytes:
+    """Return the file of LiteRT for a Keras model; ``settings`` are attributes of the converter."""
+    import tensorflow as tf
+
+    from keras_digits import quiet_stderr
+
+    converter = tf.lite.TFLiteConverter.from_keras_model(twin)
+    for name, value in settings.items():
+        setattr(converter, name, value)
+    with quiet_stderr(), redirect_stdout(StringIO()):
+        content: bytes = converter.convert()
+    return content
 
 
 @contextmanager

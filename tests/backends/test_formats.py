@@ -1,4 +1,4 @@
-"""One network in four formats: the twins are the same function, and each difference is what the page says it is."""
+"""One network in six formats: the twins are the same function, and each difference is what the page says it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ for needed in ("sklearn", "onnxscript", "onnxruntime", "flax"):
 
 import digits  # noqa: E402 - the frameworks come first, or the tests are skipped
 import flax_models  # noqa: E402
-import four_formats  # noqa: E402
+import formats  # noqa: E402
 from profilerkit import Comparison, profile  # noqa: E402
 from profilerkit_onnx import optimize  # noqa: E402
 from same_weights import copy_to_flax  # noqa: E402
@@ -45,7 +45,7 @@ class Exported:
 
     def __init__(self, role: str, folder: Path) -> None:
         self.folder = folder
-        self.forms = dict(four_formats.onnx_forms(NETWORKS[role](), role, folder))
+        self.forms = dict(formats.onnx_forms(NETWORKS[role](), role, folder))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 
 def image() -> Any:
-    return torch.zeros(1, *four_formats.IMAGE)
+    return torch.zeros(1, *formats.IMAGE)
 
 
 @pytest.mark.parametrize("role", NETWORKS)
@@ -104,7 +104,7 @@ def test_equal_biases_of_an_untrained_network_are_written_once_or_not_at_all(tmp
     names = ["total_params", "flops"]
     untrained = digits.digits_teacher().eval()
     params, flops = (profile(untrained, image(), metrics=names)[name] for name in names)
-    exported = dict(four_formats.onnx_forms(untrained, "teacher", tmp_path))
+    exported = dict(formats.onnx_forms(untrained, "teacher", tmp_path))
     widths = sum({channels for channels, _ in NORMS})
     script = profile(exported["Script ONNX"].model, image(), metrics=names)
     assert [script[name] for name in names] == [params - 2 * CHANNELS + widths, flops - ELEMENTS]
@@ -149,8 +149,8 @@ def test_the_flattening_of_the_newer_exporter_has_a_shape(student: Exported) -> 
 def test_a_format_whose_packages_are_missing_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(four_formats, "find_spec", lambda package: None)
-    assert list(four_formats.build_forms(NETWORKS["student"](), "student", tmp_path)) == ["PyTorch"]
+    monkeypatch.setattr(formats, "find_spec", lambda package: None)
+    assert list(formats.build_forms(NETWORKS["student"](), "student", tmp_path)) == ["PyTorch"]
     printed = capsys.readouterr().out
     assert "Without onnx, onnxscript, onnxruntime; for it too: " in printed
     assert "-m pip install '.[jax]'" in printed
@@ -161,9 +161,9 @@ def test_the_example_prints_one_comparison_and_writes_its_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("tensorflow")
-    compared = four_formats.compare_forms
-    monkeypatch.setattr(four_formats, "compare_forms", lambda forms, test: compared(forms, test, max_seconds=0.5))
-    comparison = four_formats.main(["--page", str(tmp_path / "page.html")])
+    compared = formats.compare_forms
+    monkeypatch.setattr(formats, "compare_forms", lambda forms, test: compared(forms, test, max_seconds=0.5))
+    comparison = formats.main(["--page", str(tmp_path / "page.html")])
     assert isinstance(comparison, Comparison)
     names = [report.name for report in comparison.reports]
     assert names == ["PyTorch", "Script ONNX", "Script as run", "Dynamo ONNX", "Dynamo as run", "Keras", "Flax"]
