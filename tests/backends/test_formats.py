@@ -16,7 +16,7 @@ for needed in ("sklearn", "onnxscript", "onnxruntime", "flax"):
 import digits  # noqa: E402 - the frameworks come first, or the tests are skipped
 import flax_models  # noqa: E402
 import formats  # noqa: E402
-from profilerkit import Comparison, profile  # noqa: E402
+from profilerkit import Comparison, compare, profile  # noqa: E402
 from profilerkit_onnx import optimize  # noqa: E402
 from same_weights import copy_to_flax  # noqa: E402
 
@@ -154,19 +154,55 @@ def test_a_format_whose_packages_are_missing_is_left_out_and_named(
     printed = capsys.readouterr().out
     assert "Without onnx, onnxscript, onnxruntime; for it too: " in printed
     assert "-m pip install '.[jax]'" in printed
+    assert "-m pip install '.[openvino]'" in printed
+    assert "-m pip install '.[tensorflow,litert]'" in printed
+
+
+def test_converted_files_have_the_macs_of_the_source_in_the_same_layers(folded: Exported) -> None:
+    """Each convolution and linear layer of the teacher is one row with those of the files; batch norms have no MACs."""
+    for package in ("tensorflow", "openvino", "ai_edge_litert"):
+        pytest.importorskip(package)
+    network = NETWORKS["teacher"]()
+    for build in (formats.openvino_forms, formats.litert_forms):
+        dict(build(network, "teacher", folded.folder))
+    files = [str(folded.folder / name) for name in ("script.onnx", "net.xml", "net.tflite")]
+    comparison = compare(network, *files, inputs=image(), metrics=["total_params", "macs", "flops"])
+    names = [report.name for report in comparison.reports]
+    rows = {row["path"]: [row[f"macs of {name}"] for name in names] for row in comparison.all_layers("macs")}
+    weighted = {
+        path for path, module in network.named_modules() if isinstance(module, torch.nn.Conv2d | torch.nn.Linear)
+    }
+    assert len(weighted) == 10
+    for path in weighted:
+        assert rows[path] == [rows[path][0]] * 4, path
+    assert sum(rows[path][0] for path in weighted) == rows[""][0] == comparison.reports[0]["macs"]
+    for report in comparison.reports[1:]:
+        assert report["total_params"] == comparison.reports[0]["total_params"] - CHANNELS
+        assert report["flops"] == comparison.reports[0]["flops"] - ELEMENTS
+
+
+def test_a_file_of_litert_stores_the_zeros_around_an_image_and_axes(folded: Exported) -> None:
+    """Two constants of (4, 2) whole numbers of 32 bits, for three pixels and for one, and the two axes of a mean."""
+    for package in ("tensorflow", "ai_edge_litert"):
+        pytest.importorskip(package)
+    form = dict(formats.litert_forms(NETWORKS["teacher"](), "teacher", folded.folder))["LiteRT"]
+    report = profile(form.model, image(), metrics=["total_params", "model_size"])
+    assert report["model_size"] - 4 * report["total_params"] == 2 * 4 * 2 * 4 + 2 * 4
 
 
 @pytest.mark.slow
 def test_the_example_prints_one_comparison_and_writes_its_page(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("tensorflow")
+    for package in ("tensorflow", "openvino", "ai_edge_litert"):
+        pytest.importorskip(package)
     compared = formats.compare_forms
     monkeypatch.setattr(formats, "compare_forms", lambda forms, test: compared(forms, test, max_seconds=0.5))
     comparison = formats.main(["--page", str(tmp_path / "page.html")])
     assert isinstance(comparison, Comparison)
     names = [report.name for report in comparison.reports]
-    assert names == ["PyTorch", "Script ONNX", "Script as run", "Dynamo ONNX", "Dynamo as run", "Keras", "Flax"]
+    exported = ["Script ONNX", "Script as run", "Dynamo ONNX", "Dynamo as run"]
+    assert names == ["PyTorch", *exported, "Keras", "Flax", "OpenVINO", "LiteRT"]
     scores = [report["eval_metric"] for report in comparison.reports]
     assert min(scores) > 85
     assert max(scores) - min(scores) < 0.3, "rounding may tip one of 360 images"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -174,16 +175,14 @@ def open_by_adapter(path: Path) -> dict[str, dict[str, str]]:
     pytest.importorskip("model_explorer")
     settings = {"const_element_count_limit": 16}
     if path.suffix == ".tflite":
-        from model_explorer.builtin_tflite_flatbuffer_adapter import BuiltinTfliteFlatbufferAdapter
-
-        converted = BuiltinTfliteFlatbufferAdapter().convert(str(path), settings)
+        module = import_module("model_explorer.builtin_tflite_flatbuffer_adapter")
+        converted = module.BuiltinTfliteFlatbufferAdapter().convert(str(path), settings)
         graphs = [graph for collection in converted["graphCollections"] for graph in collection.graphs]
         return {graph["id"]: {node["id"]: node["label"] for node in graph["nodes"]} for graph in graphs}
     if path.suffix == ".onnx":
         adapter = pytest.importorskip("model_explorer_onnx.main").ONNXAdapter()
     else:
-        from model_explorer.builtin_pytorch_exportedprogram_adapter import BuiltinPytorchExportedProgramAdapter
-
-        adapter = BuiltinPytorchExportedProgramAdapter()
+        module = import_module("model_explorer.builtin_pytorch_exportedprogram_adapter")
+        adapter = module.BuiltinPytorchExportedProgramAdapter()
     converted = adapter.convert(str(path), settings)
     return {graph.id: {node.id: node.label for node in graph.nodes} for graph in converted["graphs"]}
