@@ -41,7 +41,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             claims=lambda model: not isinstance(model, (bytes, bytearray)) or model[4:8] == b"TFL3",
             installed=find_versions,
             suffixes=SUFFIXES,
-            tested={PACKAGE: ("2.3", "2.3")},
+            tested={PACKAGE: ("2.0", "2.3")},
         )
     ]
 

@@ -50,7 +50,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             claims=claims,
             installed=find_versions,
             suffixes=SUFFIXES,
-            tested={"openvino": ("2026.4", "2026.4")},
+            tested={"openvino": ("2026.0", "2026.4")},
         )
     ]
 

@@ -41,7 +41,7 @@ def test_every_operator_is_priced_or_free_or_named_as_not_counted() -> None:
     operators = list_operators()
     assert len(operators) > 200
     known = {name for name in operators if OPERATORS.is_known(name)}
-    assert operators - known - CONTROL_FLOW == set(PARTIAL.split())
+    assert operators - known - CONTROL_FLOW == operators.intersection(PARTIAL.split())  # an older release has fewer
 
 
 def x(*shape: int, dtype: Any = np.float32) -> Any:

@@ -47,8 +47,8 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
         walk, received = _prepare(model, inputs, paths, make_walk)
         outputs = _walk_graph(walk, model, received)
         notes, names = tuple(describe_constants(walk.constants)), name_nodes(model.graph)
-        values = list(received.values())
-        return trace_work(walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes, names)
+        values, chains, types = list(received.values()), scopes.chains, scopes.types
+        return trace_work(walk.work, chains, types, weights, values, outputs, _VIEWS, METHOD, notes, names)
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
         if walk is not None and walk.node >= 0:
