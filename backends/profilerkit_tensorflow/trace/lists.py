@@ -1,62 +1,81 @@
 """Lists of tensors, as loops read and fill them: how many elements they have, and of which shape.
 
 TensorFlow notes that shape when it makes a list, and does not infer it from what is put in later. A function that was
-made for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it.
+made for any batch, such as a saved model's, has lists whose elements have no known batch; its caller knows it. A
+recurrent layer reads a sequence, and keeps the states, in such lists::
+
+    TensorListFromTensor  x (10, 2, 3)     a list of 10 elements of shape (2, 3)
+    TensorListReserve     10               a list of 10 elements of a shape that is not known so far
+    TensorListGetItem     of the first     (2, 3)
+    TensorListSetItem     into the second  with a state (2, 4), it has 10 elements of shape (2, 4)
+    TensorListStack       the second       (10, 2, 4)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from .kernel_memory import LIST_WRITES
+from .folding import Folding
 from .tensor_facts import PartialShape, common_shape
 from .values import Value
 
 __all__ = ["note_elements", "read_shape"]
 
-#: Operators that make a list of a tensor's rows.
-_DEALING = ("TensorListFromTensor", "TensorListScatter", "TensorListScatterV2")
-#: Operators that make a list without elements or resize one, by the index of the size among their inputs.
-_SIZING = {"TensorListReserve": 1, "TensorListResize": 1}
-#: Operators that hand a list on, as their first output, and whether it has as many elements as before.
-_PASSING = {"Identity": True, "TensorListResize": False, "TensorListPopBack": False}
-#: Operators that read one element, by its index among their outputs.
-_READING = {"TensorListGetItem": 0, "TensorListPopBack": 1}
-#: Operators that read all elements into one tensor.
-_STACKING = ("TensorListStack", "TensorListGather")
 
+def note_elements(operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], folding: Folding) -> None:
+    """Note what is known of the list that an operator makes: the number and the shape of its elements.
 
-def note_elements(
-    operator: Any, inputs: Sequence[Value], made: Sequence[Value], constant: Callable[[Value], Any]
-) -> None:
-    """Note shape and number of the elements of a list that an operator makes; ``constant`` returns known numbers."""
-    kind = operator.type
-    if kind in _SIZING:
-        size = constant(inputs[_SIZING[kind]])
-        made[0].length = None if size is None else int(size)
-    if kind in LIST_WRITES:
-        made[0].length = inputs[0].length if kind == "TensorListSetItem" else None
-        elements, put = inputs[0].elements, inputs[LIST_WRITES[kind]].shape
-        made[0].elements = put if elements is None else common_shape(elements, put)
-    elif kind in _DEALING:
-        shape = inputs[0].shape
-        made[0].elements = None if shape is None else shape[1:]
-        made[0].length = None if shape is None or kind != "TensorListFromTensor" else shape[0]
-    elif kind in _PASSING:
-        made[0].elements = inputs[0].elements
-        made[0].length = inputs[0].length if _PASSING[kind] else made[0].length
+    The list is its first output, and nothing is known of it before. Operators that make no list are left alone.
+    """
+    match operator.type:
+        case "TensorListReserve":  # its inputs: the shape of an element as the graph knows it, the size
+            outputs[0].length = _read_size(inputs[1], folding)
+        case "TensorListResize":  # the list, its size
+            outputs[0].elements = inputs[0].elements
+            outputs[0].length = _read_size(inputs[1], folding)
+        case "TensorListSetItem":  # the list, the index, the item
+            outputs[0].elements = _add_item(inputs[0], inputs[2])
+            outputs[0].length = inputs[0].length
+        case "TensorListPushBack":  # the list, the item; in a loop, its length changes with each run
+            outputs[0].elements = _add_item(inputs[0], inputs[1])
+        case "TensorListPopBack":
+            outputs[0].elements = inputs[0].elements
+        case "TensorListFromTensor":  # each row becomes an element
+            rows = inputs[0].shape
+            if rows is not None:
+                outputs[0].length, *elements = rows
+                outputs[0].elements = tuple(elements)
+        case "TensorListScatter" | "TensorListScatterV2":  # the same, at indices that leave the length open
+            rows = inputs[0].shape
+            outputs[0].elements = None if rows is None else rows[1:]
+        case "Identity":
+            outputs[0].elements, outputs[0].length = inputs[0].elements, inputs[0].length
 
 
 def read_shape(operator: Any, index: int, inputs: Sequence[Value], declared: PartialShape) -> PartialShape:
     """Return the shape of an output: as declared, unless it is read from a list whose elements are better known."""
-    kind = operator.type
     elements = inputs[0].elements if inputs else None
-    if elements is None or (declared is not None and None not in declared):
+    is_complete = declared is not None and None not in declared
+    if elements is None or is_complete:
         return declared
-    if _READING.get(kind) == index:
-        return elements
-    if kind in _STACKING:
-        first = declared[0] if declared is not None else None
-        return (inputs[0].length if first is None and kind == "TensorListStack" else first, *elements)
+    rows = None if declared is None else declared[0]
+    match operator.type, index:
+        case ("TensorListGetItem", 0) | ("TensorListPopBack", 1):  # one element
+            return elements
+        case "TensorListStack", 0:  # all elements
+            return (inputs[0].length if rows is None else rows, *elements)
+        case "TensorListGather", 0:  # those at some indices
+            return (rows, *elements)
     return declared
+
+
+def _read_size(size: Value, folding: Folding) -> int | None:
+    """Return the number that a list is given as its size; None where it is not known."""
+    number = folding.constant(size)
+    return None if number is None else int(number)
+
+
+def _add_item(items: Value, item: Value) -> PartialShape:
+    """Return the shape that all elements of a list have once an item is in it: of the first item, its own."""
+    return item.shape if items.elements is None else common_shape(items.elements, item.shape)

@@ -1,7 +1,12 @@
 """Loops: the walk goes over the body and the condition once, with what is the same in every run.
 
 A body counts as often as its loop runs (`trips`), also up to a limit before which it may stop. Where the number of runs
-is not known, one is counted, and the loop is named as not counted.
+is not known, one is counted, and the loop is named as not counted. What is known of a loop, by an example::
+
+    i, y, w = 0, x, weights           begins  the values of its variables before the first run
+    while i < 10:                     trips   10 runs; with ``i < 10 and y > 0`` at most 10, it may stop before
+        i, y, w = i + 1, y @ w, w     steps   1, None, 0: a counter, a result, a variable that never changes
+    return y                          needed  y, which is used; i, which the condition reads; w, which makes y
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from .reachable_operators import find_needed_variables
 from .trips import Trips, count_trips, counter_after, counter_steps, counts_runs
 from .values import Scope, Value
 from .walk import Walk
-from .work import Work
+from .work import Body, Work
 
 __all__ = ["walk_loop"]
 
@@ -40,7 +45,9 @@ class _Loop:
         condition: The graph that decides whether it goes on.
         begins: The values of its variables before the first run.
         steps: What each run adds to each variable: 0 if nothing; None where that is not known.
-        trips: How often it runs.
+        trips: How often it runs: ``most``, the number that is counted, None where none is known; and ``may_stop``,
+            whether it may also run less often.
+        needed: The indices of the variables that its condition, its needed results, or what follows it reads.
     """
 
     scope: Scope
@@ -50,6 +57,21 @@ class _Loop:
     begins: Sequence[Value]
     steps: Sequence[float | None]
     trips: Trips
+    needed: set[int]
+
+    @property
+    def counted_runs(self) -> int:
+        """How many runs are counted: one where their number is not known."""
+        return 1 if self.trips.most is None else self.trips.most
+
+    def find_certain_runs(self, index: int) -> int | None:
+        """Return how many runs a variable has gone through at the end; None where that is not known.
+
+        It is not known in a loop that may stop before its limit. For TensorFlow's own counter the limit is taken: the
+        gradient of the loop runs as often as that counter says, and is counted up to the limit as the loop itself is.
+        """
+        is_certain = not self.trips.may_stop or counts_runs(self.body.inputs[index])
+        return self.trips.most if is_certain else None
 
 
 def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
@@ -60,9 +82,8 @@ def walk_loop(walk: Walk, operator: Any, scope: Scope) -> None:
     if loop.trips.most == 0:
         walk.bind(operator, loop.begins, scope)
         return
-    needed = find_needed_variables(loop.condition, loop.body, scope.find_used_outputs(operator))
     with note_apart(walk) as runs:
-        results = _walk_any_run(walk, loop, needed)
+        results = _walk_any_run(walk, loop)
         _walk_condition(walk, loop, results)
     work = Work()
     work.add_loop(runs)
@@ -79,36 +100,49 @@ def _read_loop(walk: Walk, operator: Any, scope: Scope) -> _Loop:
     steps = counter_steps(walk.folding, body, begins)
     before_the_first = Scope(condition, begins, scope, owner)
     before_the_first.bind_arguments()
-    return _Loop(scope, owner, body, condition, begins, steps, count_trips(walk.folding, before_the_first, steps))
+    trips = count_trips(walk.folding, before_the_first, steps)
+    needed = find_needed_variables(condition, body, scope.find_used_outputs(operator))
+    return _Loop(scope, owner, body, condition, begins, steps, trips, needed)
 
 
-def _walk_any_run(walk: Walk, loop: _Loop, needed: set[int]) -> list[Value]:
+def _walk_any_run(walk: Walk, loop: _Loop) -> list[Value]:
     """Walk the body with what is known in every run; return the values that a run makes of the loop's variables.
 
-    What the first run gets is tried first; what a run changes of a variable's shape is not known.
+    The walk is tried with what the first run gets: say y of shape (2, 3). If a run makes (2, 6) of it, the next try is
+    with (2, None), which is what two runs have in common. A try counts once its results tell nothing else.
     """
-    times = loop.scope.times * (loop.trips.most or 1)
     carried = list(loop.begins)
     while True:
-        formulas_so_far = set(walk.formulas_used)
-        with note_apart(walk) as work:
-            arguments = []
-            for begin, step, value in zip(loop.begins, loop.steps, carried, strict=True):
-                arguments.append(begin if step == 0 else walk.hand_on(begin, value, loop.owner))
-            results = walk.walk_body(Scope(loop.body, arguments, loop.scope, loop.owner, times, needed))
-        common = [
-            value.common(result) if index in needed else value
-            for index, (value, result) in enumerate(zip(carried, results, strict=False))
-        ]
-        if all(value.is_known_as(same) for value, same in zip(carried, common, strict=True)):
-            walk.work.add(work)
-            return results[: len(carried)]
-        walk.formulas_used = formulas_so_far
+        formulas_before = set(walk.formulas_used)
+        run = _walk_run(walk, loop, carried)
+        common = list(carried)
+        for index in loop.needed:
+            common[index] = carried[index].common(run.outputs[index])
+        if all(before.is_known_as(after) for before, after in zip(carried, common, strict=True)):
+            walk.work.add(run.work)
+            return list(run.outputs[: len(carried)])
+        # The work of this try is dropped, and so are the formulas that have added to it: they count in the next one.
+        walk.formulas_used = formulas_before
         carried = common
 
 
+def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body:
+    """Walk the body with variables of which is known what is known of ``carried``; the work is not added so far."""
+    with note_apart(walk) as work:
+        arguments = [
+            begin if step == 0 else walk.hand_on(begin, value, loop.owner)
+            for begin, step, value in zip(loop.begins, loop.steps, carried, strict=True)
+        ]
+        times = loop.scope.times * loop.counted_runs
+        results = walk.walk_body(Scope(loop.body, arguments, loop.scope, loop.owner, times, loop.needed))
+    return Body(work, results)
+
+
 def _walk_condition(walk: Walk, loop: _Loop, results: Sequence[Value]) -> None:
-    """Walk the condition, which runs once more than the body, and keep it if it costs anything."""
+    """Walk the condition, which runs once more than the body, and keep it if it costs anything.
+
+    Of a loop whose number of runs is not known it is counted once, as the body is.
+    """
     tests = 1 if loop.trips.most is None else loop.trips.most + 1
     arguments = [
         walk.hand_on(before, before.common(after), loop.owner)
@@ -133,21 +167,30 @@ def _count_runs_or_none(work: Work, loop: _Loop, results: Sequence[Value]) -> Wo
 
 
 def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
-    """Return what the loop makes of a variable in all its runs: of a counter its last number, where that is known."""
+    """Return the value that a variable has after the loop, where each run makes ``result`` of it.
+
+    - One that never changes is what it was.
+    - Where the number of runs is certain, a counter has its last number: 10 after 10 runs from 0 by 1.
+    - Where it is not, a number that each run makes is known only if the loop began with the same one: there may be no
+      run at all.
+    - Anything else is the result of the last run.
+    """
     before, step = loop.begins[index], loop.steps[index]
     if step == 0:
         return before
-    runs = loop.trips.most
-    is_certain = not loop.trips.may_stop or counts_runs(loop.body.inputs[index])
+    runs = loop.find_certain_runs(index)
     start = walk.folding.constant(before)
-    if runs is None or not is_certain:
-        if walk.folding.constant(result) is None:
-            return result
-        constant = agree_on_constant(walk.folding, [before, result])  # it may not have run at all
-    elif start is None or start.size != 1 or step is None:
-        return result
+    if runs is None and walk.folding.constant(result) is not None:
+        number = agree_on_constant(walk.folding, [before, result])
+    elif runs is not None and step is not None and _is_one_number(start):
+        number = counter_after(start, step, runs)
     else:
-        constant = counter_after(start, step, runs)
-    result = walk.hand_on(result, result, loop.owner)
-    result.constant = constant
-    return result
+        return result
+    after = walk.hand_on(result, result, loop.owner)
+    after.constant = number
+    return after
+
+
+def _is_one_number(constant: Any) -> bool:
+    """Return whether an array is known, and has one element."""
+    return constant is not None and constant.size == 1

@@ -142,7 +142,7 @@ class Walk:
             elif specialized is not None:
                 specialized.keep(value, tensor)
             outputs.append(value)
-        note_elements(operator, inputs, outputs, self.folding.constant)
+        note_elements(operator, inputs, outputs, self.folding)
         return outputs
 
     def _note(self, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope) -> Executed:
