@@ -49,8 +49,9 @@ from .model.structure import read_structure
 from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
+from .running.offered_options import require_offered
 from .running.required_values import require_values
-from .running.runs import prepare_run, require_offered
+from .running.runs import prepare_run
 from .running.zeros import zero_weights
 from .trace.conditions import conditions
 from .trace.program import Program

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, NotOfferedError
-from profilerkit.backend import RunOptions
 from profilerkit.backend_kit.passes import DevicePass
+from profilerkit.trace.cross_check import ObservedRun
 
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers
@@ -26,7 +26,7 @@ from ..untouched.preservation import preserve
 from .devices import resolve_device
 from .required_values import build_weightless, require_values
 
-__all__ = ["Pass", "prepare_run", "require_offered"]
+__all__ = ["Pass", "prepare_run"]
 
 
 class Pass(DevicePass):
@@ -79,61 +79,94 @@ def prepare_run(
     """
     require_values(model, inputs)
     target = resolve_device(model, device)
+    # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
     placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
-        build_weightless(model, inputs)
-        if is_unbuilt(model):  # a layer that was never called: this call makes its variables
-            with as_before_the_call(model):
-                compute_outputs(model, inputs)
-        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
-        observation = Observation() if not training and mode in ("eager", "predict") else None
+        _make_variables(model, inputs)
+        fed = inputs.map(_copy_tensor)
+        # An earlier program was traced without a requested device: its operators may run on another one.
+        reusable = earlier if device is None else None
         start = time.perf_counter()
-        try:
+        with _explain_failures(model, inputs):
             if training:
                 prepared = _prepare_training_step(model, fed, mode)
             else:
-                prepared = _prepare_pass(model, fed, mode, earlier if device is None else None)
-            with nullcontext() if observation is None else observation.watch():
-                prepared.call()
-        except InputError:
-            raise
-        except Exception as error:  # whatever the model raises
-            raise explain_failed_pass(model, error, inputs) from error
+                prepared = _prepare_pass(model, fed, mode, reusable)
+            prepared.call_first()
         first_call_seconds = prepared.seconds_before + time.perf_counter() - start
         timed = Pass(prepared.call, first_call_seconds, not target.startswith("/CPU"), mode if training else None)
-        if observation is not None:
-            timed.runs.append(observation.report_run("its first run"))
-        elif prepared.program is not None:
-            timed.runs.extend(observe_run(prepared.program, "the function that is timed", earlier))
+        timed.runs.extend(prepared.list_observed_runs(earlier))
         yield timed
 
 
+def _make_variables(model: Any, inputs: ModelInputs) -> None:
+    """Build a model, and call it if layers make their variables only then: no timed pass is to make any."""
+    build_weightless(model, inputs)
+    if is_unbuilt(model):
+        with as_before_the_call(model):
+            compute_outputs(model, inputs)
+
+
+def _copy_tensor(leaf: Any) -> Any:
+    """Return a copy of a tensor, on the device of the block that this is called in; other inputs as they are."""
+    return tf.identity(leaf) if tf.is_tensor(leaf) else leaf
+
+
+@contextmanager
+def _explain_failures(model: Any, inputs: ModelInputs) -> Iterator[None]:
+    """Raise what goes wrong inside as the model's or the backend's failure; errors of the request stay as they are."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # whatever the model raises
+        raise explain_failed_pass(model, error, inputs) from error
+
+
 class _PreparedCall(NamedTuple):
-    """What runs one pass.
+    """What runs one pass, and what its first call tells about the work that is timed.
 
     Attributes:
-        call: Runs it.
+        call: Runs one pass.
+        seconds_before: What was done for it before, in seconds: the tracing of a program that is used again.
+        observation: Sees the operators of the first call, which eager runs and ``predict`` show; otherwise None.
         program: The program of a forward pass that was traced for it, which may differ from that of the static trace.
-        seconds_before: What was done for it before, in seconds.
     """
 
     call: Callable[..., Any]
-    program: Program | None = None
     seconds_before: float = 0.0
+    observation: Observation | None = None
+    program: Program | None = None
+
+    def call_first(self) -> None:
+        """Run the first pass, under observation if there is one."""
+        if self.observation is None:
+            self.call()
+            return
+        with self.observation.watch():
+            self.call()
+
+    def list_observed_runs(self, earlier: Program | None) -> list[ObservedRun]:
+        """Return what is to be compared with the static trace, whose program is the ``earlier`` one."""
+        if self.observation is not None:
+            return [self.observation.report_run("its first run")]
+        if self.program is not None:
+            return observe_run(self.program, "the function that is timed", earlier)
+        return []
 
 
 def _prepare_pass(model: Any, inputs: ModelInputs, mode: str, earlier: Program | None) -> _PreparedCall:
-    """Return what runs a forward pass; an ``earlier`` program that fits is used as a graph."""
+    """Return what runs a forward pass; in mode "graph" an ``earlier`` program that fits is run, not traced anew."""
     if mode == "eager":
-        return _PreparedCall(lambda: compute_outputs(model, inputs))
+        return _PreparedCall(lambda: compute_outputs(model, inputs), observation=Observation())
     if mode == "predict":
-        return _PreparedCall(_bind_predict(model, inputs))
+        return _PreparedCall(_bind_predict(model, inputs), observation=Observation())
     if mode == "graph" and earlier is not None and earlier.fits(model, inputs):
         return _PreparedCall(_bind_program(earlier, inputs), seconds_before=earlier.seconds)
     program = trace_program(model, inputs, compiled=mode == "xla")
-    return _PreparedCall(_bind_program(program, inputs), program)
+    return _PreparedCall(_bind_program(program, inputs), program=program)
 
 
 def _prepare_training_step(model: Any, inputs: ModelInputs, mode: str) -> _PreparedCall:
@@ -164,22 +197,3 @@ def _bind_predict(model: Any, inputs: ModelInputs) -> Callable[[], Any]:
     fed: Any = inputs.kwargs or (inputs.args[0] if len(inputs.args) == 1 else list(inputs.args))
     first = next(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
     return lambda: model.predict(fed, batch_size=int(first.shape[0]), verbose=0)
-
-
-def require_offered(options: RunOptions) -> None:
-    """Raise `NotOfferedError` for options that TensorFlow does not offer, `InputError` for another compiler."""
-    if options.num_threads is not None:
-        raise NotOfferedError(
-            f"num_threads={options.num_threads}: TensorFlow takes its threads once, before its first operation; call "
-            "tf.config.threading.set_intra_op_parallelism_threads() at the start of the program"
-        )
-    if "autocast" in options.requested:
-        raise NotOfferedError(
-            f"autocast={options.autocast!r}: TensorFlow has no autocast; build the model under a mixed policy, "
-            "keras.mixed_precision.set_global_policy('mixed_bfloat16')"
-        )
-    if "compile" in options.requested and (options.compile is not True or options.mode not in (None, "xla")):
-        requested = f"compile={options.compile!r}" + (f" and mode={options.mode!r}" if options.mode is not None else "")
-        raise InputError(
-            f"{requested}: TensorFlow compiles by XLA alone; give compile=True, or mode='xla', which is the same"
-        )

@@ -14,11 +14,11 @@ from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
 from .conditions import conditions
 from .departures import Departures
+from .eager_comparison import compare_with_eager_run
 from .eager_trace import complete_eagerly, trace_eagerly
 from .layer_records import trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
-from .otherwise_eagerly import compare_with_a_run
 from .program import Program, trace_program
 from .program_trace import trace_of_program
 from .questions import Questions
@@ -67,7 +67,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
         return trace
     trace = complete_eagerly(model, inputs, trace)
     asked = [*questions.asked, *departures.missing, *unheard()]
-    return compare_with_a_run(model, inputs, trace, asked) if asked else trace
+    return compare_with_eager_run(model, inputs, trace, asked) if asked else trace
 
 
 def _walk(model: Any, program: Program, training: bool) -> ModelTrace:

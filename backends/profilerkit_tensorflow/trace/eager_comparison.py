@@ -1,4 +1,4 @@
-"""Models that ask whether they are run eagerly: what the graph does is compared with an eager run.
+"""The comparison of a graph with an eager run, for models that ask which of the two they are run as.
 
 A graph is what ``predict``, ``fit`` and a ``tf.function`` run, and what is traced and timed here. A call of a Keras
 model, of a module and of a plain function runs eagerly. Counts are complete where both do the same work.
@@ -21,13 +21,14 @@ from ..untouched.preservation import preserve
 from .layers import LayerCalls
 from .observation import Observation
 
-__all__ = ["compare_with_a_run"]
+__all__ = ["compare_with_eager_run"]
 
 
-def compare_with_a_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked: Sequence[str]) -> ModelTrace:
-    """Return the trace of the graph of a model that has asked something; contradicted where an eager run does more.
+def compare_with_eager_run(model: Any, inputs: ModelInputs, trace: ModelTrace, asked: Sequence[str]) -> ModelTrace:
+    """Return the trace of a model's graph; contradicted where an eager run does other work, or cannot tell.
 
-    The model is run once. One that has no values to run with, and one that raises in such a run, may do anything.
+    ``asked`` are the questions of the model whose answers differ in the two. It is run once. A model that has no values
+    to run with, and one that raises in an eager run, may do anything.
     """
     if _is_always_a_graph(model):
         return trace
