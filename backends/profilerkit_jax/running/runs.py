@@ -13,12 +13,39 @@ from profilerkit import InputError, ModelInputs, Run
 from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.arrays import is_array
-from ..model.calls import bind_call, list_arrays
+from ..model.calls import Function, bind_call, list_arrays
 from ..model.subject import Pass, Subject
 from ..training.steps import make_step
 from .devices import device_named
 
 __all__ = ["CompiledCall", "prepare_run"]
+
+
+class _ArrayPass:
+    """A pass that returns the arrays among the model's outputs alone, as a compiled function can return nothing else.
+
+    ``jax.jit`` calls `run` to trace it, in the first compiled call. `run` then keeps the structure of the outputs, and
+    `restore` puts the arrays of each compiled call back into it.
+    """
+
+    def __init__(self, call: Function) -> None:
+        self._call = call
+        self._tree: Any = None
+        #: The leaves of the outputs that are no arrays; None in the place of each array.
+        self._others: list[Any] = []
+
+    def run(self, weights: Any, arrays: Any) -> list[Any]:
+        """Return the arrays among the outputs, in the order of the leaves."""
+        outputs, _state = self._call(weights, arrays)
+        leaves, self._tree = jax.tree.flatten(outputs)
+        self._others = [None if is_array(leaf) else leaf for leaf in leaves]
+        return [leaf for leaf in leaves if is_array(leaf)]
+
+    def restore(self, arrays: list[Any]) -> Any:
+        """Return the model's outputs, with these arrays and the other leaves."""
+        remaining = iter(arrays)
+        leaves = [next(remaining) if other is None else other for other in self._others]
+        return jax.tree.unflatten(self._tree, leaves)
 
 
 class CompiledCall:
@@ -28,7 +55,8 @@ class CompiledCall:
         subject: The model.
         inputs: The inputs of a call: their form is that of all calls.
         device: The short name of the device.
-        training: Run training steps: the pass in training mode, and the gradients.
+        training: Run training steps: the pass in training mode, and the gradients. A call then returns the outputs as a
+            list of arrays.
 
     Raises `WithoutValuesError` for weights, and `InputError` for inputs, without values.
     """
@@ -41,21 +69,18 @@ class CompiledCall:
                 "the inputs are jax.ShapeDtypeStruct, which have no values: the model is counted with them, not run; "
                 "give arrays"
             )
-        self._inputs, self._trees = inputs, list[Any]()
+        self._inputs = inputs
         self._device = device_named(device)
         self._weights = jax.device_put(subject.values, self._device)
         self._arrays = jax.device_put(arrays, self._device)
         call = bind_call(subject, inputs, Pass(training))
-        self.jitted: Any = jax.jit(make_step(subject, call) if training else self._make_outputs(call))
-        self._training = training
-
-    def _make_outputs(self, call: Callable[[Any, Any], tuple[Any, Any]]) -> Callable[[Any, Any], list[Any]]:
-        def outputs(weights: Any, arrays: Any) -> list[Any]:
-            leaves, tree = jax.tree.flatten(call(weights, arrays)[0])
-            self._trees[:] = [(tree, [None if is_array(leaf) else leaf for leaf in leaves])]
-            return [leaf for leaf in leaves if is_array(leaf)]
-
-        return outputs
+        self._compiled: Any
+        self._read_outputs: Callable[[Any], Any]
+        if training:
+            self._compiled, self._read_outputs = jax.jit(make_step(subject, call)), _read_outputs_of_step
+        else:
+            array_pass = _ArrayPass(call)
+            self._compiled, self._read_outputs = jax.jit(array_pass.run), array_pass.restore
 
     def __call__(self) -> Any:
         """Run one pass; raises `ModelFailedError` if the model does."""
@@ -67,14 +92,15 @@ class CompiledCall:
 
     def _run(self, arrays: Any) -> Any:
         try:
-            result = jax.block_until_ready(self.jitted(self._weights, arrays))
+            result = jax.block_until_ready(self._compiled(self._weights, arrays))
         except Exception as error:
             raise explain_failure(error, self._inputs, "jax", __package__ or "") from error
-        if self._training:
-            return result[0]
-        tree, leaves = self._trees[0]
-        arrays = iter(result)
-        return jax.tree.unflatten(tree, [next(arrays) if leaf is None else leaf for leaf in leaves])
+        return self._read_outputs(result)
+
+
+def _read_outputs_of_step(result: tuple[list[Any], Any]) -> list[Any]:
+    outputs, _state_and_gradients = result
+    return outputs
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,15 +26,18 @@ from .walk import Context, Walk
 
 __all__ = ["trace_of_nonzero"]
 
-_BOTH = (0, 1)
-#: Which inputs each primitive multiplies that may be weights; of any other primitive, all of its inputs. Attention is
-#: between activations.
+#: The positions of those inputs of a primitive that it multiplies and that may be weights. Attention multiplies
+#: activations alone: it has none. A primitive that is not in the table multiplies all of its inputs.
 _FACTORS: dict[str, tuple[int, ...]] = {
     "conv_general_dilated": (1,),
-    **dict.fromkeys(["dot_general", "ragged_dot_general"], _BOTH),
-    **dict.fromkeys(["scaled_dot", "scaled_matmul", "scaled_matmul_wrapper"], _BOTH),
+    "dot_general": (0, 1),
+    "dot_product_attention_fwd": (),
+    "dot_product_attention_fwd_wrapper": (),
+    "ragged_dot_general": (0, 1),
+    "scaled_dot": (0, 1),
+    "scaled_matmul": (0, 1),
+    "scaled_matmul_wrapper": (0, 1),
     "symmetric_product": (0,),
-    **dict.fromkeys(["dot_product_attention_fwd", "dot_product_attention_fwd_wrapper"], ()),
 }
 
 
@@ -45,7 +48,7 @@ def trace_of_nonzero(model: Any, inputs: ModelInputs) -> ModelTrace:
     by a primitive that cannot be run by itself.
     """
     find_subject(model).require_values()
-    counter = _ZeroCounter()
+    counter = _NonzeroCounter()
     trace = trace_model(model, inputs, partial(_NonzeroWalk, counter=counter))
     if counter.errors:
         raise counter.errors[0]
@@ -58,10 +61,14 @@ class _Elements(NamedTuple):
     nonzero: int
     total: int
 
+    def read_again(self, times: int) -> _Elements:
+        """Return the elements of a weight that is read so many times without a change."""
+        return _Elements(self.nonzero * times, self.total * times)
+
 
 @dataclass
-class _ZeroCounter:
-    """Counts the zeros of weights, one weight at a time; keeps its errors, which a trace would take for the model's."""
+class _NonzeroCounter:
+    """Counts the nonzero elements of weights; keeps its errors, which a trace would take for the model's."""
 
     errors: list[Exception] = field(default_factory=list)
     elements: dict[Origin, _Elements] = field(default_factory=dict)
@@ -78,7 +85,8 @@ class _ZeroCounter:
 
 
 def _count_elements(origin: Origin) -> _Elements:
-    while isinstance(origin, Slice):  # all slices are the whole
+    """Compute a weight in each turn of the loops that it depends on, and count its elements in all of them together."""
+    while isinstance(origin, Slice):  # the slices of all turns together are the whole
         [origin] = origin.inputs
     loops = list(origin.loops)
     nonzero = total = 0
@@ -93,7 +101,7 @@ def _count_elements(origin: Origin) -> _Elements:
 class _NonzeroWalk(Walk):
     """A walk that takes the work on zeros from each operator's."""
 
-    counter: _ZeroCounter = field(default_factory=_ZeroCounter)
+    counter: _NonzeroCounter = field(default_factory=_NonzeroCounter)
 
     def make_weight(self, aval: Any, value: Any) -> Value:
         """Return the value of an array of the model, with the array."""
@@ -129,25 +137,35 @@ class _NonzeroWalk(Walk):
         **facts: Any,
     ) -> None:
         """Note what one equation does, without the multiply-accumulates of weights that are zero."""
-        nonzero = self._count_nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
-        rest = Cost(nonzero, cost.flops - Cost.of_macs(cost.macs - nonzero).flops)
+        nonzero_macs = self._count_nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
+        work_on_zeros = Cost.of_macs(cost.macs - nonzero_macs)
+        rest = Cost(nonzero_macs, cost.flops - work_on_zeros.flops)
         super().note(operator, inputs, outputs, context, rest, **facts)
 
     def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         """Return the multiply-accumulates in the proportion of the nonzero elements; all where nothing is a weight.
 
-        A weight that is the same in all turns of a loop is read in each turn in which another one changes.
+        Where two factors are weights, a loop may change one alone: the other one is read again in each of its turns.
         """
-        factors = [inputs[index] for index in _FACTORS.get(operator, range(len(inputs))) if index < len(inputs)]
-        weights = [value.origin for value in factors if _is_weight(value)]
+        weights = [value.origin for value in _list_factors(operator, inputs) if _is_weight(value)]
         loops = frozenset[Loop]().union(*(origin.loops for origin in weights))
-        nonzero = total = 0
-        for origin in weights:
-            times = math.prod(loop.length for loop in loops - origin.loops)
-            elements = self.counter.count(origin)
-            nonzero += elements.nonzero * times
-            total += elements.total * times
+        counted = [self.counter.count(origin).read_again(_count_turns(loops - origin.loops)) for origin in weights]
+        nonzero = sum(elements.nonzero for elements in counted)
+        total = sum(elements.total for elements in counted)
         return macs * nonzero // total if total else macs
+
+
+def _list_factors(operator: str, inputs: Sequence[Value]) -> list[Value]:
+    """Return the inputs that a primitive multiplies and that may be weights; see `_FACTORS`."""
+    positions = _FACTORS.get(operator)
+    if positions is None:
+        return list(inputs)
+    return [inputs[position] for position in positions if position < len(inputs)]
+
+
+def _count_turns(loops: Iterable[Loop]) -> int:
+    """Return how many turns loops inside one another have together."""
+    return math.prod(loop.length for loop in loops)
 
 
 def _is_weight(value: Value) -> bool:

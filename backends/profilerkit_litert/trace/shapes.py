@@ -18,13 +18,15 @@ from profilerkit.backend_kit.operator_costs import UnknownCostError, UnknownShap
 from ..costs import LiteRTCall
 from .values import Array
 
-__all__ = ["infer"]
+__all__ = ["Result", "infer"]
 
+#: What an operator makes: its values, or only their shape.
+Result = Array | tuple[int, ...]
 #: Returns what an operator makes: its values or only their shape, in a list where there are several.
 Rule = Callable[[LiteRTCall], Any]
 
 
-def infer(call: LiteRTCall) -> list[Any] | None:
+def infer(call: LiteRTCall) -> list[Result] | None:
     """Return what an operator makes: an array for each output where it is known, or its shape.
 
     None where no rule knows it. Raises what numpy does for shapes that do not fit.

@@ -38,7 +38,7 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     try:
         bound = bind_inputs(model, inputs.own_call())
         values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
-        outputs = walk.over(graph, values)
+        outputs = walk.walk_graph(graph, values)
         notes = tuple(_notes(walk))
         names = _name_nodes(model)
         trace = trace_work(
@@ -75,7 +75,7 @@ def _make_value(walk: Walk, model: LiteRTModel, index: int, tensor: Any) -> Valu
     """Return the value of an input; integers that are given may be sizes, and are known."""
     declared = model.graphs[model.signature.graph].tensors[index]
     array = np.asarray(tensor) if np.asarray(tensor).dtype.kind in "iub" and np.size(tensor) <= 64 else None
-    return walk.value(declared, tuple(np.shape(tensor)), array=array)
+    return walk.make_value(declared, tuple(np.shape(tensor)), array=array)
 
 
 def _notes(walk: Walk) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Any
+from itertools import count, zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from profilerkit.backend_kit.operator_costs import Shapes
 
 from ..costs import LiteRTCall, price
 from ..model.reading import Graph, LiteRTModel, Operator, Tensor
-from .shapes import infer
+from .shapes import Result, infer
 from .values import Value
 
 __all__ = ["Walk"]
@@ -22,7 +22,7 @@ __all__ = ["Walk"]
 #: The most operators that are gone over, some seconds: graphs that call one another may double at each call.
 _MOST_OPERATORS = 100_000
 #: The most operators that are gone over to count the turns of a loop.
-_MOST_TURNED = 20_000
+_MOST_IN_TURNS = 20_000
 #: The most elements whose values are kept.
 _LARGEST = 4096
 #: Operators whose result does not follow from what they read.
@@ -31,6 +31,43 @@ _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_
 
 class UnfitError(Exception):
     """What reaches an operator does not fit it."""
+
+
+class _Visit(NamedTuple):
+    """An operator that the walk has come to.
+
+    Attributes:
+        operator: The operator.
+        inputs: The values that it reads; None for an optional one that is left out.
+        outputs: The tensors that it makes, as the graph declares them.
+        times: How often it runs.
+        depth: How many graphs hold the graph that it is in.
+    """
+
+    operator: Operator
+    inputs: Sequence[Value | None]
+    outputs: Sequence[Tensor]
+    times: int
+    depth: int
+
+    @property
+    def operands(self) -> list[Value]:
+        """The values that it reads, without those that are left out."""
+        return [value for value in self.inputs if value is not None]
+
+
+class _Turns(NamedTuple):
+    """What is known of a loop that was followed turn by turn.
+
+    Attributes:
+        number: How often its body runs; None where that is not known, or where it takes too long to find out.
+        common: What is known of the carried values in every turn.
+        last: The carried values after the last turn that was followed.
+    """
+
+    number: int | None
+    common: list[Value]
+    last: list[Value]
 
 
 @dataclass
@@ -56,26 +93,35 @@ class Walk:
     seen: int = 0
     _numbers: count[int] = field(default_factory=count)
 
-    def value(self, tensor: Tensor, sizes: tuple[int, ...] | None, **facts: Any) -> Value:
+    def make_value(self, tensor: Tensor, sizes: tuple[int, ...] | None, **facts: Any) -> Value:
         """Return a new value of a tensor, of these sizes."""
         return Value(next(self._numbers), tensor.dtype, sizes, declared=tensor.shape, **facts)
 
-    def over(self, graph: Graph, inputs: Sequence[Value], times: int = 1, depth: int = 0) -> list[Value]:
-        """Go over a graph that runs so many times on these inputs; return what it returns."""
+    def walk_graph(self, graph: Graph, inputs: Sequence[Value], times: int = 1, depth: int = 0) -> list[Value]:
+        """Go over a graph that runs so many times on these inputs; return what it returns.
+
+        ``depth`` is how many graphs hold it: 0 for the graph that is profiled.
+        """
         if depth > len(self.model.graphs):
             raise UnfitError(f"the graph {graph.name!r} calls itself; convert the model again")
         values = dict(zip(graph.inputs, inputs, strict=True))
-        for index, operator in enumerate(graph.operators):
-            self.node = self.node if depth else index
-            self.seen += 1
-            if self.seen > _MOST_OPERATORS:
-                raise UnfitError(f"its graphs call one another for more than {_MOST_OPERATORS:,} operators in all")
-            read = [
-                self._find(graph, values, index, operator.name) if index >= 0 else None for index in operator.inputs
-            ]
-            made = _HANDLERS.get(operator.name, Walk._step)(self, graph, operator, read, times, depth)
-            values.update(zip(operator.outputs, made, strict=False))
+        for position, operator in enumerate(graph.operators):
+            if depth == 0:
+                self.node = position
+            self._count_operator()
+            outputs = self._walk_operator(self._visit(graph, operator, values, times, depth))
+            values.update(zip(operator.outputs, outputs, strict=False))
         return [self._find(graph, values, index, "the end") for index in graph.outputs]
+
+    def _count_operator(self) -> None:
+        self.seen += 1
+        if self.seen > _MOST_OPERATORS:
+            raise UnfitError(f"its graphs call one another for more than {_MOST_OPERATORS:,} operators in all")
+
+    def _visit(self, graph: Graph, operator: Operator, values: dict[int, Value], times: int, depth: int) -> _Visit:
+        """Return an operator with what it reads; ``values`` are those of the graph by the indices of their tensors."""
+        inputs = [None if index < 0 else self._find(graph, values, index, operator.name) for index in operator.inputs]
+        return _Visit(operator, inputs, [graph.tensors[index] for index in operator.outputs], times, depth)
 
     def _find(self, graph: Graph, values: dict[int, Value], index: int, reader: str) -> Value:
         """Return the value of a tensor; of a constant or a state, a new one."""
@@ -86,131 +132,156 @@ class Walk:
             array = (
                 tensor.array if tensor.data is not None or tensor.sizes is None else np.zeros(tensor.sizes, np.int32)
             )
-            values[index] = self.value(tensor, tensor.sizes, constant=not tensor.is_variable, array=array)
+            values[index] = self.make_value(tensor, tensor.sizes, constant=not tensor.is_variable, array=array)
         return values[index]
 
-    def _step(
-        self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
-    ) -> list[Value]:
+    def _walk_operator(self, visit: _Visit) -> list[Value]:
+        """Go over an operator, with the graphs that it holds; return what it makes."""
+        match visit.operator.name:
+            case "CALL" | "CALL_ONCE" | "STABLEHLO_COMPOSITE":
+                return self._walk_call(visit)
+            case "IF":
+                return self._walk_branches(visit)
+            case "WHILE" | "STABLEHLO_WHILE":
+                return self._walk_loop(visit)
+        return self._walk_alone(visit)
+
+    # Operators without graphs inside ----------------------------------------------------------------------------------
+
+    def _walk_alone(self, visit: _Visit) -> list[Value]:
         """Go over an operator without graphs inside: note its cost, unless it depends on constants alone."""
-        operands = [value for value in read if value is not None]
-        call = _describe_call(operator, read)
-        try:
-            made = infer(call) or []
-        except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
-            names = ", ".join(repr(graph.tensors[index].name) for index in operator.outputs)
-            raise UnfitError(f"{operator.name} cannot make {names} of what it reads: {error}") from error
-        is_constant = bool(operands) and all(value.constant for value in operands) and operator.name not in _UNKNOWABLE
-        outputs = []
-        for position, index in enumerate(operator.outputs):
-            tensor, result = graph.tensors[index], made[position] if position < len(made) else None
-            array = result if isinstance(result, np.ndarray) and result.size <= _LARGEST else None
-            sizes = tensor.sizes if result is None else tuple(getattr(result, "shape", result))
-            is_shape = operator.name in ("RANK", "SHAPE") and array is not None
-            outputs.append(self.value(tensor, sizes, constant=is_constant or is_shape, array=array))
+        call = _describe_call(visit)
+        outputs = self._make_outputs(visit, _infer_results(visit, call))
         if outputs and all(value.constant for value in outputs):
             self.constants += 1
-            return outputs
-        shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
-        cost, missing = price(replace(call, outputs=shapes, output_dtypes=dtypes))
-        self.work.executed.append(
-            Executed(operator.name, self.node, operands, outputs, times, cost.macs * times, cost.flops * times, missing)
-        )
+        else:
+            self._note_cost(visit, call, outputs)
         return outputs
 
-    def _walk_body(self, graph: int, inputs: Sequence[Value], times: int, depth: int) -> Body[Value]:
-        """Go over another graph of the model; return its work, which is not added to that so far, and its results."""
-        if not 0 <= graph < len(self.model.graphs):
-            raise UnfitError(f"it has no graph {graph}")
-        with note_apart(self) as work:
-            results = self.over(self.model.graphs[graph], inputs, times, depth + 1)
-        return Body(work, results)
+    def _make_outputs(self, visit: _Visit, results: Sequence[Result]) -> list[Value]:
+        """Return what an operator makes; where no result was inferred, with the sizes that the file declares."""
+        operands, name = visit.operands, visit.operator.name
+        is_constant = bool(operands) and all(value.constant for value in operands) and name not in _UNKNOWABLE
+        outputs = []
+        for tensor, result in zip_longest(visit.outputs, results[: len(visit.outputs)]):
+            sizes, array = tensor.sizes, None
+            if isinstance(result, np.ndarray):
+                sizes, array = result.shape, result if result.size <= _LARGEST else None
+            elif result is not None:
+                sizes = result
+            is_shape = name in ("RANK", "SHAPE") and array is not None
+            outputs.append(self.make_value(tensor, sizes, constant=is_constant or is_shape, array=array))
+        return outputs
+
+    def _note_cost(self, visit: _Visit, call: LiteRTCall, outputs: Sequence[Value]) -> None:
+        """Note an operator that runs, with its cost in all its runs."""
+        shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
+        cost, missing = price(replace(call, outputs=shapes, output_dtypes=dtypes))
+        name, times = visit.operator.name, visit.times
+        macs, flops = cost.macs * times, cost.flops * times
+        self.work.executed.append(Executed(name, self.node, visit.operands, outputs, times, macs, flops, missing))
 
     # Operators that hold graphs ---------------------------------------------------------------------------------------
 
-    def _call(
-        self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
-    ) -> list[Value]:
+    def _walk_body(self, visit: _Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Value]:
+        """Go over a graph of an operator, which runs so many times in each of its runs.
+
+        Its work is returned with its results, and not added to that so far.
+        """
+        if not 0 <= graph < len(self.model.graphs):
+            raise UnfitError(f"it has no graph {graph}")
+        with note_apart(self) as work:
+            results = self.walk_graph(self.model.graphs[graph], inputs, visit.times * turns, visit.depth + 1)
+        return Body(work, results)
+
+    def _walk_call(self, visit: _Visit) -> list[Value]:
         """Go over the graph that a call names; what runs once, before the first pass, counts as nothing."""
-        [called] = operator.graphs
-        body = self._walk_body(called, [value for value in read if value is not None], times, depth)
-        if operator.name == "CALL_ONCE":
+        [called] = visit.operator.graphs
+        body = self._walk_body(visit, called, visit.operands)
+        if visit.operator.name == "CALL_ONCE":
             self.notes["CALL_ONCE prepares variables and tables before the first pass: it counts as nothing"] = None
         else:
             self.work.add(body.work)
         return list(body.outputs)
 
-    def _choose(
-        self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
-    ) -> list[Value]:
+    def _walk_branches(self, visit: _Visit) -> list[Value]:
         """Go over the branch that a known condition takes; count the dearer one where it is not known."""
-        condition, *inputs = [value for value in read if value is not None]
+        condition, *inputs = visit.operands
         if condition.array is not None:
-            taken = self._walk_body(operator.graphs[0 if condition.array.all() else 1], inputs, times, depth)
+            taken = self._walk_body(visit, visit.operator.graphs[0 if condition.array.all() else 1], inputs)
             self.work.add(taken.work)
             return list(taken.outputs)
-        bodies = (self._walk_body(branch, inputs, times, depth) for branch in operator.graphs)
-        first, second = sorted(bodies, key=lambda body: body.work.price, reverse=True)
-        results = [_merge(value, [other]) for value, other in zip(first.outputs, second.outputs, strict=True)]
+        bodies = [self._walk_body(visit, branch, inputs) for branch in visit.operator.graphs]
+        dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
+        results = [_merge(value, other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
         path = self.paths[self.node]
         reason = f"the condition of an IF in {path or 'the model'!r} depends on values: the dearer branch is counted"
-        self.work.add(count_first(Body(first.work, results), second, self.node, path, reason))
+        self.work.add(count_first(Body(dearer.work, results), cheaper, self.node, path, reason))
         return results
 
-    def _repeat(
-        self, graph: Graph, operator: Operator, read: Sequence[Value | None], times: int, depth: int
-    ) -> list[Value]:
-        """Go over a loop: turn by turn while its condition is known, to count the turns; then once for all of them."""
-        operands = [value for value in read if value is not None]
-        condition, body = operator.graphs
-        turns, carried, last, first = 0, [_merge(value, ()) for value in operands], operands, self.seen
-        while self.seen < first + _MOST_TURNED:
-            [goes_on] = self._walk_body(condition, last, times, depth).outputs
-            if goes_on.array is None or not goes_on.array.all():
+    def _walk_loop(self, visit: _Visit) -> list[Value]:
+        """Count the turns of a loop, then go over its condition and its body once for all turns together.
+
+        The condition runs once more than the body. Where the number of turns is not known, one is counted, and the loop
+        is named as missing.
+        """
+        turns = self._follow_turns(visit)
+        if turns.number == 0:
+            return visit.operands
+        condition, body = visit.operator.graphs
+        counted = 1 if turns.number is None else turns.number
+        work = self._walk_body(visit, condition, turns.common, counted + 1).work
+        any_turn = self._walk_body(visit, body, turns.common, counted)
+        work.add(any_turn.work)
+        name = visit.operator.name
+        missing = f"{name} of an unknown number of turns" if turns.number is None else ""
+        work.executed.append(Executed(name, self.node, any_turn.outputs, (), visit.times, missing=missing))
+        self.work.add_loop(work)
+        if turns.number is None:
+            return list(any_turn.outputs)
+        return [replace(value, sizes=last.sizes) for value, last in zip(any_turn.outputs, turns.last, strict=True)]
+
+    def _follow_turns(self, visit: _Visit) -> _Turns:
+        """Go over a loop turn by turn while its condition is known; the work of these turns is not kept."""
+        condition, body = visit.operator.graphs
+        number, last = 0, visit.operands
+        common = [replace(value, constant=False, array=None) for value in last]
+        limit = self.seen + _MOST_IN_TURNS
+        while self.seen < limit:
+            [goes_on] = self._walk_body(visit, condition, last).outputs
+            if goes_on.array is None:
                 break
-            last = list(self._walk_body(body, last, times, depth).outputs)
-            carried = [_merge(value, [after]) for value, after in zip(carried, last, strict=True)]
-            turns += 1
-        is_known = goes_on.array is not None and not goes_on.array.all()
-        if is_known and not turns:
-            return operands
-        turns = turns if is_known else 1
-        asking = self._walk_body(condition, carried, times * (turns + 1), depth).work
-        turned = self._walk_body(body, carried, times * turns, depth)
-        asking.add(turned.work)
-        missing = "" if is_known else f"{operator.name} of an unknown number of turns"
-        asking.executed.append(Executed(operator.name, self.node, turned.outputs, (), times, missing=missing))
-        self.work.add_loop(asking)
-        return (
-            [replace(value, sizes=after.sizes) for value, after in zip(turned.outputs, last, strict=True)]
-            if is_known
-            else list(turned.outputs)
-        )
+            if not goes_on.array.all():
+                return _Turns(number, common, last)
+            last = list(self._walk_body(visit, body, last).outputs)
+            common = [_merge(value, after) for value, after in zip(common, last, strict=True)]
+            number += 1
+        return _Turns(None, common, last)
 
 
-def _merge(value: Value, others: Sequence[Value]) -> Value:
-    """Return what is known of a value that may also be one of others; it has the buffer of this one."""
-    sizes = value.sizes if all(other.sizes == value.sizes for other in others) else None
+def _merge(value: Value, other: Value) -> Value:
+    """Return what is known of a value that may also be the other one; it has the buffer of this one."""
+    sizes = value.sizes if other.sizes == value.sizes else None
     return Value(value.number, value.dtype, sizes, declared=value.declared)
 
 
-def _describe_call(operator: Operator, read: Sequence[Value | None]) -> LiteRTCall:
+def _describe_call(visit: _Visit) -> LiteRTCall:
     """Return a call of an operator, whose outputs are not known yet."""
+    arrays = [None if value is None else value.array for value in visit.inputs]
     return LiteRTCall(
-        operator.name,
-        Shapes([None if value is None else value.shape for value in read]),
+        visit.operator.name,
+        Shapes([None if value is None else value.shape for value in visit.inputs]),
         Shapes([]),
-        tuple("" if value is None else value.dtype for value in read),
-        option=operator.option,
-        value=lambda index: None if (value := read[index]) is None else value.array,
+        tuple("" if value is None else value.dtype for value in visit.inputs),
+        option=visit.operator.option,
+        value=lambda index: arrays[index],
     )
 
 
-_HANDLERS: dict[str, Callable[..., list[Value]]] = {
-    "CALL": Walk._call,
-    "CALL_ONCE": Walk._call,
-    "IF": Walk._choose,
-    "STABLEHLO_COMPOSITE": Walk._call,
-    "STABLEHLO_WHILE": Walk._repeat,
-    "WHILE": Walk._repeat,
-}
+def _infer_results(visit: _Visit, call: LiteRTCall) -> Sequence[Result]:
+    """Return the shapes, or the elements, of what an operator makes, as far as they follow from what it reads."""
+    try:
+        return infer(call) or []
+    except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError) as error:
+        names = ", ".join(repr(tensor.name) for tensor in visit.outputs)
+        raise UnfitError(f"{visit.operator.name} cannot make {names} of what it reads: {error}") from error
