@@ -10,7 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from ..arguments.checks import Check, to_call
 from ..error_text import shown
@@ -22,11 +22,33 @@ KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 #: What ``KEYS`` may be.
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
-#: Where a class keeps, for itself and not for its subclasses, what a profiler asks for all the time: the templates with
-#: the ``KEYS`` that they are made of, and the signature with the ``__call__`` that it is of.
+#: The attributes of a class that keep what a profiler asks for all the time.
 _TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
+
+T = TypeVar("T")
+
+
+class _Kept(NamedTuple):
+    """What was computed for a class, and what it follows from."""
+
+    source: object
+    result: Any
+
+
+def _compute_once(cls: type, attribute: str, source: object, compute: Callable[[], T]) -> T:
+    """Return what is computed of a source, once for a class, and anew where the class has another source.
+
+    An attribute of the class keeps it; subclasses keep their own.
+    """
+    kept: _Kept | None = vars(cls).get(attribute)
+    if kept is None or kept.source is not source:
+        kept = _Kept(source, compute())
+        setattr(cls, attribute, kept)
+    result: T = kept.result
+    return result
 
 
 class ProfilerFunction(ABC):
@@ -45,7 +67,8 @@ class ProfilerFunction(ABC):
 
     With one key, ``__call__`` can return the value; with several keys, it returns a dict of values by name. It returns
     `Partial` for an incomplete value, and `Unavailable` if there is none. If the keys depend on the arguments of the
-    constructor, override `get_bounded_status_keys` instead of setting ``KEYS``.
+    constructor, override `get_bounded_status_keys` instead of setting ``KEYS``; its name may also be spelled in the
+    singular, ``get_bounded_status_key``.
     """
 
     #: The status keys that it computes: classes, or configured instances.
@@ -63,31 +86,36 @@ class ProfilerFunction(ABC):
 
     def get_bounded_status_keys(self) -> Keys:
         """Return the status keys that this function computes. Default: ``KEYS``."""
-        singular = getattr(self, "get_bounded_status_key", None)
-        keys: Keys = self.KEYS if singular is None else singular()
-        if keys is ProfilerFunction.KEYS and singular is None:
+        singular = self._find_singular()
+        if singular is not None:
+            return singular()
+        if self.KEYS is ProfilerFunction.KEYS:
             raise TypeError(
                 f"{describe(self)} does not say what it computes: define get_bounded_status_keys(), or set KEYS"
             )
-        return keys
+        return self.KEYS
+
+    def _find_singular(self) -> Callable[[], Keys] | None:
+        """Return the method ``get_bounded_status_key``, if a subclass defines its keys under this name."""
+        return getattr(self, "get_bounded_status_key", None)
 
     def list_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys that this function computes, as checked templates."""
-        cls = type(self)
-        kept: tuple[object, tuple[StatusKey, ...]] | None = cls.__dict__.get(_TEMPLATES)
-        if kept is not None and kept[0] is self.KEYS:
-            return kept[1]
-        templates = self._check_keys()
-        is_by_class = cls.get_bounded_status_keys is ProfilerFunction.get_bounded_status_keys
-        if is_by_class and not hasattr(self, "get_bounded_status_key") and "KEYS" not in vars(self):
-            setattr(cls, _TEMPLATES, (self.KEYS, templates))
-        return templates
+        if self._has_keys_of_class():
+            return _compute_once(type(self), _TEMPLATES, self.KEYS, self._make_templates)
+        return self._make_templates()
 
-    def _check_keys(self) -> tuple[StatusKey, ...]:
+    def _has_keys_of_class(self) -> bool:
+        """Return whether the keys are the ``KEYS`` of the class: then they are the same for all its instances."""
+        has_own_method = type(self).get_bounded_status_keys is not ProfilerFunction.get_bounded_status_keys
+        return not has_own_method and self._find_singular() is None and "KEYS" not in vars(self)
+
+    def _make_templates(self) -> tuple[StatusKey, ...]:
+        """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""
         bounded = self.get_bounded_status_keys()
-        single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
-        keys: Iterable[Any] = (bounded,) if single else bounded  # type: ignore[assignment]
-        templates = tuple(_template(self, key) for key in keys)
+        is_single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
+        keys: Iterable[Any] = (bounded,) if is_single else bounded  # type: ignore[assignment]
+        templates = tuple(_make_template(self, key) for key in keys)
         names = [template.NAME for template in templates]
         if not names:
             raise TypeError(f"{describe(self)} is bound to no status key: return at least one")
@@ -100,20 +128,16 @@ class ProfilerFunction(ABC):
         return self._signature().parameters
 
     def _signature(self) -> inspect.Signature:
-        """Return the signature of ``__call__``, which is read once for each class."""
+        """Return the signature of ``__call__``, which is read once for each class, or one that the instance has."""
         if hasattr(self, "__signature__"):
             return inspect.signature(self)
-        cls = type(self)
-        kept: tuple[object, inspect.Signature] | None = cls.__dict__.get(_SIGNATURE)
-        if kept is None or kept[0] is not cls.__call__:
-            kept = cls.__call__, inspect.signature(self.__call__)  # as it is called: static methods have no self
-            setattr(cls, _SIGNATURE, kept)
-        return kept[1]
+        # Read from the instance: it has no self, also where __call__ is a static method.
+        return _compute_once(type(self), _SIGNATURE, type(self).__call__, lambda: inspect.signature(self.__call__))
 
     def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
 
-        ``given`` has all arguments that the caller passed by name, also those for other functions.
+        ``arguments`` has all arguments that the caller passed by name, also those for other functions.
         """
 
     def can_pipe(self) -> bool:
@@ -150,12 +174,7 @@ class ExternalProfilerFunction(ProfilerFunction):
             listed = list(inspect.signature(func).parameters.values())
         except ValueError as error:
             raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
-        leading = listed[:2]
-        positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-        if not any(parameter.kind in _VARIADIC for parameter in listed) and (
-            len(leading) < 2 or any(parameter.kind not in positional for parameter in leading)
-        ):
-            raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
+        _require_leading(func, listed)
         self._variadic = [parameter for parameter in listed if parameter.kind in _VARIADIC]
         self._others = {p.name: p for p in listed[2:] if p.kind not in _VARIADIC}
 
@@ -179,9 +198,11 @@ class ExternalProfilerFunction(ProfilerFunction):
 
 
 class ArgumentBundle(ProfilerFunction):
-    """Puts arguments of the caller's together to one value, which other functions name.
+    """Makes one value, such as a `RunOptions`, of several arguments that the caller passes by name.
 
-    Its arguments are taken where another function names its key, or that of a function which does.
+    A function that names the bundle's key as a parameter takes the bundle's own arguments with it: where ``__call__``
+    has a parameter ``run_options``, the caller may pass ``device`` and ``training``. So does a function that names a
+    key of such a function.
     """
 
 
@@ -201,7 +222,17 @@ class JointFunction(ProfilerFunction):
         """Return the result of ``__call__`` for each set of arguments (one for each model), measured together."""
 
 
-def _template(function: ProfilerFunction, key: Any) -> StatusKey:
+def _require_leading(func: Callable[..., Any], listed: Sequence[Parameter]) -> None:
+    """Raise `TypeError` unless the first two parameters can be passed by position; ``*args`` takes them too."""
+    if any(parameter.kind in _VARIADIC for parameter in listed):
+        return
+    positional = [parameter for parameter in listed[:2] if parameter.kind in _POSITIONAL]
+    if len(positional) < 2:
+        raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
+
+
+def _make_template(function: ProfilerFunction, key: Any) -> StatusKey:
+    """Return a status key as an instance; raise `TypeError` for what is no status key, or has no name."""
     template = key() if inspect.isclass(key) and issubclass(key, StatusKey) else key
     if not isinstance(template, StatusKey):
         raise TypeError(f"{describe(function)} is bound to {shown(key)}, which is no StatusKey class or instance")

@@ -27,6 +27,20 @@ _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
 _MAY_NOT_RUN = "the Loop {!r}, whose number of trips is not known, may not run at all: it is counted once"
 
 
+class _LoopInputs(NamedTuple):
+    """What a ``Loop`` reads.
+
+    Attributes:
+        limit: How often its body runs at most; None for no limit.
+        condition: Whether the first turn begins; None where nothing but the limit ends the loop.
+        begins: What the first turn gets of the values that are carried from turn to turn.
+    """
+
+    limit: Value | None
+    condition: Value | None
+    begins: Sequence[Value | None]
+
+
 class _Turns(NamedTuple):
     """How often the body of a loop runs.
 
@@ -39,7 +53,7 @@ class _Turns(NamedTuple):
     may_stop: bool
 
     @property
-    def factor(self) -> int:
+    def counted(self) -> int:
         """How many turns are counted: one where their number is not known."""
         return 1 if self.number is None else self.number
 
@@ -49,88 +63,123 @@ class _Turns(NamedTuple):
         return None if self.may_stop else self.number
 
 
+class _AnyTurn(NamedTuple):
+    """What the body of a loop does and returns, as far as it is the same in every turn.
+
+    Attributes:
+        work: Its work in all turns together.
+        goes_on: Whether another turn follows.
+        carried: What it hands on to the next turn.
+        stacked: What the loop returns of every turn.
+    """
+
+    work: Work
+    goes_on: Value
+    carried: Sequence[Value]
+    stacked: Sequence[Value]
+
+
 def walk_loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
-    graph, condition, begins = find_graph(node, "body"), inputs[1], inputs[2:]
-    turns = _count_turns(walk, graph, inputs, values)
-    turn = _make_turn(walk, has_condition=condition is not None)
-    walk.work.executed.append(Executed("Loop", walk.node, (), turn, times))
-    goes_on, body = _walk_any_turn(walk, graph, turn, begins, values, times * turns.factor)
-    if turns.number is not None and condition is not None and condition.is_true and goes_on.is_true:
-        turns = _Turns(turns.number, may_stop=False)  # only the limit ends it
-    walk.work.add_loop(_count_work(walk, node, turns, body, begins))
-    carried = [_carry_out(turns, begin, output) for begin, output in zip(begins, body.outputs, strict=False)]
-    if any(value.from_inputs for value in values.values()):  # any of them may decide how often it runs
-        carried = [value.mark_from_inputs() for value in carried]
-    stacked = [stack_turns(walk, value, 0, turns.exact) for value in body.outputs[len(begins) :]]
-    missing = "Loop of an unknown number of trips" if turns.number is None else ""
-    walk.work.executed.append(Executed("Loop", walk.node, tuple(body.outputs), tuple(stacked), times, missing=missing))
-    values.update(zip(node.output, [*carried, *stacked], strict=False))
+    graph, read = find_graph(node, "body"), _LoopInputs(inputs[0], inputs[1], inputs[2:])
+    turns_before = _count_turns(walk, graph, read, values)
+    arguments = [*_note_begin(walk, read, times), *read.begins]
+    turn = _walk_any_turn(walk, graph, arguments, values, times * turns_before.counted)
+    turns = _settle_turns(turns_before, read, turn)
+    walk.work.add_loop(_count_work(walk, node, turns, turn, read.begins))
+    stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
+    _note_end(walk, turns, turn, stacked, times)
+    values.update(zip(node.output, [*_carry_out(turns, read, turn, values), *stacked], strict=False))
 
 
-def _count_turns(walk: Walk, graph: GraphProto, inputs: Sequence[Value | None], values: Values) -> _Turns:
+def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> _Turns:
     """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
-    trips, condition, *begins = inputs
-    limit = None if trips is None or trips.array is None else max(int(trips.array), 0)
+    condition = read.condition
+    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array), 0)
     if condition is None:  # the condition that the body makes is ignored then
         return _Turns(limit, may_stop=limit is None)
     if limit == 0 or (condition.array is not None and not condition.is_true):
         return _Turns(0, may_stop=False)
     if condition.array is None:
         return _Turns(limit, may_stop=True)
-    counted = count_trips(graph, limit, begins, walk.add_initializers(graph, values), walk.opsets)
+    counted = count_trips(graph, limit, read.begins, walk.add_initializers(graph, values), walk.opsets)
     return _Turns(limit, may_stop=True) if counted is None else _Turns(counted, may_stop=False)
 
 
-def _make_turn(walk: Walk, has_condition: bool) -> tuple[Value, Value]:
-    """Return the number of a turn and its condition, as the body gets them."""
-    condition = np.asarray(True) if has_condition else None  # no turn begins with a false one
-    return (
-        Value.of(walk.take_number(), TensorProto.INT64, Shape(())),
-        Value.of(walk.take_number(), TensorProto.BOOL, Shape(()), array=condition),
-    )
+def _settle_turns(turns: _Turns, read: _LoopInputs, turn: _AnyTurn) -> _Turns:
+    """Return how often a loop runs, with what its body has shown.
+
+    A condition that is true before the first turn and after every turn never stops it: it runs up to its limit.
+    """
+    never_stops = read.condition is not None and read.condition.is_true and turn.goes_on.is_true
+    return _Turns(turns.number, may_stop=False) if never_stops and turns.number is not None else turns
+
+
+def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
+    """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
+
+    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body runs,
+    and that of `_note_end` after it.
+    """
+    true = None if read.condition is None else np.asarray(True)  # no turn begins with a condition that is false
+    number = Value.of(walk.take_number(), TensorProto.INT64, Shape(()))
+    condition = Value.of(walk.take_number(), TensorProto.BOOL, Shape(()), array=true)
+    walk.work.executed.append(Executed("Loop", walk.node, (), (number, condition), times))
+    return [number, condition]
+
+
+def _note_end(walk: Walk, turns: _Turns, turn: _AnyTurn, stacked: Sequence[Value], times: int) -> None:
+    """Note that the loop reads what its last turn returns, and makes the stacked values of all turns."""
+    missing = "Loop of an unknown number of trips" if turns.number is None else ""
+    returned = (*turn.carried, *turn.stacked)
+    walk.work.executed.append(Executed("Loop", walk.node, returned, tuple(stacked), times, missing=missing))
 
 
 def _walk_any_turn(
-    walk: Walk,
-    graph: GraphProto,
-    turn: tuple[Value, Value],
-    begins: Sequence[Value | None],
-    values: Values,
-    times: int,
-) -> tuple[Value, Body[Value]]:
-    """Go over a body with what is known of the carried values in every turn; return whether it goes on, and the rest.
+    walk: Walk, graph: GraphProto, arguments: Sequence[Value | None], values: Values, times: int
+) -> _AnyTurn:
+    """Go over a body with what is known in every turn; ``arguments`` are those of the first one.
 
-    What the first turn gets is tried first; where a turn hands on a value of another size, that size is not known.
+    The sizes that the first turn gets are tried first. Where a turn hands on a value of another size, that size is not
+    known, and the body is gone over again, until it hands on what it gets.
     """
+    number, condition, *begins = arguments
     carried = [begin and begin.without_array() for begin in begins]
     while True:
-        body = walk_body(walk, graph, values, times, name_inputs(graph, [*turn, *carried]))
+        body = walk_body(walk, graph, values, times, name_inputs(graph, [number, condition, *carried]))
         goes_on, *outputs = body.outputs
         common = [
             value and value.merge([output]).without_array() for value, output in zip(carried, outputs, strict=False)
         ]
         if [value and value.type for value in common] == [value and value.type for value in carried]:
-            return goes_on, Body(body.work, outputs)
+            return _AnyTurn(body.work, goes_on, outputs[: len(begins)], outputs[len(begins) :])
         carried = common
 
 
-def _count_work(walk: Walk, node: NodeProto, turns: _Turns, body: Body[Value], begins: Sequence[Value | None]) -> Work:
+def _count_work(walk: Walk, node: NodeProto, turns: _Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
     """Return the work of a loop: that of its body, or either that or none where it may stop, or not run at all."""
     if not turns.may_stop:
-        return body.work
+        return turn.work
     reason = (_MAY_NOT_RUN if turns.number is None else _MAY_STOP).format(name_node(node))
-    return count_first(body, _skip(body, begins), walk.node, walk.path, reason)
+    runs = Body(turn.work, [*turn.carried, *turn.stacked])
+    # A loop that does not run returns what its first turn would get.
+    handed_on = [before or after for before, after in zip(begins, turn.carried, strict=False)]
+    return count_first(runs, Body(Work(), [*handed_on, *turn.stacked]), walk.node, walk.path, reason)
 
 
-def _skip(body: Body[Value], begins: Sequence[Value | None]) -> Body[Value]:
-    """Return what a loop does that does not run: nothing, but that it returns what its first turn would get."""
-    handed_on = [before or output for before, output in zip(begins, body.outputs, strict=False)]
-    return Body(Work(), [*handed_on, *body.outputs[len(begins) :]])
+def _carry_out(turns: _Turns, read: _LoopInputs, turn: _AnyTurn, values: Values) -> list[Value]:
+    """Return what a loop returns of the values that it carries.
+
+    Its body may read any value around it by its name. Where the elements of one of these follow from the inputs of the
+    call, the inputs may decide how often the loop runs, and so all that it returns.
+    """
+    carried = [_choose_last(turns, begin, end) for begin, end in zip(read.begins, turn.carried, strict=False)]
+    may_follow_from_inputs = any(value.from_inputs for value in values.values())
+    return [value.mark_from_inputs() for value in carried] if may_follow_from_inputs else carried
 
 
-def _carry_out(turns: _Turns, before: Value | None, after: Value) -> Value:
-    """Return what a loop hands out of a value that it carries: that of the last turn, or the first one if none runs."""
+def _choose_last(turns: _Turns, before: Value | None, after: Value) -> Value:
+    """Return a carried value as the last turn leaves it, or as the first one gets it if none runs."""
     if before is None or turns.exact:
         return after
     if turns.exact == 0:
