@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..piping.quantity import Scale, scale_value
 from ..piping.titles import write_title
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
+from ..trace.side_by_side import name_column
 from .bounds import write_row_value
 from .columns import Column, write_count
 from .grids import Grid, visible
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["all_layers_grids", "difference_grid", "layer_grid", "seconds_grid"]
 
+Row: TypeAlias = Mapping[str, Any]
+
+_COUNTS = {"params": "Params", "macs": "MACs", "flops": "FLOPs"}
 #: The columns of `Report.layerwise` that stand beside the counts where layers were timed, and what they are called.
 _TIMED = {
     "forward_seconds": "Forward",
@@ -32,6 +37,16 @@ _ALL_MODELS = {
     "macs": "MACs by layer",
     "flops": "FLOPs by layer",
 }
+#: How the keys of the first and of the second model begin in a row of two models.
+_SIDES = ("", "other_")
+
+
+class _GridColumn(NamedTuple):
+    """A column of a grid: its title, how it writes the cell of a row, and whether the cells are numbers."""
+
+    title: str
+    write: Callable[[Row], str]
+    is_number: bool = False
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
@@ -40,63 +55,46 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     ``nested`` shows names inside their parents'; without it whole paths are shown.
     """
     timed = [name for name in _TIMED if layers and name in layers[0]]
-    rows = []
-    for row in layers:
-        label = row["path"].rpartition(".")[2] if nested else row["path"]
-        shapes = ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
-        counts = [
-            sign + write_count(value)
-            for sign, value in (write_row_value(row, name) for name in ("params", "macs", "flops"))
-        ]
-        counts += [Column.of(name).show(row[name]) or "-" for name in timed]
-        rows.append((label or "(model)", row["type"], shapes, str(row["calls"]) if row["calls"] else "-", *counts))
-    titles = ("Layer", "Type", "Output shape", "Calls", "Params", "MACs", "FLOPs", *(_TIMED[name] for name in timed))
-    depths = tuple(row["depth"] for row in layers) if nested else ()
-    return Grid(title, titles, tuple(rows), frozenset(range(3, len(titles))), depths, kind="layers")
+    columns = [
+        _GridColumn("Layer", partial(_write_name, nested=nested)),
+        _GridColumn("Type", itemgetter("type")),
+        _GridColumn("Output shape", _write_shapes),
+        _GridColumn("Calls", lambda row: str(row["calls"] or "-"), is_number=True),
+        *(_GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
+        *(_GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
+    ]
+    return _make_grid(title, columns, layers, nested)
 
 
-def difference_grid(
-    rows: Sequence[Mapping[str, Any]], title: str, names: tuple[str, str], *, nested: bool = True
-) -> Grid:
+def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
     """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
-    drawn = []
-    for row in rows:
-        path, other = row["path"], row["other_path"]
-        label = (path.rpartition(".")[2] if nested else path) or "(model)"
-        if other not in (None, path):
-            label = f"{label} / {(other.rpartition('.')[2] if nested else other) or '(model)'}"
-        counts = [_write_side(row[f"{side}{column}"]) for column in ("params", "macs") for side in ("", "other_")]
-        kind = row["type"] if row["other_type"] in (None, row["type"]) else f"{row['type']} / {row['other_type']}"
-        drawn.append((label, kind, *counts, _change(row)))
-    columns = [f"{column}\n{visible(name)}" for column in ("Params", "MACs") for name in names]
-    depths = tuple(row["depth"] for row in rows) if nested else ()
-    titles = ("Layer", "Type", *columns, "Change")
-    return Grid(title, titles, tuple(drawn), frozenset({2, 3, 4, 5}), depths, kind="layers")
-
-
-def _change(row: Mapping[str, Any]) -> str:
-    """Say what became of a layer; of one that differs in FLOPs alone, which have no column, how."""
-    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
-        return str(row["change"])
-    return f"FLOPs {write_count(row['flops'])} to {write_count(row['other_flops'])}"
+    columns = [
+        _GridColumn("Layer", partial(_write_both_names, nested=nested)),
+        _GridColumn("Type", _write_both_types),
+    ]
+    for key in ("params", "macs"):
+        for side, name in zip(_SIDES, names, strict=True):
+            heading = f"{_COUNTS[key]}\n{visible(name)}"
+            columns.append(_GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
+    columns.append(_GridColumn("Change", _describe_change))
+    return _make_grid(title, columns, rows, nested)
 
 
 def seconds_grid(title: str, layers: LayerTable) -> Grid:
     """Return a per-layer table of seconds: a column for each of its own, what binds them, and what rows leave out."""
-    columns = [name for name in (layers[0] if layers else {}) if name.endswith("_seconds")]
-    titles = ["Layer", "Type", "Calls", *(write_title(name.removesuffix("_seconds")) for name in columns)]
-    missing = any(row.get("missing") for row in layers)
-    binds = any(row.get("binds") for row in layers)
-    rows = []
-    for row in layers:
-        cells = ["-" if row[name] is None else str(scale_value(row[name], "s", Scale.TIME)) for name in columns]
-        label = row["path"].rpartition(".")[2] or "(model)"
-        words = [*([row["binds"]] if binds else []), *([row["missing"]] if missing else [])]
-        rows.append((label, row["type"], str(row.get("calls", "-")), *cells, *words))
-    numeric = frozenset(range(2, len(titles)))
-    depths = tuple(row["depth"] for row in layers)
-    titles += [*(["Bound by"] if binds else []), *(["Left out"] if missing else [])]
-    return Grid(title, tuple(titles), tuple(rows), numeric, depths, kind="layers")
+    timed = [key for key in layers.columns if key.endswith("_seconds")]
+    columns = [
+        _GridColumn("Layer", _write_name),
+        _GridColumn("Type", itemgetter("type")),
+        _GridColumn("Calls", lambda row: str(row.get("calls", "-")), is_number=True),
+    ]
+    for key in timed:
+        heading = write_title(key.removesuffix("_seconds"))
+        columns.append(_GridColumn(heading, partial(_write_measured, key=key), is_number=True))
+    for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
+        if any(row.get(key) for row in layers):
+            columns.append(_GridColumn(heading, itemgetter(key)))
+    return _make_grid(title, columns, layers)
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
@@ -104,22 +102,73 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
 
     An empty cell is a layer that the model lacks, a hyphen one that has none of what is counted.
     """
-    names = [report.name for report in comparison.reports]
     rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
     for column, title in _ALL_MODELS.items():
-        drawn = tuple(
-            (
-                row["path"].rpartition(".")[2] or "(model)",
-                row["type"],
-                *(_write_side(row[f"{column} of {name}"]) for name in names),
-            )
-            for row in rows
-        )
-        titles = ("Layer", "Type", *map(visible, names))
-        numeric = frozenset(range(2, len(titles)))
-        yield Grid(title, titles, drawn, numeric, tuple(row["depth"] for row in rows), kind="layers")
+        columns = [_GridColumn("Layer", _write_name), _GridColumn("Type", itemgetter("type"))]
+        for report in comparison.reports:
+            key = name_column(column, report.name)
+            columns.append(_GridColumn(visible(report.name), partial(_write_side, key=key), is_number=True))
+        yield _make_grid(title, columns, rows)
 
 
-def _write_side(value: int | None) -> str:
+def _make_grid(title: str, columns: Sequence[_GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
+    """Return the grid of these columns, with a row for each layer, indented by its depth if names are nested."""
+    titles = tuple(column.title for column in columns)
+    cells = tuple(tuple(column.write(row) for column in columns) for row in rows)
+    numeric = frozenset(index for index, column in enumerate(columns) if column.is_number)
+    depths = tuple(row["depth"] for row in rows) if nested else ()
+    return Grid(title, titles, cells, numeric, depths, kind="layers")
+
+
+# Cells ----------------------------------------------------------------------------------------------------------------
+
+
+def _name_layer(path: str, nested: bool) -> str:
+    """Return the last part of a path, or all of it; the model itself has an empty one."""
+    name = path.rpartition(".")[2] if nested else path
+    return name or "(model)"
+
+
+def _write_name(row: Row, nested: bool = True) -> str:
+    return _name_layer(row["path"], nested)
+
+
+def _write_both_names(row: Row, nested: bool) -> str:
+    """Return the name of a layer in the first model, with that in the second one if it differs."""
+    path, other = row["path"], row["other_path"]
+    name = _name_layer(path, nested)
+    return name if other in (None, path) else f"{name} / {_name_layer(other, nested)}"
+
+
+def _write_both_types(row: Row) -> str:
+    """Return the type of a layer in the first model, with that in the second one if it differs."""
+    kind, other = row["type"], row["other_type"]
+    return str(kind) if other in (None, kind) else f"{kind} / {other}"
+
+
+def _write_shapes(row: Row) -> str:
+    return ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
+
+
+def _write_bounded(row: Row, key: str) -> str:
+    """Return a count with the sign before it, such as "≥ "."""
+    sign, value = write_row_value(row, key)
+    return sign + write_count(value)
+
+
+def _write_measured(row: Row, key: str) -> str:
+    """Return a time or what follows from times, in the unit of its column; a hyphen where nothing was measured."""
+    return Column.of(key).show(row[key]) or "-"
+
+
+def _write_side(row: Row, key: str) -> str:
     """Return a count of one of several models; nothing for a layer that it lacks."""
+    value = row[key]
     return "" if value is None else write_count(value)
+
+
+def _describe_change(row: Row) -> str:
+    """Say what became of a layer; of one that differs in FLOPs alone, which have no column, how."""
+    if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
+        return str(row["change"])
+    return f"FLOPs {write_count(row['flops'])} to {write_count(row['other_flops'])}"

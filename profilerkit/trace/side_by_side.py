@@ -12,7 +12,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["in_one_table"]
+__all__ = ["in_one_table", "name_column"]
 
 Row = Mapping[str, Any]
 
@@ -28,6 +28,11 @@ class _Line:
     def first(self) -> Row:
         """The layer in the first model that has it."""
         return self.rows[min(self.rows)]
+
+
+def name_column(column: str, model: str) -> str:
+    """Return what the column of one model is called: "macs of Student"."""
+    return f"{column} of {model}"
 
 
 def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
@@ -83,5 +88,5 @@ def _rows(lines: Sequence[_Line], reports: Sequence[Report], columns: Sequence[s
         for column in columns:
             for index, report in enumerate(reports):
                 layer = line.rows.get(index)
-                row[f"{column} of {report.name}"] = None if layer is None else layer.get(column)
+                row[name_column(column, report.name)] = None if layer is None else layer.get(column)
         yield row
