@@ -53,7 +53,7 @@ class _Turns(NamedTuple):
     may_stop: bool
 
     @property
-    def counted(self) -> int:
+    def number_to_count(self) -> int:
         """How many turns are counted: one where their number is not known."""
         return 1 if self.number is None else self.number
 
@@ -84,7 +84,7 @@ def walk_loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], value
     graph, read = find_graph(node, "body"), _LoopInputs(inputs[0], inputs[1], inputs[2:])
     turns_before = _count_turns(walk, graph, read, values)
     arguments = [*_note_begin(walk, read, times), *read.begins]
-    turn = _walk_any_turn(walk, graph, arguments, values, times * turns_before.counted)
+    turn = _walk_any_turn(walk, graph, arguments, values, times * turns_before.number_to_count)
     turns = _settle_turns(turns_before, read, turn)
     walk.work.add_loop(_count_work(walk, node, turns, turn, read.begins))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
@@ -118,8 +118,8 @@ def _settle_turns(turns: _Turns, read: _LoopInputs, turn: _AnyTurn) -> _Turns:
 def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
     """Note that the loop makes the number of a turn and its condition; return these two, which its body gets.
 
-    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body runs,
-    and that of `_note_end` after it.
+    A loop is noted as two operators: this one before its body, as the bytes that it makes are alive while the body
+    runs, and that of `_note_end` after it.
     """
     true = None if read.condition is None else np.asarray(True)  # no turn begins with a condition that is false
     number = Value.of(walk.take_number(), TensorProto.INT64, Shape(()))
