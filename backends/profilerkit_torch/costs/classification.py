@@ -22,13 +22,20 @@ __all__ = ["Kind", "classify", "schema_name"]
 class Kind(Enum):
     """How the cost of an operator is found."""
 
+    #: By a formula of shapes: torch's, or one that the user registered.
     FORMULA = "formula"
+    #: Not work, and not recorded: the operator returns a view of its argument, or no tensor at all (a size, a device).
+    #: One that had to copy after all is seen by the memory that it takes, and recorded then.
     VIEW = "view"
+    #: Recorded as work without FLOPs: the operator makes or copies a tensor, which moves bytes.
     FREE = "free"
+    #: One operation for each element of the output.
     POINTWISE = "pointwise"
+    #: One operation for each element of the input.
     REDUCTION = "reduction"
     #: Made of other operators, which are recorded instead.
     COMPOSITE = "composite"
+    #: Reported as not counted.
     UNKNOWN = "unknown"
 
 
@@ -40,12 +47,14 @@ class _Kinds(dict[Any, Kind]):
 
 _kinds = _Kinds()
 
-#: Operators that return their input where nothing is to be done, and sums of its elements elsewhere.
-_VIEWS_ONLY_AT_TIMES = ("aten::coalesce",)
-#: Where an operator that takes no tensors only makes one, or marks a range for torch's profiler.
-_TORCHS_OWN = ("aten", "prims", "profiler")
-#: Tags of operators that give another shape to what is there, or a copy of a view.
+#: By its schema ``coalesce`` returns a view: so it does where nothing is to be added up, and only there.
+_NOT_ALWAYS_VIEWS = ("aten::coalesce",)
+#: The namespaces of torch's own operators. One of these without tensors among its results answers a question, and one
+#: without tensors among its arguments fills a new tensor. Neither can be said of the operators of another library.
+_TORCH_NAMESPACES = ("aten", "prims", "profiler")
+#: Tags of operators that change the shape of a tensor in place, and of those that return a copy instead of a view.
 _MOVES = frozenset((tag("inplace_view"), tag("view_copy")))
+_POINTWISE, _REDUCTION = tag("pointwise"), tag("reduction")
 
 
 def classify(func: Any) -> Kind:
@@ -66,41 +75,59 @@ def schema_name(func: Any) -> str:
 
 
 def _find_kind(func: Any) -> Kind:
+    """Return the kind of an operator by the first rule that holds: what is certain goes before what is inferred.
+
+    1. A question of torch's interpreter (``prim::device``), which never computes.
+    2. What was registered, by the user or here: a formula, or that the operator is free.
+    3. What the schema says: an answer that is no tensor (``aten::sym_size``), or a view. This goes before the parts of
+       a composite operator: ``aten::expand_as`` is composite, and returns a view.
+    4. The tags, ours, and those of other forms of the operator: these come last, as torch has not tagged all alike.
+    """
     schema = schema_of(func)
-    if func.namespace == "prim":  # a question: fake tensors answer one for their device
+    if func.namespace == "prim":
         return Kind.VIEW
     if find_formula(func) is not None:
         return Kind.FORMULA
     if is_free(schema.name):
         return Kind.FREE
-    if func.namespace in _TORCHS_OWN and schema.returns and not _returns_tensors(schema):
-        return Kind.VIEW  # a question: nested tensors answer for their sizes
-    if _returns_views(schema) and schema.name not in _VIEWS_ONLY_AT_TIMES:
+    if _answers_question(func) or _returns_views(schema):
         return Kind.VIEW
     if _MOVES.intersection(func.tags):
         return Kind.FREE
     if is_composite(func):
         return Kind.COMPOSITE
     kind = _find_by_tags(func)
-    if kind is Kind.UNKNOWN and func.namespace in _TORCHS_OWN:
+    if kind is Kind.UNKNOWN and func.namespace in _TORCH_NAMESPACES:
         kind = _find_by_other_forms(func)
     return kind
 
 
-def _returns_tensors(schema: Any) -> bool:
-    return any("Tensor" in str(value.type) for value in schema.returns)
+def _answers_question(func: Any) -> bool:
+    """Return whether an operator of torch's returns something, but no tensor: nested tensors are asked their sizes."""
+    results = schema_of(func).returns
+    return func.namespace in _TORCH_NAMESPACES and bool(results) and not any(map(_is_tensor, results))
+
+
+def _is_tensor(value: Any) -> bool:
+    """Return whether an argument or a result in a schema is a tensor, or holds tensors: ``Tensor[]``, ``Tensor?``."""
+    return "Tensor" in str(value.type)
 
 
 def _returns_views(schema: Any) -> bool:
-    """Return whether all that an operator returns shares memory with its arguments, which it does not write to."""
+    """Return whether all that an operator returns shares memory with its arguments, which it does not write to.
+
+    A schema says so with a letter: ``t(Tensor(a) self) -> Tensor(a)``; ``Tensor(a!)`` is written to.
+    """
     aliases = [value.alias_info for value in schema.returns]
-    return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
-
-
-_POINTWISE, _REDUCTION = tag("pointwise"), tag("reduction")
+    return (
+        schema.name not in _NOT_ALWAYS_VIEWS
+        and bool(aliases)
+        and all(alias is not None and not alias.is_write for alias in aliases)
+    )
 
 
 def _find_by_tags(func: Any) -> Kind:
+    """Return the kind by torch's tags, and by ours of the operators that torch leaves without one."""
     name = func.name()
     if _POINTWISE in func.tags or name in POINTWISE:
         return Kind.POINTWISE
@@ -110,21 +137,22 @@ def _find_by_tags(func: Any) -> Kind:
 def _find_by_other_forms(func: Any) -> Kind:
     """Return the kind of one of torch's operators from its other forms; torch does not tag them all alike.
 
-    One that writes to an output argument reads no data where it has no other tensors.
+    One without tensors among its arguments, but for the one that it writes its output to, reads no data: it is free.
     """
-    arguments = [argument for argument in schema_of(func).arguments if not _is_output(argument)]
-    if not any("Tensor" in str(argument.type) for argument in arguments):
+    read = [argument for argument in schema_of(func).arguments if not _is_output(argument)]
+    if not any(map(_is_tensor, read)):
         return Kind.FREE
     kinds = {_find_by_tags(form) for form in _list_other_forms(func)} - {Kind.UNKNOWN}
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
 
 
 def _is_output(argument: Any) -> bool:
+    """Return whether an argument is the ``out`` that an operator writes to."""
     return bool(argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write)
 
 
 def _list_other_forms(func: Any) -> Iterator[Any]:
-    """Yield the overloads of an operator, of the one that it is in place, and of aten's of that name."""
+    """Yield aten's overloads of an operator's name, and of the name without the ``_`` of an operator in place."""
     name = schema_name(func).split("::")[1]
     for form in (name, name.removesuffix("_")):
         packet = getattr(torch.ops.aten, form, None)

@@ -15,11 +15,22 @@ from typing import Any, NamedTuple
 
 from profilerkit_predict.joining.reading import ProfileFile
 
-__all__ = ["LAYER_RANGE", "PASS_RANGE", "DeviceEvent", "Frame", "HostEvent", "Kind", "make_frames", "split_events"]
+__all__ = [
+    "LAYER_RANGE",
+    "PASS_RANGE",
+    "STEP_RANGE",
+    "DeviceEvent",
+    "Frame",
+    "HostEvent",
+    "Kind",
+    "make_frames",
+    "split_events",
+]
 
 #: What ranges are called that the script of ``profilerkit trace-script`` opens.
 LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
-_STEP = "ProfilerStep#"
+#: What the names of the steps of the profiler's own schedule begin with; the number of the step follows.
+STEP_RANGE = "ProfilerStep#"
 _ENGINE = "autograd::engine::evaluate_function: "
 #: What torch 1.8 calls nodes of the gradient's graph; later versions have the engine's event around them.
 _OLD_NODE = re.compile(r"torch::autograd::\w+|\w+Backward\d*")
@@ -138,7 +149,7 @@ def _find_kind(category: str, name: str, paths: frozenset[str]) -> Kind | None:
         return Kind.DRIVER
     if category not in (*_OPERATORS, "user_annotation"):
         return None
-    if name == PASS_RANGE or name.startswith(_STEP):
+    if name == PASS_RANGE or name.startswith(STEP_RANGE):
         return Kind.PASS
     if name.startswith(LAYER_RANGE) or (name and name in paths):
         return Kind.LAYER

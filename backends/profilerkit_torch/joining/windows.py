@@ -9,7 +9,7 @@ from typing import NamedTuple
 from profilerkit import ModelTrace
 
 from .operator_names import common_name, find_common_name
-from .trace_events import Frame, HostEvent, Kind
+from .trace_events import STEP_RANGE, Frame, HostEvent, Kind
 
 __all__ = ["Window", "find_passes", "has_steps", "split_by_products"]
 
@@ -34,13 +34,13 @@ def has_steps(frames: Sequence[Frame]) -> bool:
 
 
 def find_passes(frames: Sequence[Frame]) -> list[Window]:
-    """Return the windows of passes: what a range of a step has around it, or from one call of the model to the next.
+    """Return the windows of passes: the ranges that mark them, or else from one call of the model to the next.
 
     A profile with neither is one window.
     """
-    steps = [frame.event for frame in frames if frame.event.kind is Kind.PASS]
-    if steps:
-        return _list_steps(steps)
+    ranges = [frame.event for frame in frames if frame.event.kind is Kind.PASS]
+    if ranges:
+        return _list_marked(ranges)
     starts = [frame.event.start for frame in frames if frame.layer == "" and not _is_inside_model(frame)]
     if not starts:
         starts = [min(frame.event.start for frame in frames)]
@@ -48,33 +48,49 @@ def find_passes(frames: Sequence[Frame]) -> list[Window]:
     return list(starmap(Window, pairwise([*starts, last + _AFTER])))
 
 
-def _list_steps(steps: Sequence[HostEvent]) -> list[Window]:
-    """Return the windows of ranges called as the last one, or as the profiler itself calls steps; the innermost."""
-    name = steps[-1].name
-    alike = {
-        Window(step.start, step.end) for step in steps if step.name == name or step.name.startswith("ProfilerStep#")
-    }
-    ordered = sorted(alike, key=lambda window: (window.start, -window.end))
-    inner = [window for window, following in pairwise(ordered) if following.start >= window.end]
-    return [*inner, ordered[-1]]
+def _list_marked(ranges: Sequence[HostEvent]) -> list[Window]:
+    """Return the windows of ranges that mark passes; of ranges inside each other the innermost.
+
+    A profile may have steps of the profiler's schedule, and the ranges of the script of ``profilerkit trace-script``.
+    Where a step has such a range inside, that is the pass::
+
+        ProfilerStep#3 [ data is loaded, profilerkit pass [ the model runs ] ]
+
+    Where a step begins last, it has no such range inside: then the steps alone are passes.
+    """
+    if ranges[-1].name.startswith(STEP_RANGE):
+        ranges = [marked for marked in ranges if marked.name.startswith(STEP_RANGE)]
+    windows = {Window(marked.start, marked.end) for marked in ranges}
+    ordered = sorted(windows, key=lambda window: (window.start, -window.end))
+    without_inner = [window for window, following in pairwise(ordered) if following.start >= window.end]
+    return [*without_inner, ordered[-1]]
 
 
 def _is_inside_model(frame: Frame) -> bool:
+    """Return whether a frame runs in a call of the whole model, whose path is empty."""
     return any(outer.layer == "" for outer in frame.around if outer is not frame)
 
 
 def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """Return a window for each pass of a profile that marks none: it begins where the first product of the trace does.
 
-    There are as many passes as the products of the trace stand in the profile one after the other.
+    How many passes there are follows from how many products there are. For example, the trace has the products
+    ``mm, mm, conv``, and the profile has::
+
+        mm mm conv mm mm conv
+
+    These are 6 products, and 3 in the trace: 2 passes. They have 4 ``mm`` between them, 2 in each pass, so every second
+    ``mm`` begins one. The number of passes is rounded: a profile may have some products more than the trace, or fewer.
     """
     products = [find_common_name(op) for op in trace.operators if op.macs and op.phase == "forward"]
     if not products:
         return [whole]
     passes = round(len(_list_outer_operators(frames, frozenset(products))) / len(products))
+    if passes < 2:
+        return [whole]
     first_products = _list_outer_operators(frames, frozenset(products[:1]))
-    in_each_pass = len(first_products) // max(1, passes)
-    if passes < 2 or not in_each_pass:  # one pass, or not even the first product so often
+    in_each_pass = len(first_products) // passes
+    if not in_each_pass:  # fewer than passes, so that they cannot tell where one begins
         return [whole]
     later_starts = [first_products[index * in_each_pass].event.start for index in range(1, passes)]
     return list(starmap(Window, pairwise([whole.start, *later_starts, whole.end])))
@@ -82,14 +98,13 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
 
 def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators of the forward pass with these names, of nested ones the outermost."""
-    return [
-        frame
-        for frame in frames
-        if _is_operator(frame, names)
-        and not frame.is_backward
-        and not any(common_name(outer.event.name) in names for outer in frame.around if outer is not frame)
-    ]
+    operators = [frame for frame in frames if _is_operator(frame, names) and not frame.is_backward]
+    return [frame for frame in operators if not _is_inside_operator(frame, names)]
 
 
 def _is_operator(frame: Frame, names: frozenset[str]) -> bool:
     return frame.event.kind is Kind.OPERATOR and common_name(frame.event.name) in names
+
+
+def _is_inside_operator(frame: Frame, names: frozenset[str]) -> bool:
+    return any(common_name(outer.event.name) in names for outer in frame.around if outer is not frame)
