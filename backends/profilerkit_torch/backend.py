@@ -154,7 +154,7 @@ class TorchBackend(
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
-        return ceilings.use_threads(num_threads)
+        return ceilings.run_bare_operators(num_threads)
 
     def ceiling_work(self, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
         """Return a context with torch's fastest products, convolutions and traffic on so many threads."""

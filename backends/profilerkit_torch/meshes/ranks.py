@@ -6,7 +6,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from typing import Any
@@ -29,7 +29,7 @@ from .attention import spread_attention
 from .collectives import Exchanges
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
-from .schemes import InStep, spread_by_scheme
+from .schemes import InStep, add_nothing, spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers
 
 __all__ = ["trace_rank"]
@@ -74,7 +74,8 @@ def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tupl
     if isinstance(parallelize, str):
         return model, spread_by_scheme(parallelize, model, device_mesh)
     result = None if parallelize is None else parallelize(model, device_mesh)
-    return model if result is None else _require_module(result, "parallelize"), lambda recorder: nullcontext()
+    spread = model if result is None else _require_module(result, "parallelize")
+    return spread, add_nothing
 
 
 @contextmanager
@@ -101,24 +102,14 @@ def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, i
     """Return what the forward and the backward pass of a model show, which is spread and has no values."""
     weight_bytes = _count_weights(model, recorder.live)
     input_bytes = _count_inputs(inputs, recorder.live)
-    with recorder.follow(), recorder, torch.autograd.set_multithreading_enabled(False), in_step(recorder):
-        recorder.live.part = "activations"
-        outputs = inputs.run(model)  # it is alive to the end, as in a loop of training
-        recorder.phase, recorder.live.part = "backward", "other"
-        calls = recorder.layers.calls
-        with recorder.layers.apart(), _note_gradients(model, recorder):
-            notes = _run_backward(model, outputs, recorder)
-    gradients = [gradient for gradient in map(find_gradient, model.parameters()) if gradient is not None]
-    memory = MemoryTimeline(
-        weight_bytes,
-        input_bytes,
-        tuple(recorder.live_bytes),
-        unsized=recorder.unsized,
-        parts=_join_parts(recorder.peak_parts),
-        left_bytes=recorder.live.total,
-    )
+    with recorder.follow(), torch.autograd.set_multithreading_enabled(False), in_step(recorder):
+        recorder.begin("forward")
+        outputs = inputs.run(model)  # these are alive to the end, as in a loop of training
+        recorder.begin("backward")
+        notes = _run_backward(model, outputs, recorder)
+    memory = _make_timeline(recorder, weight_bytes, input_bytes)
     trace = ModelTrace(
-        list_rank_layers(model, recorder.layers.inventory, calls),
+        list_rank_layers(model, recorder.layers.inventory, recorder.layers.calls),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
@@ -128,7 +119,7 @@ def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, i
     return RankTrace(
         trace,
         recorder.exchanges.list_collectives(),
-        count_bytes(gradients),
+        _count_gradients(model),
         {"weights": weight_bytes, **recorder.peak_parts},
         dict(recorder.unknown),
     )
@@ -147,6 +138,24 @@ def _count_inputs(inputs: ModelInputs, live: LiveBytes) -> int:
     for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
         live.add(tensor)
     return live.total
+
+
+def _count_gradients(model: nn.Module) -> int:
+    """Return the bytes of the gradients that a step leaves in the parameters."""
+    gradients = map(find_gradient, model.parameters())
+    return count_bytes(gradient for gradient in gradients if gradient is not None)
+
+
+def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
+    """Return the bytes alive in a step that is over, and those that it left."""
+    return MemoryTimeline(
+        weight_bytes,
+        input_bytes,
+        tuple(recorder.live_bytes),
+        unsized=recorder.unsized,
+        parts=_join_parts(recorder.peak_parts),
+        left_bytes=recorder.live.total,
+    )
 
 
 def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
@@ -171,7 +180,10 @@ def _note_gradients(model: nn.Module, recorder: RankRecorder) -> Iterator[None]:
 
 
 def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> list[str]:
-    """Go back from the loss that the model returns, or else from the sum of its outputs; return notes."""
+    """Go back from the loss that the model returns, or else from the sum of its outputs; return notes.
+
+    Layers that a checkpoint runs once more are no calls of their own: their calls are kept apart.
+    """
     differentiated = [_take_share(tensor) for tensor in list_differentiated(outputs)]
     if not differentiated:
         return [NO_BACKWARD_PASS]
@@ -180,7 +192,8 @@ def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> lis
         start = torch.empty_like(loss)
     for tensor in (loss, start):
         recorder.live.add(tensor, 0)
-    loss.backward(start)
+    with recorder.layers.apart(), _note_gradients(model, recorder):
+        loss.backward(start)
     return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
 
 

@@ -163,7 +163,10 @@ class RankRecorder(TorchDispatchMode):
 
     @contextmanager
     def follow(self) -> Iterator[None]:
-        """Follow the layers, the groups of ``fully_shard``, and storages that are resized; leave out planning."""
+        """Record the operators that run inside, and leave out those of planning.
+
+        What is no operator is followed too: the layers, the groups of ``fully_shard``, and storages that are resized.
+        """
         group = find_parameter_group()
         planner, plan = find_sharding_planner()
         gather = partial(self._work_for_group, part="gathered weights")
@@ -180,7 +183,16 @@ class RankRecorder(TorchDispatchMode):
                 original = getattr(owner, name)
                 stops.append(partial(setattr, owner, name, original))
                 setattr(owner, name, wrap(original))
-            yield
+            with self:
+                yield
+
+    def begin(self, phase: str) -> None:
+        """Record what follows as of a phase, "forward" or "backward".
+
+        The forward pass makes activations. What the backward pass makes is "other", until a gradient is noted to stay.
+        """
+        self.phase = phase
+        self.live.part = "activations" if phase == "forward" else "other"
 
     @contextmanager
     def work_for_model(self, part: str) -> Iterator[None]:

@@ -15,10 +15,15 @@ from profilerkit import ArgumentError
 from .data_parallel import reduce_in_buckets
 from .recorder import RankRecorder
 
-__all__ = ["InStep", "spread_by_scheme"]
+__all__ = ["InStep", "add_nothing", "spread_by_scheme"]
 
 #: What is active in the step of a model that a scheme has spread.
 InStep: TypeAlias = Callable[[RankRecorder], AbstractContextManager[Any]]
+
+
+def add_nothing(recorder: RankRecorder) -> AbstractContextManager[Any]:
+    """Add nothing to a step: what spreads the model does all that is to be done."""
+    return nullcontext()
 
 
 def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> InStep:
@@ -44,7 +49,7 @@ def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
 
     for module in (*_list_blocks(model), model):
         fully_shard(module, mesh=device_mesh)
-    return lambda recorder: nullcontext()
+    return add_nothing
 
 
 def _list_blocks(model: nn.Module) -> list[nn.Module]:

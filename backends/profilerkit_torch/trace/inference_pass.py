@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import Any, ClassVar
 
@@ -38,10 +38,9 @@ class InferencePass:
         """Make the model ready to run; its weights have been substituted by then."""
         set_inference_flags(list_modules(model))
 
-    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
         """Run what is to be recorded; errors of the model pass through."""
-        in_pieces = recorder.on_meta and not recorder.below_autograd
-        with FusedAttention(find_device(model)) if in_pieces else nullcontext(), as_caller(), recorder.questions():
+        with _keep_attention_whole(model, recorder), as_caller(), recorder.questions():
             output = copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
         recorder.origins.check_results(output)
 
@@ -55,6 +54,20 @@ class InferencePass:
         return explain_failure(error, inputs, "torch", __package__)
 
 
+def _keep_attention_whole(model: nn.Module, recorder: Recorder) -> AbstractContextManager[Any]:
+    """Return a context in which attention reaches the recorder as the one kernel that a device runs.
+
+    It does so without help on real tensors, and below autograd. Autograd's own kernel takes attention over meta tensors
+    to pieces, and the recorder would see every score.
+    """
+    is_taken_to_pieces = recorder.on_meta and not recorder.below_autograd
+    return FusedAttention(find_device(model)) if is_taken_to_pieces else nullcontext()
+
+
 def needs_autograd(error: BaseException | None) -> bool:
-    """Return whether a model seems to compute gradients while it runs, which not every kind of pass lets it."""
+    """Return whether a model seems to compute gradients while it runs, which not every kind of pass lets it.
+
+    Torch has no class for such errors: it raises a `RuntimeError` such as "element 0 of tensors does not require grad".
+    A model without gradients whose error has that word by chance is only run once more, by the next kind of pass.
+    """
     return isinstance(error, PassError) or (isinstance(error, RuntimeError) and "grad" in str(error))

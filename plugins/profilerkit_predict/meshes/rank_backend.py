@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, TensorSpec
@@ -23,6 +23,15 @@ __all__ = ["RankBackend"]
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class _TracedStep:
+    """The step that was traced last: of which model and inputs, and the trace or the error that came of it."""
+
+    model: RankModel
+    inputs: ModelInputs
+    outcome: RankTrace | ProfilerKitError
+
+
 class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
     """Counts a `RankModel` by the backend of its framework, in a process of its own."""
 
@@ -30,27 +39,30 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
 
     def __init__(self, inner: Backend) -> None:
         self.inner: Backend = inner
-        #: What was traced last: the model, its inputs, and the step or its error.
-        self._last: tuple[Any, Any, RankTrace | ProfilerKitError] | None = None
+        self._last: _TracedStep | None = None
 
     def trace_step(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
         """Return a training step of the rank, which is traced once; raises what its process does."""
-        if self._last is None or self._last[0] is not model or self._last[1] is not inputs:
-            try:
-                step: RankTrace | ProfilerKitError = trace_in_process(model, inputs, self.inner.name)
-            except ProfilerKitError as error:
-                step = error
-            self._last = model, inputs, step
-        if isinstance(self._last[2], ProfilerKitError):
-            raise self._last[2]
-        return self._last[2]
+        last = self._last
+        if last is None or last.model is not model or last.inputs is not inputs:
+            last = self._last = _TracedStep(model, inputs, self._find_outcome(model, inputs))
+        if isinstance(last.outcome, ProfilerKitError):
+            raise last.outcome
+        return last.outcome
+
+    def _find_outcome(self, model: RankModel, inputs: ModelInputs) -> RankTrace | ProfilerKitError:
+        """Trace a step; return its error where it fails, as it would fail in the same way once more."""
+        try:
+            return trace_in_process(model, inputs, self.inner.name)
+        except ProfilerKitError as error:
+            return error
 
     @property
     def step(self) -> RankTrace:
         """The step that was traced last."""
-        if self._last is None or isinstance(self._last[2], ProfilerKitError):
+        if self._last is None or isinstance(self._last.outcome, ProfilerKitError):
             raise NotOfferedError("no step of a rank was traced")
-        return self._last[2]
+        return self._last.outcome
 
     def trace(self, model: RankModel, inputs: ModelInputs | None) -> ModelTrace:
         """Return the forward pass of the step."""
