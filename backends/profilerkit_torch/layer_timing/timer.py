@@ -18,7 +18,7 @@ from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat import current_task, read_children, read_parameters
 from ..model.attributes import list_reachable
-from ..model.keras_layers import list_keras_weights
+from ..model.keras_layers import list_reported_weights
 from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart
 from ..untouched.recordings import require_no_tracing
@@ -223,7 +223,7 @@ class TorchLayerTimer(LayerTimer):
             paths.setdefault(id(module), []).append(path)
         owners: dict[int, tuple[str, ...]] = {}
         for _, module in reversed(self._modules):  # of two owners the first is noted last
-            keras_weights = [value for _, value in list_keras_weights(module)]
+            keras_weights = [value for _, value in list_reported_weights(module)]
             for parameter in (*read_parameters(module).values(), *keras_weights):
                 if parameter is not None:
                     owners[id(parameter)] = tuple(paths[id(module)])

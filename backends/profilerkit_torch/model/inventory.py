@@ -14,7 +14,8 @@ from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters
 from .attributes import CONTAINERS, list_further_attributes, list_reachable
-from .keras_layers import holds_keras, is_unbuilt, list_training_tensors
+from .keras_calls import is_unbuilt
+from .keras_layers import holds_keras, list_compiled_tensors
 from .modules import (
     list_buffers,
     list_layers,
@@ -142,7 +143,7 @@ class Inventory:
     @cached_property
     def of_training(self) -> set[int]:
         """The ids of what optimizers and metrics of Keras models hold: a forward pass does not use it."""
-        return set(map(id, list_training_tensors(self.modules))) if self.holds_keras else set()
+        return set(map(id, list_compiled_tensors(self.modules))) if self.holds_keras else set()
 
     @property
     def objects(self) -> list[Any]:

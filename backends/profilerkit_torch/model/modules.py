@@ -17,9 +17,9 @@ from .keras_layers import (
     holds_keras,
     is_mirror,
     list_hidden_layers,
-    list_keras_buffers,
     list_keras_layers,
-    list_keras_parameters,
+    list_trainable_values,
+    list_written_values,
 )
 
 __all__ = [
@@ -74,7 +74,7 @@ def list_named_parameters(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]
     visited: set[int] = set()
     for module in modules:
         parameters = () if id(module) in mirrors else read_parameters(module).items()
-        for name, tensor in (*parameters, *list_keras_parameters(module)):
+        for name, tensor in (*parameters, *list_trainable_values(module)):
             if tensor is not None and id(tensor) not in visited:
                 visited.add(id(tensor))
                 yield name, tensor
@@ -95,7 +95,7 @@ def list_buffers(model: nn.Module) -> list[torch.Tensor]:
     if not holds_keras(modules):
         return list(model.buffers())
     buffers = [tensor for module in modules for tensor in read_buffers(module).values() if tensor is not None]
-    return [*buffers, *(value for module in modules for value in list_keras_buffers(module))]
+    return [*buffers, *(value for module in modules for value in list_written_values(module))]
 
 
 def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:

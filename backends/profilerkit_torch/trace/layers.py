@@ -23,7 +23,7 @@ from profilerkit.trace.records import LayerCall
 
 from ..compat import read_parameters
 from ..model.inventory import Inventory
-from ..model.keras_layers import list_keras_weights
+from ..model.keras_layers import list_reported_weights
 from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
 from .tensor_infos import tensor_infos
@@ -101,7 +101,7 @@ class LayerStack(CallStack):
         """Return whether a module that is no layer of the model's has weights."""
         if read_parameters(module):
             return True
-        return id(module) not in self._module_ids and any(True for _ in list_keras_weights(module))
+        return id(module) not in self._module_ids and any(True for _ in list_reported_weights(module))
 
     def _leave(self, module: nn.Module, args: Any, *rest: Any) -> None:
         """Note that a module ends; ``rest`` is its keyword arguments and its output, after an error None alone."""

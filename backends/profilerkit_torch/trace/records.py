@@ -15,7 +15,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
 from ..compat import keras_value, read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
-from ..model.keras_layers import list_keras_weights, list_trained_by_keras
+from ..model.keras_layers import find_trained_ids, list_reported_weights
 from ..model.packed_weights import are_plain, list_packed_weights, own_buffers, own_parameters
 from ..model.scripted import type_name
 from ..model.weights import weight_record
@@ -34,7 +34,7 @@ def layer_records(
     identities: dict[Any, int] = {}  # the numbers of tensors: one of two modules has the same in both
     records = []
     inventory = inventory or Inventory(model)
-    trained = list_trained_by_keras(model) if inventory.holds_keras else set()
+    trained = find_trained_ids(model) if inventory.holds_keras else set()
     for path, module in list_shown_layers(inventory.layers, calls):
         parameters, buffers = _read_weights(module, inventory, identities)
         if inventory.holds_keras:
@@ -100,7 +100,7 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
     """Return what a Keras layer owns: its weights, and the states that it writes to."""
     weights = [
         replace(weight_record(name, tensor, identities), trainable=id(tensor) in trained)
-        for name, tensor in list_keras_weights(module)
+        for name, tensor in list_reported_weights(module)
     ]
     states = [
         replace(weight_record(name, keras_value(state), identities, persistent=is_saved), trainable=False)
