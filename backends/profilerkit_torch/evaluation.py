@@ -32,7 +32,7 @@ from profilerkit_metrics.scoring import (
 )
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
-from .model.keras_calls import adapt_to_keras
+from .model.keras_preparation import adapt_to_keras
 from .model.modules import list_modules, set_inference_flags
 from .running.devices import resolve_device
 from .untouched.preservation import preserve

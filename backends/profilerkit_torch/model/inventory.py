@@ -14,8 +14,8 @@ from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters
 from .attributes import CONTAINERS, list_further_attributes, list_reachable
-from .keras_calls import is_unbuilt
 from .keras_layers import holds_keras, list_compiled_tensors
+from .keras_preparation import is_unbuilt
 from .modules import (
     list_buffers,
     list_layers,

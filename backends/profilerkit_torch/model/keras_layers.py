@@ -1,8 +1,8 @@
 """What Keras' layers on torch hold, and where: the layers inside them, and the values of their variables.
 
 Keras calls a layer as torch calls a module, so that hooks for all modules see it. But the layers of a functional model
-are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters. `keras_calls`
-has what a Keras model needs to be called.
+are in a list of Keras' own, and a weight is read from Keras' variable, not from the module's parameters. What a Keras
+model needs to be called is in `keras_preparation`.
 
 Of the values of a layer itself there are three lists. A batch norm has gamma and beta, which are trained, and the mean
 and the variance, which it writes to::

@@ -19,7 +19,7 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
 from ..model.inventory import Inventory
-from ..model.keras_calls import adapt_to_keras
+from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import set_inference_flags
 from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are

@@ -17,7 +17,7 @@ from profilerkit.backend_kit.failures import explain_failure
 
 from ..compat import read_buffers, read_parameters
 from ..model.inventory import is_lazy
-from ..model.keras_calls import adapt_to_keras
+from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import find_device, list_modules, list_tensors
 from ..model.wrapped import with_wrapper
 from ..trace.grad_modes import GRAD_MODES

@@ -17,7 +17,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
-from ..model.keras_calls import build_without_values, fill_variables, is_unbuilt
+from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
 from ..model.modules import find_device
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects

@@ -27,8 +27,8 @@ from ..compat import FAKE_MODULE, is_compiler_imported, lacking
 from ..costs.registry import COSTS
 from ..model.exported import with_nodes
 from ..model.inventory import is_lazy
-from ..model.keras_calls import adapt_to_keras
 from ..model.keras_layers import holds_keras
+from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import find_device, list_modules
 from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts

@@ -12,7 +12,7 @@ from profilerkit.arguments.structures import map_leaves
 
 from ..compat import replace_tensors
 from ..model.inventory import Inventory
-from ..model.keras_calls import substitute_variables
+from ..model.keras_preparation import substitute_variables
 
 __all__ = ["substitute"]
 
