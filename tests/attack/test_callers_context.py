@@ -274,7 +274,7 @@ def test_only_a_plain_twin_is_ever_handed_back(inside: Any) -> None:
 
 
 def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
-    """`preservation._restore_data`, whose second argument is a twin; nothing else may take a tensor's data away.
+    """`tensor_data._restore_data`, whose second argument is a twin; nothing else may take a tensor's data away.
 
     `suspicions` reads the bytes of a storage through a tensor of its own.
     """
@@ -286,4 +286,4 @@ def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set_"
             if written or called:
                 places.append(path.name)
-    assert sorted(places) == ["preservation.py", "suspicions.py"]
+    assert sorted(places) == ["suspicions.py", "tensor_data.py"]

@@ -40,8 +40,9 @@ def dot_product_attention(call: NodeCall) -> Cost:
 
 def _cap(call: NodeCall, scores: int) -> Cost:
     """Return the soft cap of scores, where there is one: ``cap * tanh(score / cap)``."""
-    steps = constants.DIVIDE + constants.TANH + constants.MULTIPLY
-    return Cost(0, scores * steps if call.attribute("softcap", 0.0) else 0)
+    if not call.attribute("softcap", 0.0):
+        return Cost(0, 0)
+    return Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY))
 
 
 @register_op_cost("com.microsoft::Attention")
