@@ -145,6 +145,24 @@ def test_a_loop_whose_values_grow_is_named() -> None:
     assert "FULLY_CONNECTED of unknown shape (3 calls)" in trace.missing
 
 
+def test_a_loop_without_operators_that_never_ends_is_named() -> None:
+    """Its condition is a constant, and its body returns what it takes: nothing in it counts the turns."""
+    graphs = Graphs()
+    main = graphs.main
+    x = main.input("x", (-1, 4))
+
+    def condition(builder: GraphBuilder) -> dict[str, int]:
+        builder.input("x", (-1, 4))
+        return {"y": builder.constant("always", np.asarray(True))}
+
+    def body(builder: GraphBuilder) -> dict[str, int]:
+        return {"y": builder.input("x", (-1, 4))}
+
+    chosen = options("While", condSubgraphIndex=graphs.graph(condition), bodySubgraphIndex=graphs.graph(body))
+    trace = graphs.trace(main.add("WHILE", [x], (-1, 4), options=chosen), x=X)
+    assert trace.missing == ("WHILE of an unknown number of turns (1 call)",)
+
+
 def test_a_loop_of_unknown_length_is_counted_once_and_named() -> None:
     graphs = Graphs()
     main = graphs.main

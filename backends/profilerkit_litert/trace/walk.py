@@ -21,7 +21,7 @@ __all__ = ["Walk"]
 
 #: The most operators that are gone over, some seconds: graphs that call one another may double at each call.
 _MOST_OPERATORS = 100_000
-#: The most operators that are gone over to count the turns of a loop.
+#: The most operators that are gone over to count the turns of a loop; a turn without any counts as one.
 _MOST_IN_TURNS = 20_000
 #: The most elements whose values are kept.
 _LARGEST = 4096
@@ -247,7 +247,7 @@ class Walk:
         number, last = 0, visit.operands
         common = [replace(value, constant=False, array=None) for value in last]
         limit = self.seen + _MOST_IN_TURNS
-        while self.seen < limit:
+        while self.seen + number < limit:
             [goes_on] = self._walk_body(visit, condition, last).outputs
             if goes_on.array is None:
                 break
