@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["choose_mark", "parts"]
+__all__ = ["choose_mark", "list_changed_layers", "parts"]
 
 
 def parts(
@@ -56,6 +56,16 @@ def parts(
     if isinstance(result, Comparison):
         return list(_comparison_parts(result, details, layers))
     return list(_report_parts(result, details, layers))
+
+
+def list_changed_layers(comparison: Comparison, top: int) -> Iterator[Grid]:
+    """Yield the layers of the second of two models that differ most from those of the first, at most so many."""
+    if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
+        return
+    layers = _Layers(True, None, top, changes=True)
+    grid = layers.of_both(comparison.reference, comparison.others[0], comparison.layers(0))
+    if grid.rows:
+        yield grid
 
 
 @dataclass(frozen=True)

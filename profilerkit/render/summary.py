@@ -19,7 +19,7 @@ from .advice import list_advice
 from .bounds import write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, fits, to_text
-from .content import choose_mark, parts
+from .content import choose_mark, list_changed_layers, parts
 from .grids import Grid, Notes, visible
 
 if TYPE_CHECKING:
@@ -68,22 +68,16 @@ def summarize(
     advice: bool = True,
 ) -> RenderableType:
     """Return what `render` writes, as rich draws it."""
+    from ..results.comparison import Comparison
+
     table, *rest = parts(result, details, depth, top, changes)
     has_layers = any(isinstance(part, Grid) and part.kind == "layers" for part in rest)
-    if len(result.reports) > 1:
-        return draw_parts([table, *(() if has_layers else _list_moved(result)), *rest])
-    report = result.reports[0]
-    records = list(report.statuses.values())
-    heading: list[RenderableType] = [Text(""), *_draw_heading(report), Text(""), _Values(records)]
-    where = [] if has_layers else list(_list_costs(report, advice))
+    if isinstance(result, Comparison):
+        return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), *rest])
+    records = list(result.statuses.values())
+    heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(records)]
+    where = [] if has_layers else list(_list_costs(result, advice))
     return Group(*heading, *(where or [Text("")]), draw_parts([Notes(tuple(_list_states(records))), *rest]))
-
-
-def _list_moved(comparison: Report | Comparison) -> Iterator[Grid]:
-    """Yield the layers of a second model that differ most from those of the first."""
-    for part in parts(comparison, top=_MOVED, changes=True) if len(comparison.reports) == 2 else ():
-        if isinstance(part, Grid) and part.kind == "layers" and part.rows:
-            yield part
 
 
 def _draw_heading(report: Report) -> Iterator[RenderableType]:
@@ -99,7 +93,7 @@ def _draw_heading(report: Report) -> Iterator[RenderableType]:
 def _write_threads(report: Report) -> str:
     """Return on how many threads times were measured, where the backend tells."""
     is_measured = any(isinstance(record.value, Measurement) for record in report.statuses.values())
-    threads = report.environment.get("intra_op_threads", "0")
+    threads = report.arguments.get("num_threads") or report.environment.get("intra_op_threads", "0")
     if not is_measured or not threads.isdecimal() or threads == "0":
         return ""
     return "1 thread" if threads == "1" else f"{threads} threads"
@@ -154,11 +148,13 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
     """Yield the parts of the model that cost most, the types of layers that do, and what stands out."""
     layers = report.layerwise
     by = choose_column(layers)
-    model = divide(layers, by, _LINES) if by else None
-    if model is not None and model.inside:
+    if not by or len(layers) < 2:
+        return
+    model = divide(layers, by, _LINES)
+    if model.inside:
         yield _Costs(model, by, layers[0][by])
-        sentences = [_write_types(layers, by), *(list_advice(report, model) if advice else ())]
-        yield Text("\n".join(map(visible, sentences)), style="dim")
+    sentences = [*_write_types(layers, by), *(list_advice(report, model) if advice else ())]
+    yield Text("\n".join(map(visible, sentences)), style="dim")
 
 
 class _Costs:
@@ -235,16 +231,17 @@ def _draw_bar(part: Part, by: str, whole: float) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _write_types(layers: LayerTable, by: str) -> str:
-    """Return a line about the types of layers that do most themselves."""
-    column = f"own_{by}" if f"own_{by}" in layers.columns else by
-    sums: dict[str, float] = {}
-    for row in layers:
-        sums[row["type"]] = sums.get(row["type"], 0) + (row.get(column) or 0)
+def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
+    """Yield a sentence about the types of layers that do most themselves."""
+    types = layers.by_type()
+    if by not in types.columns:  # the table has it for layers with all that is inside them, alone
+        return
+    sums = {row["type"]: row[by] for row in types if row[by]}
     whole = sum(sums.values())
-    ranked = sorted(filter(sums.get, sums), key=lambda kind: -sums[kind])
+    ranked = sorted(sums, key=lambda kind: -sums[kind])
     texts = [f"{kind} {share_text(sums[kind] / whole)}" for kind in ranked[:_TYPES]]
     if len(ranked) > _TYPES:
         left = sum(sums[kind] for kind in ranked[_TYPES:])
         texts.append(f"{len(ranked) - _TYPES} others {share_text(left / whole)}")
-    return f"{Column.of(by).title} by type: {', '.join(texts)}."
+    if texts:
+        yield f"{Column.of(by).title} by type: {', '.join(texts)}."

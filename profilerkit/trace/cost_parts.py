@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from .layer_paths import parent_path
+from .layer_paths import count_depth, parent_path
 from .layer_view import group_children
 
 __all__ = ["Part", "choose_column", "divide"]
@@ -91,6 +91,7 @@ class _Opener:
         self._root = rows[0]
         self._rows = {row["path"]: row for row in rows}
         self._children = group_children(rows)
+        self._kinds = _number_kinds(rows, self._children)
 
     def share(self, part: Part) -> float:
         """Return what a part has of the whole."""
@@ -107,8 +108,8 @@ class _Opener:
     def open(self, part: Part, room: int) -> list[Part]:
         """Return what is inside a part, in at most so many parts; nothing where it stays closed."""
         inside = [self.pass_through(one) for one in self._list_inside(part)]
-        small = self._choose_small(inside, room)
-        others = Part("", tuple(row for one in small for row in one.rows), "others")
+        small = set(self._choose_small(inside, room))
+        others = Part("", tuple(row for one in inside if one in small for row in one.rows), "others")
         large = [one for one in inside if one not in small]
         opened = [*large, others] if len(small) > 1 else inside
         is_model = part.rows[0] is self._root
@@ -132,13 +133,23 @@ class _Opener:
         params = (part.sum("params") or 0) / (self._root.get("params") or 1)
         return max(self.share(part), params) >= _LEAST_SHARE
 
+    def _find_runs(self, rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+        """Yield layers that follow each other, those together that are numbered and equal."""
+        for _, run in groupby(rows, key=self._find_group):
+            yield list(run)
+
+    def _find_group(self, row: _Row) -> tuple[Any, ...]:
+        """Return what is the same for layers that share a line: a numbered one has its list and its kind."""
+        path = row["path"]
+        return (parent_path(path), self._kinds[path]) if path.rpartition(".")[2].isdecimal() else (path,)
+
     def _list_inside(self, part: Part) -> list[Part]:
         """Return the layers right inside a part, equal ones together, and what its layers do themselves."""
         first = part.rows[0]["path"]
         if part.kind != "layers":
             return []
         inside = []
-        for run in _find_runs(self._children.get(first, ())):
+        for run in self._find_runs(self._children.get(first, ())):
             paths = [_join(row["path"], child["path"][len(first) :].lstrip(".")) for row in part.rows for child in run]
             inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths)))
         itself = Part("", part.rows, "own")
@@ -147,16 +158,16 @@ class _Opener:
         return inside
 
 
-def _find_runs(rows: Sequence[_Row]) -> list[list[_Row]]:
-    """Return layers that follow each other, those together that are numbered and alike."""
-    return [list(run) for _, run in groupby(rows, key=_describe)]
-
-
-def _describe(row: _Row) -> tuple[Any, ...]:
-    """Return what is equal for layers that may share a line: numbered ones, of one type, with equal counts."""
-    name = row["path"].rpartition(".")[2]
-    alike = tuple(row.get(column) for column in ("type", "params", "macs", "flops", "calls"))
-    return (parent_path(row["path"]), *alike) if name.isdecimal() else (row["path"],)
+def _number_kinds(rows: Sequence[_Row], children: Mapping[str, Sequence[_Row]]) -> dict[str, int]:
+    """Return by path a number that equal layers share: of one type, with equal counts, and equal layers inside."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    kinds: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # those inside before those around them
+        path = row["path"]
+        inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
+        counts = tuple(row.get(column) for column in ("type", "params", "macs", "flops", "calls"))
+        kinds[path] = numbers.setdefault((*counts, inside), len(numbers))
+    return kinds
 
 
 def _label_run(outer: str, run: Sequence[_Row]) -> str:

@@ -87,6 +87,8 @@ def test_what_is_complete_is_said_once() -> None:
 def test_inputs_dtypes_and_threads_are_said() -> None:
     shown = report(inputs="ModelInputs(ids=Tensor(1, 4))", input_dtypes="int64", environment={"intra_op_threads": "2"})
     assert lines(render(shown))[1] == "Input: ids=Tensor(1, 4), int64, 2 threads"
+    alone = replace(shown, arguments={"num_threads": "1"})
+    assert lines(render(alone))[1].endswith("int64, 1 thread"), "what was asked for, not what the process had"
     static = replace(shown, statuses={"a": record("a", 1, "1")})
     assert lines(render(static))[1] == "Input: ids=Tensor(1, 4), int64", "threads matter to times alone"
 
@@ -98,6 +100,17 @@ def test_a_model_that_is_not_divided_has_no_table(rows: tuple[dict[str, Any], ..
     text = render(report(*rows))
     assert "Where it goes" not in text
     assert "\n\n\n" not in text
+
+
+def test_a_model_of_small_layers_alone_has_its_types() -> None:
+    """Each of 200 layers has half a percent."""
+    many = (
+        row("", "Net", 200, own_macs=0, params=2000),
+        *(row(f"l{index}", "Conv2d", 1, own_macs=1) for index in range(200)),
+    )
+    text = render(report(*many))
+    assert "Where it goes" not in text
+    assert "MACs by type: Conv2d 100.0 %." in lines(text)
 
 
 def test_layers_that_are_shown_whole_are_not_summarized() -> None:

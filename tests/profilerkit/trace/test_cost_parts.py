@@ -162,3 +162,30 @@ def test_a_part_with_one_layer_that_costs_stays_closed() -> None:
         ("b", "B", 40, 40, 2),
     )
     assert [part.label for _, part in divide(model, "macs", 8).walk()] == ["a", "b"]
+
+
+def test_numbered_layers_with_other_layers_inside_stand_apart() -> None:
+    """Two blocks of one type with equal counts, one of which calls what it holds by another name."""
+    model = rows(
+        ("", "Net", 100, 0, 10),
+        ("0", "Block", 50, 0, 5),
+        ("0.left", "Linear", 30, 30, 3),
+        ("0.right", "Linear", 20, 20, 2),
+        ("1", "Block", 50, 0, 5),
+        ("1.left", "Linear", 30, 30, 3),
+        ("1.other", "Linear", 20, 20, 2),
+    )
+    assert [(depth, part.label) for depth, part in divide(model, "macs", 8).walk()] == [
+        (0, "0"),
+        (1, "left"),
+        (1, "right"),
+        (0, "1"),
+        (1, "left"),
+        (1, "other"),
+    ]
+
+
+def test_a_model_of_many_layers_with_little_each_is_not_divided() -> None:
+    """Each of a thousand layers has a tenth of a percent: none of them says where the work is."""
+    layers = [(f"l{index}", f"Kind{index}", 1, 1, 1) for index in range(1000)]
+    assert divide(rows(("", "Net", 1000, 0, 1000), *layers), "macs", 8).inside == []
