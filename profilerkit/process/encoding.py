@@ -11,6 +11,8 @@ _PLAIN = {
     **dict.fromkeys("─━═", "-"),
     **dict.fromkeys("│┃", "|"),
     **dict.fromkeys("├└┌┐┘┤┬┴┼", "+"),
+    **dict.fromkeys("█▉▊▋▌", "#"),
+    **dict.fromkeys("▍▎▏", " "),
     "±": "+-",
     "≥": ">=",
     "≤": "<=",
@@ -28,6 +30,8 @@ def encodable(text: str, encoding: str | None) -> str:
 
     >>> encodable("├── größe: 3 µs ±2%", "ascii")
     '+-- gr\\xf6\\xdfe: 3 us +-2%'
+    >>> encodable("50.0 %   █████▏", "ascii")
+    '50.0 %   ##### '
     """
     try:
         text.encode(encoding or "utf-8")

@@ -32,6 +32,8 @@ __all__ = ["render", "summarize"]
 _LINES, _TYPES = 8, 4
 #: How many layers of a comparison are shown.
 _MOVED = 5
+#: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
+_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters")
 #: The width of the bar of a layer that is the whole model.
 _BAR = 10
 
@@ -178,11 +180,13 @@ class _Costs:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = dict(self._columns)
-        if not fits(self._as_grid(columns), options.max_width):
-            del columns["Output"]
-        if not fits(self._as_grid(columns), options.max_width):
-            labels = zip(columns["Layer"], columns.pop("Type"), strict=True)
-            columns["Layer"] = [f"{label}: {kind}" if kind else label for label, kind in labels]
+        for name in _LEAST_NEEDED:
+            if fits(self._as_grid(columns), options.max_width):
+                break
+            if name == "Type":
+                labels = zip(columns["Layer"], columns["Type"], strict=True)
+                columns["Layer"] = [f"{label}: {kind}" if kind else label for label, kind in labels]
+            del columns[name]
         yield draw_parts([self._as_grid(columns)])
 
     def _as_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
