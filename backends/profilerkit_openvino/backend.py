@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import Any, ClassVar
 
-import openvino
-
 from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.array_backend import ArrayBackend
@@ -25,6 +23,7 @@ from profilerkit.times.operator_times import OperatorTimes
 from .costs import COSTS, OPERATORS
 from .loaders import open_model
 from .runs import MODES, open_runtime, prepare_run, resolve_device
+from .runtime import openvino
 from .timing import time_layers, time_operators
 from .tracing import declare, name_model, trace_model
 from .weights import list_inner

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import openvino
-
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoreFunction
 from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
 
 from .loaders import open_model
 from .runs import MODES, compile_model, make_call, resolve_device
+from .runtime import openvino
 
 __all__ = ["EvalLossFunction", "get_accuracy", "get_missclass", "get_topk"]
 

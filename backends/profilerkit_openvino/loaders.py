@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from openvino.frontend import FrontEndManager
-
 from profilerkit import InputError
+
+from .runtime import openvino
 
 __all__ = ["open_model", "shorten"]
 
@@ -39,7 +39,7 @@ def open_model(model: Any) -> Any:
                 "file itself beside the model"
             )
     try:
-        reader = FrontEndManager().load_by_framework("ir")
+        reader = openvino.frontend.FrontEndManager().load_by_framework("ir")
         model = reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
     except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
         raise InputError(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +11,14 @@ from profilerkit.backend_kit.installed import find_version, require_version
 MINIMUM = (2026, 0)
 #: The endings of the files that hold a model.
 SUFFIXES = (".xml",)
-_TELEMETRY = "openvino_telemetry"
 
 
 def load() -> Backend:
     """Import openvino and return the backend; raises ImportError where it is missing or too old."""
     find_versions()
-    with _without_telemetry():
-        from .backend import OpenvinoBackend
+    from .backend import OpenvinoBackend
 
     return OpenvinoBackend()
-
-
-@contextmanager
-def _without_telemetry() -> Iterator[None]:
-    """Import openvino as where ``openvino_telemetry`` is not installed: it has a stub of its own for that.
-
-    With it, the import alone forks a process that sends an event over the network; beside threads of JAX that may hang.
-    """
-    is_imported = _TELEMETRY in sys.modules
-    sys.modules.setdefault(_TELEMETRY, None)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        if not is_imported:
-            del sys.modules[_TELEMETRY]
 
 
 def find_versions() -> dict[str, str]:

@@ -9,13 +9,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import openvino
 
 from profilerkit import Device, DeviceNotAvailableError, ModelInputs, Run
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import as_tensor
 
+from .runtime import openvino
 from .tracing import bind
 
 __all__ = ["MODES", "compile_model", "make_call", "prepare_run", "resolve_device"]

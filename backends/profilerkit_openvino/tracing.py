@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import openvino
-
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_work import (
@@ -32,6 +30,7 @@ from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
 from .layers import Layers, find_layers
+from .runtime import openvino
 from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, read_constant, weight_records
 
 __all__ = ["VIEWS", "bind", "declare", "name_model", "name_operator", "read_layers", "trace_model", "walk_model"]
