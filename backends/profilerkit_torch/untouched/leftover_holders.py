@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 from collections.abc import Container
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import torch
 
 from ..model.attributes import CONTAINERS
+from .holders import FUNCTION_CACHE
 
 __all__ = ["forget_in_caches"]
 
-_FUNCTION_CACHE: Any = functools._lru_cache_wrapper
 #: How many levels of references are followed: a tensor in a tuple in a tuple in a list is three away from it.
 _LEVELS = 4
 
@@ -48,7 +47,7 @@ def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, A
         referrers = gc.get_referrers(*level)
         ours |= {id(level), id(referrers)}
         for cache in referrers:
-            if isinstance(cache, _FUNCTION_CACHE):
+            if isinstance(cache, FUNCTION_CACHE):
                 cache.cache_clear()
         holders = [holder for holder in referrers if isinstance(holder, CONTAINERS) and id(holder) not in ours]
         containers.update((id(holder), holder) for holder in holders)

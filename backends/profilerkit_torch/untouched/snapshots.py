@@ -83,9 +83,6 @@ class SlotsSnapshot:
                 slot.__set__(self.owner, value)
 
 
-_standard = itemgetter(*STANDARD)
-
-
 class ModuleSnapshot:
     """The attributes of one module, its own containers with their contents, and the state of its random generators.
 
