@@ -6,7 +6,6 @@ sequence had when that began. A node without a number adds to a gradient, right 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.event_walk import NodeMakers
 from .fused import as_profiled
 from .modules import name_layers_by_modules
 from .operator_names import common_name, find_common_name
@@ -131,30 +131,9 @@ def _inherit(frames: Sequence[Frame]) -> None:
 # The backward pass ----------------------------------------------------------------------------------------------------
 
 
-class _Makers:
-    """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
-
-    def __init__(self) -> None:
-        self._numbers: list[int] = []
-        self._layers: list[str | None] = []
-
-    def add(self, number: int, layer: str | None) -> None:
-        """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
-        if self._numbers and self._numbers[-1] >= number:
-            self._layers[-1] = layer
-        else:
-            self._numbers.append(number)
-            self._layers.append(layer)
-
-    def find_layer(self, number: int) -> str | None:
-        """Return the layer of the operator that made a node."""
-        index = bisect_right(self._numbers, number) - 1
-        return self._layers[index] if index >= 0 else None
-
-
 def _name_backward(frames: Sequence[Frame]) -> None:
     """Give nodes of the gradient's graph, and what they run, the layer of the operator that made them."""
-    makers = _Makers()
+    makers = NodeMakers()
     of_last_node: dict[Any, str | None] = {}  # by thread
     for frame in frames:
         number = _read_number(frame)

@@ -1,4 +1,4 @@
-"""The names of operators: what the profiler calls an operator of the trace, and what both call it on every device."""
+"""The names that operators of a profile and of a trace have on every device, by which they are compared."""
 
 from __future__ import annotations
 
@@ -6,22 +6,14 @@ import re
 
 from profilerkit.trace.records import OpRecord
 
-__all__ = ["common_name", "find_common_name", "find_profiled_name"]
+from ..operator_timing.operators import find_profiled_name
+
+__all__ = ["common_name", "find_common_name"]
 
 #: What the name of an operator says of the library or device that runs it, and not of what it computes.
 _LIBRARIES = re.compile(r"^_?(?:cudnn|miopen|mkldnn|native|fused|thnn)_|^_(?=convolution$|batch_norm_)")
 _VARIANTS = re.compile(r"_legit(?:_functional|_no_training)?$|_overrideable$|_with_update$|_no_update$")
 _ATTENTION = re.compile(r"^_scaled_dot_product_\w*attention\w*$")
-
-
-def find_profiled_name(traced: str) -> str:
-    """Return what the profiler calls an operator of the trace.
-
-    >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm")
-    ('aten::mm', 'aten::mm')
-    """
-    space, _, rest = traced.partition(".")
-    return traced if "::" in traced or not rest else f"{space}::{rest.rpartition('.')[0] or rest}"
 
 
 def common_name(name: str) -> str:

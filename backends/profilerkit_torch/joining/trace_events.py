@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from profilerkit_predict.joining.reading import ProfileFile
 
+from ..operator_timing.events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE
+
 __all__ = [
-    "LAYER_RANGE",
-    "PASS_RANGE",
     "STEP_RANGE",
     "DeviceEvent",
     "Frame",
@@ -27,11 +27,8 @@ __all__ = [
     "split_events",
 ]
 
-#: What ranges are called that the script of ``profilerkit trace-script`` opens.
-LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
 #: What the names of the steps of the profiler's own schedule begin with; the number of the step follows.
 STEP_RANGE = "ProfilerStep#"
-_ENGINE = "autograd::engine::evaluate_function: "
 #: What torch 1.8 calls nodes of the gradient's graph; later versions have the engine's event around them.
 _OLD_NODE = re.compile(r"torch::autograd::\w+|\w+Backward\d*")
 _MODULE = "nn.Module: "
@@ -56,7 +53,7 @@ class Kind(Enum):
 
 
 #: What the names of events of a kind begin with.
-_PREFIXES = {Kind.MODULE: _MODULE, Kind.LAYER: LAYER_RANGE, Kind.NODE: _ENGINE}
+_PREFIXES = {Kind.MODULE: _MODULE, Kind.LAYER: LAYER_RANGE, Kind.NODE: ENGINE_PREFIX}
 
 
 class HostEvent(NamedTuple):
@@ -153,7 +150,7 @@ def _find_kind(category: str, name: str, paths: frozenset[str]) -> Kind | None:
         return Kind.PASS
     if name.startswith(LAYER_RANGE) or (name and name in paths):
         return Kind.LAYER
-    if name.startswith(_ENGINE) or (category == "Operator" and _OLD_NODE.fullmatch(name)):
+    if name.startswith(ENGINE_PREFIX) or (category == "Operator" and _OLD_NODE.fullmatch(name)):
         return Kind.NODE
     return Kind.RANGE if category == "user_annotation" else Kind.OPERATOR
 

@@ -12,7 +12,7 @@ from profilerkit.times.operator_times import CalledOperator
 from .events import Event, EventKind
 from .operator_rows import Row
 
-__all__ = ["EventWalk", "OpenEvent"]
+__all__ = ["EventWalk", "NodeMakers", "OpenEvent"]
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ class EventWalk:
     def __init__(self, thread: int, find_row: Callable[[str, str | None, bool], Row | None]) -> None:
         self._main, self._find_row = thread, find_row
         self._stacks: defaultdict[int, list[OpenEvent]] = defaultdict(list)
-        self._makers: defaultdict[int, _Makers] = defaultdict(_Makers)
+        self._makers: defaultdict[int, NodeMakers] = defaultdict(NodeMakers)
         #: By thread, the layer of the last node.
         self._last_node: dict[int, str] = {}
 
@@ -78,7 +78,7 @@ class EventWalk:
         if event.kind is EventKind.RANGE:
             return OpenEvent(event, order, layer, is_backward, outer.row if outer else None, outer)
         if event.number >= 0:
-            self._makers[event.thread].add(event.number, layer or "")
+            self._makers[event.thread].add(event.number, layer)
         row = outer.row if outer is not None else self._find_row(event.name, layer, is_backward)
         return OpenEvent(event, order, layer, is_backward, row, _find_nearest_operator(outer))
 
@@ -93,19 +93,19 @@ class EventWalk:
         if around is not None and is_in_engine:
             return OpenEvent(event, order, around.layer, True, around.row, around)
         if event.number >= 0:
-            self._last_node[event.thread] = self._makers[event.forward_thread].find_layer(event.number)
+            self._last_node[event.thread] = self._makers[event.forward_thread].find_layer(event.number) or ""
         layer = self._last_node.setdefault(event.thread, "")
         return OpenEvent(event, order, layer, True, self._find_row(event.name, layer, True))
 
 
-class _Makers:
+class NodeMakers:
     """The layers whose operators made the nodes of the gradient's graph, by the numbers of the graph's sequence."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
-        self._layers: list[str] = []
+        self._layers: list[str | None] = []
 
-    def add(self, number: int, layer: str) -> None:
+    def add(self, number: int, layer: str | None) -> None:
         """Note that an operator in a layer began when the sequence had come to a number; a later one replaces it."""
         if self._numbers and self._numbers[-1] >= number:
             self._layers[-1] = layer
@@ -113,10 +113,10 @@ class _Makers:
             self._numbers.append(number)
             self._layers.append(layer)
 
-    def find_layer(self, number: int) -> str:
-        """Return the layer of the operator that made a node; the whole model where that is not known."""
+    def find_layer(self, number: int) -> str | None:
+        """Return the layer of the operator that made a node; None where that is not known."""
         index = bisect_right(self._numbers, number) - 1
-        return self._layers[index] if index >= 0 else ""
+        return self._layers[index] if index >= 0 else None
 
 
 def _close_innermost(stack: list[OpenEvent]) -> OpenEvent:

@@ -12,7 +12,13 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Event", "EventKind", "Kernel"]
+__all__ = ["ENGINE_PREFIX", "LAYER_RANGE", "PASS_RANGE", "Event", "EventKind", "Kernel"]
+
+#: What our ranges are called around the call of a layer, whose path follows, and around a pass. The script of
+#: ``profilerkit trace-script`` has both once more, for it runs where profilerkit is not installed.
+LAYER_RANGE, PASS_RANGE = "profilerkit layer: ", "profilerkit pass"
+#: What the names of the engine's events around nodes begin with.
+ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 
 
 class EventKind(Enum):

@@ -15,9 +15,13 @@ __all__ = ["find_profiled_name", "is_free"]
 
 
 def find_profiled_name(traced: str) -> str:
-    """Return what the profiler calls an operator of the static trace: ``aten::mm`` for "aten.mm.default"."""
+    """Return what the profiler calls an operator of the static trace.
+
+    >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm"), find_profiled_name("flex_attention")
+    ('aten::mm', 'aten::mm', 'flex_attention')
+    """
     space, _, rest = traced.partition(".")
-    return traced if "::" in traced else f"{space}::{rest.rpartition('.')[0]}"
+    return traced if "::" in traced or not rest else f"{space}::{rest.rpartition('.')[0] or rest}"
 
 
 @cache

@@ -16,12 +16,10 @@ from profilerkit.process.files import write_elsewhere
 
 from ..running.profiler_sessions import run_profiler
 from ..trace.layers import LayerStack
-from .events import Event, EventKind, Kernel
+from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
 
 __all__ = ["Watched", "call_as_model", "choose_activities", "export_session", "mark_layers", "run_session"]
 
-_LAYER, _PASS = "profilerkit layer: ", "profilerkit pass"
-_ENGINE = "autograd::engine::evaluate_function: "
 #: Calls of a device's driver, which the profiler lists beside the operators.
 _DRIVER = re.compile(r"(cuda|cu|hip|ze|sycl)[A-Z]\w*|ur[A-Z]\w*")
 #: Torch's numbers for what an event is of.
@@ -80,13 +78,13 @@ def export_session(
 
 
 def _run_pass(call: Callable[[], object]) -> None:
-    with record_function(_PASS):
+    with record_function(PASS_RANGE):
         call()
 
 
 def call_as_model(call: Callable[[], object]) -> None:
     """Run a pass whose operators are all of the model itself."""
-    with record_function(_LAYER):
+    with record_function(LAYER_RANGE):
         call()
 
 
@@ -96,7 +94,7 @@ def mark_layers(layers: LayerStack) -> Iterator[None]:
     opened: list[Any] = []
 
     def enter(module: nn.Module, path: str, call: int) -> None:
-        opened.append(record_function(f"{_LAYER}{path}"))
+        opened.append(record_function(f"{LAYER_RANGE}{path}"))
         opened[-1].__enter__()
 
     def leave(module: nn.Module, call: Any, arguments: Any, output: Any) -> None:
@@ -117,7 +115,7 @@ def _read_event(event: Any) -> Event:
     name = str(event.name)
     kind = _find_kind(name, event.scope)
     if kind in (EventKind.LAYER, EventKind.NODE):
-        name = name.removeprefix(_LAYER).removeprefix(_ENGINE)
+        name = name.removeprefix(LAYER_RANGE).removeprefix(ENGINE_PREFIX)
     return Event(
         kind,
         name,
@@ -131,11 +129,11 @@ def _read_event(event: Any) -> Event:
 
 
 def _find_kind(name: str, scope: int) -> EventKind:
-    if name == _PASS:
+    if name == PASS_RANGE:
         return EventKind.PASS
-    if name.startswith(_LAYER):
+    if name.startswith(LAYER_RANGE):
         return EventKind.LAYER
-    if name.startswith(_ENGINE) or scope == _BACKWARD_FUNCTION:
+    if name.startswith(ENGINE_PREFIX) or scope == _BACKWARD_FUNCTION:
         return EventKind.NODE
     if scope == _USER_SCOPE or _DRIVER.fullmatch(name):
         return EventKind.RANGE
