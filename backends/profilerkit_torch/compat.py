@@ -806,6 +806,15 @@ set_precision: Callable[[str, str, str], None] | None = _first("torch._C._set_fp
 # Meshes: a step of one rank of many, in one process. Torch's distributed parts are imported when a mesh is asked for.
 
 
+#: What a class of tensors has that leaves operators to torch; a torch without it has None there.
+_NO_RULES: Any = _first("torch.Tensor.__torch_dispatch__")
+
+
+def has_dispatch_rules(kind: type) -> bool:
+    """Return whether a class of tensors says itself what operators do with it."""
+    return getattr(kind, "__torch_dispatch__", None) is not _NO_RULES
+
+
 def make_fake_store() -> Any:
     """Return the store of a group of processes that sends nothing; importing it makes such groups known to torch."""
     path = "torch.testing._internal.distributed.fake_pg.FakeStore"

@@ -21,6 +21,7 @@ from ..compat import (
     current_node,
     find_parameter_group,
     find_sharding_planner,
+    has_dispatch_rules,
     read_group_gradients,
     read_group_path,
     schema_of,
@@ -74,7 +75,7 @@ class RankRecorder(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record an operator on this rank's share; one on a spread tensor is left to that, which calls others."""
         kwargs = kwargs or {}
-        if any(kind not in _PLAIN and _has_rules(kind) for kind in types):
+        if any(kind not in _PLAIN and has_dispatch_rules(kind) for kind in types):
             return NotImplemented
         result = func(*args, **kwargs)
         if self._is_planning or str(schema_of(func).name).partition("::")[0] in _SILENT:
@@ -243,8 +244,3 @@ class RankRecorder(TorchDispatchMode):
             return result
 
         return call
-
-
-def _has_rules(kind: type) -> bool:
-    """Return whether a class of tensors says itself what operators do with it."""
-    return getattr(kind, "__torch_dispatch__", None) is not torch.Tensor.__torch_dispatch__
