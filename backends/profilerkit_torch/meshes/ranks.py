@@ -22,9 +22,9 @@ from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.records import RankTrace
 
-from ..compat import FAKE_MODULE, FakeTensorMode, disable_dispatch_modes, make_fake_store
+from ..compat import FAKE_MODULE, FakeTensorMode, make_fake_store
 from ..trace.live_bytes import LiveBytes
-from ..training.differentiation import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
+from ..training.differentiation import NO_BACKWARD_PASS, list_differentiated, make_loss, note_unused
 from .attention import spread_attention
 from .collectives import Exchanges
 from .rank_layers import RankLayers
@@ -187,11 +187,7 @@ def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> lis
     differentiated = [_take_share(tensor) for tensor in list_differentiated(outputs)]
     if not differentiated:
         return [NO_BACKWARD_PASS]
-    with disable_dispatch_modes():
-        loss = SumOfOutputs.apply(*differentiated)  # type: ignore[no-untyped-call]
-        start = torch.empty_like(loss)
-    for tensor in (loss, start):
-        recorder.live.add(tensor, 0)
+    loss, start = make_loss(differentiated, recorder.live)
     with recorder.layers.apart(), _note_gradients(model, recorder):
         loss.backward(start)
     return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)

@@ -9,7 +9,10 @@ import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-__all__ = ["NO_BACKWARD_PASS", "SumOfOutputs", "list_differentiated", "note_unused"]
+from ..compat import disable_dispatch_modes
+from ..trace.live_bytes import LiveBytes
+
+__all__ = ["NO_BACKWARD_PASS", "list_differentiated", "make_loss", "note_unused"]
 
 #: The note of a step without gradients.
 NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
@@ -28,7 +31,7 @@ def list_differentiated(outputs: Any) -> Iterator[torch.Tensor]:
             yield tensor
 
 
-class SumOfOutputs(torch.autograd.Function):
+class _SumOfOutputs(torch.autograd.Function):
     """Stands for the sum of the outputs as a loss: gives each of them its gradient of ones, as a tensor of its size."""
 
     @staticmethod
@@ -39,6 +42,16 @@ class SumOfOutputs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         return tuple(map(torch.ones_like, ctx.outputs))
+
+
+def make_loss(outputs: Iterable[torch.Tensor], live: LiveBytes) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the sum of outputs as a loss, and the gradient to go back from it with: no work, and no bytes alive."""
+    with disable_dispatch_modes():
+        loss = _SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
+        start = torch.empty_like(loss)
+    for tensor in (loss, start):
+        live.add(tensor, 0)
+    return loss, start
 
 
 def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:

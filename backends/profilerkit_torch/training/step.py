@@ -27,7 +27,6 @@ from ..compat import (
     GLOBAL_GRADIENT_HOOKS,
     GRADIENT_HOOKS,
     MODULE_GRADIENT_HOOKS,
-    disable_dispatch_modes,
     run_backward,
 )
 from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
@@ -39,7 +38,7 @@ from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.snapshots import refill
 from ..untouched.substitution import substitute
-from .differentiation import NO_BACKWARD_PASS, SumOfOutputs, list_differentiated, note_unused
+from .differentiation import NO_BACKWARD_PASS, list_differentiated, make_loss, note_unused
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
@@ -126,11 +125,7 @@ class TrainingPass(InferencePass):
             for _, parameter in trained:
                 if parameter.is_leaf:
                     stops.append(parameter.register_post_accumulate_grad_hook(recorder.note_gradient).remove)
-            with disable_dispatch_modes():
-                loss = SumOfOutputs.apply(*outputs)  # type: ignore[no-untyped-call]
-                start = torch.empty_like(loss)
-            for tensor in (loss, start):
-                recorder.live.add(tensor, 0)
+            loss, start = make_loss(outputs, recorder.live)
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
