@@ -110,7 +110,7 @@ class TrainingPass(InferencePass):
             else:
                 self._notes.append(NO_BACKWARD_PASS)
 
-    def _run_forward(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> Any:
+    def _run_forward(self, model: nn.Module, inputs: ModelInputs, recorder: TrainingRecorder) -> Any:
         recorder.live.part = "activations"
         with as_caller(), recorder.questions():
             outputs = copy_context().run(inputs.run, model)
@@ -118,7 +118,7 @@ class TrainingPass(InferencePass):
         recorder.origins.check_results(outputs)
         return outputs
 
-    def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: Any) -> None:
+    def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: TrainingRecorder) -> None:
         trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
         stops: list[Callable[[], None]] = []
         with restored(partial(call_each, stops), in_child=False):

@@ -16,6 +16,7 @@ from profilerkit.process.restoring import restored
 
 from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
+from .training_recorder import TrainingRecorder
 
 __all__ = ["StepAttention"]
 
@@ -36,7 +37,7 @@ def _without_onednn() -> Iterator[None]:
 class StepAttention(FusedAttention):
     """That of a training step, with LSTMs as on an accelerator; conditions and loops run openly."""
 
-    def __init__(self, device: torch.device, recorder: Any) -> None:
+    def __init__(self, device: torch.device, recorder: TrainingRecorder) -> None:
         super().__init__(device)
         self._recorder = recorder
 
