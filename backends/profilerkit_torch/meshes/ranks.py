@@ -30,7 +30,7 @@ from .collectives import Exchanges
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import InStep, add_nothing, spread_by_scheme
-from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers
+from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers, take_share
 
 __all__ = ["trace_rank"]
 
@@ -184,15 +184,10 @@ def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> lis
 
     Layers that a checkpoint runs once more are no calls of their own: their calls are kept apart.
     """
-    differentiated = [_take_share(tensor) for tensor in list_differentiated(outputs)]
+    differentiated = [take_share(tensor) for tensor in list_differentiated(outputs)]
     if not differentiated:
         return [NO_BACKWARD_PASS]
     loss, start = make_loss(differentiated, recorder.live)
     with recorder.layers.apart(), _note_gradients(model, recorder):
         loss.backward(start)
     return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
-
-
-def _take_share(tensor: torch.Tensor) -> torch.Tensor:
-    """Return this rank's part of an output, from which gradients go back to it."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor

@@ -19,14 +19,17 @@ from ..model.inventory import Inventory
 from ..model.scripted import type_name
 from ..model.weights import weight_record
 
-__all__ = ["count_bytes", "count_weight_bytes", "find_gradient", "find_share", "list_rank_layers"]
+__all__ = ["count_bytes", "count_weight_bytes", "find_gradient", "find_share", "list_rank_layers", "take_share"]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the part of a tensor that this rank has: all of one that is not spread."""
-    detached: Any = tensor.detach()
-    share: torch.Tensor = detached.to_local() if hasattr(detached, "to_local") else detached
-    return share
+    """Return the part of a tensor that this rank has, without its graph: all of one that is not spread."""
+    return take_share(tensor.detach())
+
+
+def take_share(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the part of a tensor that this rank has, from which gradients go back to the tensor."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def find_gradient(parameter: torch.Tensor) -> torch.Tensor | None:
