@@ -18,8 +18,9 @@ from profilerkit import ModelInputs
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
-from ..compat import TorchDispatchMode, schema_of, storage_address
+from ..compat import TorchDispatchMode, schema_of
 from ..model.modules import list_tensors
+from ..model.tensors import storage_key
 from ..trace.inference_pass import InferencePass
 from ..trace.operator_facts import tensors_among, tensors_in
 from ..trace.recorder import Recorder
@@ -137,11 +138,10 @@ class _Storages:
 
     def add(self, tensor: torch.Tensor) -> None:
         if not self.has(tensor):
-            storage = _find_storage(tensor)
-            self._references[_find_key(storage)] = weakref.ref(storage)
+            self._references[storage_key(tensor)] = weakref.ref(_find_storage(tensor))
 
     def has(self, tensor: torch.Tensor) -> bool:
-        reference = self._references.get(_find_key(_find_storage(tensor)))
+        reference = self._references.get(storage_key(tensor))
         return reference is not None and reference() is not None
 
 
@@ -150,7 +150,3 @@ def _find_storage(tensor: torch.Tensor) -> Any:
         return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         return tensor
-
-
-def _find_key(storage: Any) -> int:
-    return id(storage) if isinstance(storage, torch.Tensor) else int(storage_address(storage))
