@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -14,10 +15,10 @@ from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters
 from .attributes import CONTAINERS, list_further_attributes, list_reachable
-from .keras_layers import holds_keras, list_compiled_tensors
+from .keras_layers import holds_keras, list_compiled_tensors, list_written_values
 from .keras_preparation import is_unbuilt
 from .modules import (
-    list_buffers,
+    list_direct_tensors,
     list_layers,
     list_modules,
     list_named_parameters,
@@ -29,7 +30,7 @@ __all__ = ["Inventory", "OwnedParameter", "is_lazy"]
 
 
 class OwnedParameter(NamedTuple):
-    """A parameter its name, and the first module that has it: for one of Keras no module, and its whole name."""
+    """A parameter, its name, and the first module that has it: for one of Keras no module, and its whole name."""
 
     module: nn.Module | None
     name: str
@@ -84,7 +85,7 @@ class Inventory:
     @cached_property
     def parameters(self) -> list[torch.Tensor]:
         """The parameters, each once."""
-        return list_parameters(self.model) if self.holds_keras else self._tensors_in(read_parameters)
+        return list_parameters(self.model) if self.holds_keras else list_direct_tensors(self.modules, read_parameters)
 
     @cached_property
     def owned_parameters(self) -> list[OwnedParameter]:
@@ -108,17 +109,16 @@ class Inventory:
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
-        return list_buffers(self.model) if self.holds_keras else self._tensors_in(read_buffers)
-
-    def _tensors_in(self, read: Callable[[Any], dict[str, Any]]) -> list[torch.Tensor]:
-        tensors = (tensor for module in self.modules for tensor in read(module).values() if tensor is not None)
-        return list({id(tensor): tensor for tensor in tensors}.values())
+        buffers = list_direct_tensors(self.modules, read_buffers)
+        if self.holds_keras:
+            buffers += (value for module in self.modules for value in list_written_values(module))
+        return buffers
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
-        tensors = (*self._tensors_in(read_parameters), *self._tensors_in(read_buffers), *self.attributes)
-        return list({id(tensor): tensor for tensor in tensors}.values())
+        direct = (list_direct_tensors(self.modules, read) for read in (read_parameters, read_buffers))
+        return list({id(tensor): tensor for tensor in chain(*direct, self.attributes)}.values())
 
     @property
     def device(self) -> torch.device:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,12 +20,11 @@ from .keras_layers import (
     list_hidden_layers,
     list_keras_layers,
     list_trainable_values,
-    list_written_values,
 )
 
 __all__ = [
     "find_device",
-    "list_buffers",
+    "list_direct_tensors",
     "list_layers",
     "list_modules",
     "list_named_parameters",
@@ -85,17 +85,15 @@ def list_parameters(model: nn.Module) -> list[torch.Tensor]:
     modules = list_modules(model)
     if holds_keras(modules):
         return [parameter for _, parameter in list_named_parameters(model)]
-    parameters = (tensor for module in modules for tensor in read_parameters(module).values() if tensor is not None)
-    return list({id(tensor): tensor for tensor in parameters}.values())
+    return list_direct_tensors(modules, read_parameters)
 
 
-def list_buffers(model: nn.Module) -> list[torch.Tensor]:
-    """Return the buffers, and what Keras' layers write to while they run."""
-    modules = list_modules(model)
-    if not holds_keras(modules):
-        return list(model.buffers())
-    buffers = [tensor for module in modules for tensor in read_buffers(module).values() if tensor is not None]
-    return [*buffers, *(value for module in modules for value in list_written_values(module))]
+def list_direct_tensors(
+    modules: Iterable[nn.Module], read: Callable[[Any], Mapping[str, torch.Tensor | None]]
+) -> list[torch.Tensor]:
+    """Return the parameters that modules have themselves, each once; or the buffers, as ``read`` reads those of one."""
+    tensors = (tensor for module in modules for tensor in read(module).values() if tensor is not None)
+    return list({id(tensor): tensor for tensor in tensors}.values())
 
 
 def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:
@@ -104,9 +102,8 @@ def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:
     Not what a Keras layer has kept of the symbolic call that Keras builds it by.
     """
     modules = list_modules(model)
-    for read in (read_parameters, read_buffers):
-        for module in modules:
-            yield from (tensor for tensor in read(module).values() if tensor is not None)
+    yield from list_direct_tensors(modules, read_parameters)
+    yield from list_direct_tensors(modules, read_buffers)
     for module in modules:
         for value in list_reachable(list_further_attributes(module)):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):

@@ -18,7 +18,6 @@ from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distin
 from ..costs import is_plain
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
-from ..model.modules import find_device
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve
@@ -90,7 +89,7 @@ class RecordedPass:
             self._objects.restore_at_end(),
             ExitStack() as active,
         ):
-            fuses_on = find_device(model) if torch.backends.mha.get_fastpath_enabled() else None
+            fuses_on = inventory.device if torch.backends.mha.get_fastpath_enabled() else None
             torch.backends.mha.set_fastpath_enabled(False)
             weight = self._stand_ins.weight
             substitutes = {} if weight is None else substitute(model, weight, inventory)
@@ -191,9 +190,8 @@ class RecordedPass:
 
     def _enter(self, active: ExitStack, recorder: Recorder) -> None:
         """Enter what is active while the model runs; the recorder last, so that it sees each operator first."""
-        if (
-            self._stand_ins.on_meta
-        ):  # one mode less: what is written to there is no tensor of the model's, but for a few
+        # On meta one mode less: what is written to there is no tensor of the model's, but for a few.
+        if self._stand_ins.on_meta:
             recorder.guard = self._guard
         watching = nullcontext() if self._stand_ins.on_meta else self._guard
         for context in (
