@@ -7,6 +7,7 @@ ids are those that Model Explorer itself gives the nodes of a file: a backend no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -99,10 +100,16 @@ def _add_up(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float],
 
 
 def _name_uncounted(report: Report) -> Iterator[str]:
-    """Yield the operators that a report has no counts of: "Unheard", of the text "Unheard (2 calls)"."""
+    """Yield the operators that a report has no counts of: "MatMul", of the text "MatMul of unknown shape (2 calls)".
+
+    The other words come too, which are the name of no operator. A reason without calls is about a count that is there,
+    such as that of the dearer branch.
+    """
     for metric in ("macs", "flops"):
         for text in report.statuses[metric].missing if metric in report.statuses else ():
-            yield text.rpartition(" (")[0]
+            counted = re.fullmatch(r"(.+) \(\d+ calls?\)", text)
+            if counted:
+                yield from (counted[1], *counted[1].split())
 
 
 def _hand_out(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:

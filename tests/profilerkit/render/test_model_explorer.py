@@ -97,11 +97,20 @@ def test_what_is_drawn_follows_the_metrics_that_were_requested() -> None:
         render(REPORT, "model-explorer", by="parameters")
 
 
-def test_an_operator_that_is_not_counted_is_left_out_and_said() -> None:
-    part = record("macs", 192, "192", completeness=Completeness.PARTIAL, missing=("custom (1 call)",))
+@pytest.mark.parametrize(
+    "missing", ["custom (1 call)", "custom of unknown shape (12 calls)", "the activation 7 of custom (1 call)"]
+)
+def test_an_operator_that_is_not_counted_is_left_out_and_said(missing: str) -> None:
+    part = record("macs", 192, "192", completeness=Completeness.PARTIAL, missing=(missing,))
     name, values = read(replace(REPORT, statuses={"macs": part}))["main"]
     assert values == {"0": 128, "1": 0}
     assert name == "Teacher: MACs, 1 of 3 nodes are not counted"
+
+
+def test_nodes_are_counted_where_the_dearer_branch_is() -> None:
+    reason = "the condition of an If in 'second' depends on values: the dearer branch is counted"
+    part = record("macs", 194, "194", completeness=Completeness.PARTIAL, missing=(reason,))
+    assert read(replace(REPORT, statuses={"macs": part}))["main"][1] == {"0": 128, "1": 0, "3": 66}
 
 
 def test_a_model_without_nodes_has_a_name_that_says_so() -> None:
