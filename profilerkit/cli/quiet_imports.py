@@ -8,7 +8,6 @@ a library that ends this process.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -44,6 +43,8 @@ def keep_frameworks_quiet() -> None:
 @contextmanager
 def without_log_lines() -> Iterator[None]:
     """Leave out log lines that are written to descriptor 2 in the block; all else is passed on, in its order."""
+    import subprocess  # slow to import, and needed only where TensorFlow is imported
+
     reading, writing = os.pipe()
     saved = os.dup(2)
     try:
