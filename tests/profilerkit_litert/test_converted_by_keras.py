@@ -13,22 +13,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers
+from keras_to_litert import convert
 
 from profilerkit import profile
-from profilerkit_litert import LiteRTBackend, LiteRTModel
+from profilerkit_litert import LiteRTBackend
 
 METRICS = ["macs", "flops", "total_params", "model_size"]
 BACKEND = LiteRTBackend()
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Any:
-    """Keep Keras from writing what it exports."""
-    was_interactive = keras.config.is_interactive_logging_enabled()
-    keras.config.disable_interactive_logging()
-    yield
-    if was_interactive:
-        keras.config.enable_interactive_logging()
 
 
 def set_random_weights(model: Any) -> Any:
@@ -36,13 +27,6 @@ def set_random_weights(model: Any) -> Any:
     random = np.random.default_rng(0)
     model.set_weights([random.uniform(0.5, 1, value.shape).astype(np.float32) for value in model.get_weights()])
     return model
-
-
-def convert(model: Any, **settings: Any) -> LiteRTModel:
-    converter = tf.lite.TFLiteConverter.from_keras_model(model)
-    for name, value in settings.items():
-        setattr(converter, name, value)
-    return LiteRTModel(converter.convert())
 
 
 def network(inputs: Any, *stack: Any) -> Any:

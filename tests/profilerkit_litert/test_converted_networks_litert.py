@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
 pytest.importorskip("ai_edge_litert")
 pytest.importorskip("tensorflow")
-import keras
-import tensorflow as tf
 from keras_networks import APPLICATIONS, NETWORKS, build
+from keras_to_litert import convert
 from source_tree import ROOT
 
 from profilerkit import profile
-from profilerkit_litert import LiteRTBackend, LiteRTModel
+from profilerkit_litert import LiteRTBackend
 
 BACKEND = LiteRTBackend()
 MODELS = (*NETWORKS, *APPLICATIONS)
@@ -37,27 +35,16 @@ REFUSED: Mapping[str, str] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Any:
-    """Keep Keras from writing what it exports."""
-    was_interactive = keras.config.is_interactive_logging_enabled()
-    keras.config.disable_interactive_logging()
-    yield
-    if was_interactive:
-        keras.config.enable_interactive_logging()
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == QUICK else pytest.mark.slow) for name in MODELS]
 )
 def test_a_converted_network_has_the_macs_of_keras_or_the_change_is_named(name: str) -> None:
     network = build(name)
-    converter = tf.lite.TFLiteConverter.from_keras_model(network)
     if name in REFUSED:
         with pytest.raises(Exception, match=REFUSED[name]):
-            converter.convert()
+            convert(network)
         return
-    model = LiteRTModel(converter.convert())
+    model = convert(network)
     source, trace = (
         profile(network, batch_size=2, metrics="macs"),
         BACKEND.trace(model, BACKEND.example_inputs(model, 2)),
