@@ -7,10 +7,7 @@ from typing import Any
 from profilerkit.costs import reduction as reductions
 
 from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
-
-
-def _elements(shapes: Any) -> int:
-    return shapes.numel if isinstance(shapes, Shape) else sum(map(_elements, shapes))
+from .shapes import count_elements
 
 
 @register_op_costs(
@@ -19,7 +16,7 @@ def _elements(shapes: Any) -> int:
 )
 def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each element: around a ring of n devices each one adds up n - 1 of n parts, rounded up."""
-    return reductions.all_reduce(_elements(x))
+    return reductions.all_reduce(count_elements(x))
 
 
 @register_op_cost("_c10d_functional_autograd::reduce_scatter_tensor")

@@ -7,10 +7,7 @@ from typing import Any
 from profilerkit.costs import quantization
 
 from .registry import Cost, Shape, register_op_cost, register_op_costs
-
-
-def _elements(shapes: Any) -> int:
-    return shapes.numel if isinstance(shapes, Shape) else sum(map(_elements, shapes))
+from .shapes import count_elements
 
 
 @register_op_costs(
@@ -20,7 +17,7 @@ def _elements(shapes: Any) -> int:
 )
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
     """Return the cost for each element."""
-    return quantization.quantize(_elements(out))
+    return quantization.quantize(count_elements(out))
 
 
 @register_op_cost("aten::quantize_per_tensor_dynamic")
@@ -36,7 +33,7 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
 )
 def dequantize(x: Any, *, out: Any) -> Cost:
     """Return the cost for each element."""
-    return quantization.dequantize(_elements(out))
+    return quantization.dequantize(count_elements(out))
 
 
 @register_op_costs(

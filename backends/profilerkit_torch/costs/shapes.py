@@ -16,6 +16,7 @@ __all__ = [
     "NestedShape",
     "ShapedCall",
     "SparseShape",
+    "count_elements",
     "count_stored_elements",
     "find_numbers",
     "has_floats",
@@ -118,6 +119,11 @@ def require_plain(tensor: torch.Tensor) -> None:
         raise RuntimeError("the shape of a nested tensor does not tell how long its samples are")
     if tensor.layout is not torch.strided:
         raise RuntimeError(_UNKNOWN_STORED)
+
+
+def count_elements(shapes: Any) -> int:
+    """Return the elements of a shape, or of all shapes in a tuple together."""
+    return shapes.numel if isinstance(shapes, Shape) else sum(map(count_elements, shapes))
 
 
 def count_stored_elements(tensor: torch.Tensor) -> int:
