@@ -32,4 +32,4 @@ _MOVES = """
 """
 for _space in ("_c10d_functional", "_c10d_functional_autograd"):
     register_free(_space, _MOVES)
-register_free("fsdp", "all_gather_copy_in split_with_sizes_copy chunk_cat")
+register_free("fsdp", "all_gather_copy_in split_with_sizes_copy chunk_cat chunk_cat_mixed_dtype")
