@@ -99,12 +99,15 @@ class RunningOrder(Generic[Op, C]):
         spans: Where in ``executed`` loops begin and end.
         choices: Where the model does one of several things, and which one is not known.
         forks: The same, for the bytes alive.
+        missed: What is not counted beside the operators, with its calls: what only branches have that are not counted
+            themselves, and loops that run nobody knows how often.
     """
 
     executed: list[Op] = field(default_factory=list)
     spans: list[tuple[int, int]] = field(default_factory=list)
     choices: list[C] = field(default_factory=list)
     forks: list[Fork] = field(default_factory=list)
+    missed: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Self) -> None:
         """Add what runs next."""
@@ -113,6 +116,7 @@ class RunningOrder(Generic[Op, C]):
         self.spans += [(start + begin, start + end) for begin, end in other.spans]
         self.choices += other.choices
         self.forks += [fork.shift(start) for fork in other.forks]
+        self.missed += other.missed
 
     def add_loop(self, body: Self) -> None:
         """Add what runs next, and may run more than once."""
@@ -127,7 +131,7 @@ class RunningOrder(Generic[Op, C]):
 
     def count_missing(self) -> Counter[str]:
         """What is not counted, with its calls."""
-        missing: Counter[str] = Counter()
+        missing = self.missed.copy()
         for op in self.executed:
             if op.missing:
                 missing[op.missing] += max(op.times, 1)
@@ -140,22 +144,7 @@ class RunningOrder(Generic[Op, C]):
 
 @dataclass
 class Work(RunningOrder[Executed, Choice]):
-    """What runs when a graph runs, and what is known of it only while it runs.
-
-    Attributes:
-        missed: What is not counted in branches that are not counted themselves, with its calls.
-    """
-
-    missed: Counter[str] = field(default_factory=Counter)
-
-    def add(self, other: Self) -> None:
-        """Add what runs next."""
-        super().add(other)
-        self.missed += other.missed
-
-    def count_missing(self) -> Counter[str]:
-        """What is not counted, with its calls."""
-        return self.missed + super().count_missing()
+    """What runs when a graph runs, and what is known of it only while it runs."""
 
     def as_branch(self, path: str) -> Branch:
         """Return it as one side of a choice, all of it in the layer at this path."""
