@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
+from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall
 
 from ..model.scope_names import Marks
@@ -75,13 +76,6 @@ def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: 
     first, then = (subject.types, called_types) if keeps_own_order else (called_types, subject.types)
     types = {"": subject.types[""]}
     for path in [*first, *then, *user_scopes]:
-        for layer in _list_with_layers_around(path):
+        for layer in reversed([*walk_outwards(path)]):
             types.setdefault(layer, all_types.get(layer, UNMET))
     return types
-
-
-def _list_with_layers_around(path: str) -> Iterator[str]:
-    """Yield the paths of the layers around a layer, the outermost first, and its own; none for the model."""
-    parts = path.split(".") if path else []
-    for depth in range(1, len(parts) + 1):
-        yield ".".join(parts[:depth])

@@ -14,12 +14,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 
 from onnx import ModelProto, NodeProto
 
 from profilerkit.backend_kit.keras_scopes import KerasNames
 from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.trace.layer_paths import walk_outwards
 
 from .layer_calls import CallCounter, LayersAround
 from .named_scopes import is_path, name_types_by_operators, read_names
@@ -60,7 +60,7 @@ def find_scopes(model: ModelProto) -> Scopes:
     for node, around in zip(nodes, around_nodes, strict=True):
         for path in around.paths:
             if path not in scopes.types:
-                for outer in accumulate(path.split("."), lambda prefix, name: f"{prefix}.{name}"):
+                for outer in reversed([*walk_outwards(path)]):
                     scopes.types.setdefault(outer, types.get(outer, CONTAINER))
         scopes.chains.append(counter.enter(node.op_type, around, _is_scoped(node)))
     return scopes
