@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .folding import Folding
+from .graph_access import skip_operators
 from .values import Scope
 
 __all__ = ["CONVOLUTIONS", "TO_SPACE", "Cropped", "find_cropped_share", "find_spread_share"]
@@ -56,7 +57,7 @@ def find_spread_share(folding: Folding, operator: Any, scope: Scope) -> Fraction
     """
     if operator.type not in _BY_THIRD_INPUT:
         return None
-    spread = _skip_views(operator.inputs[2])
+    spread = skip_operators(operator.inputs[2], _VIEWS)
     if spread.op.type not in _TO_BATCH:
         return None
     return _compute_share(folding, spread.op.inputs[0], spread, scope)
@@ -74,13 +75,6 @@ def find_cropped_share(folding: Folding, operator: Any, scope: Scope) -> Cropped
         return None
     share = _compute_share(folding, operator.outputs[0], operator.inputs[0], scope)
     return None if share is None else Cropped(convolved.op.name, share)
-
-
-def _skip_views(tensor: Any) -> Any:
-    """Return the tensor that another is a view of: itself if it is none."""
-    while tensor.op.type in _VIEWS:
-        tensor = tensor.op.inputs[0]
-    return tensor
 
 
 def _find_only_source(tensor: Any) -> Any:

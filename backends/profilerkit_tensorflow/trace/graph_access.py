@@ -1,12 +1,13 @@
-"""Reading graphs and operators: functions by name, and attributes as Python values."""
+"""Reading graphs and operators: functions by name, attributes as Python values, and what a tensor is made of."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from ..compat import find_graph, function_named
 
-__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute"]
+__all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute", "skip_operators"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
@@ -50,3 +51,10 @@ def _readable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_readable(item) for item in value]
     return getattr(value, "name", value) if type(value).__name__ == "DType" else value
+
+
+def skip_operators(tensor: Any, kinds: Container[str]) -> Any:
+    """Return the tensor that a chain of operators of these kinds begins with."""
+    while tensor.op.type in kinds:
+        tensor = tensor.op.inputs[0]
+    return tensor

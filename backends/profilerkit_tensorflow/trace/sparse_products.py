@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .graph_access import skip_operators
 from .values import Executed
 
 __all__ = ["GATHERS", "HANDING_ON", "SUMS", "count_as_product", "find_weighted_rows"]
@@ -23,8 +24,10 @@ def find_weighted_rows(operator: Any) -> str:
     """Return the name of the multiplication whose weighted rows an operator sums up; nothing for any other operator."""
     if operator.type not in SUMS:
         return ""
-    product = _behind(operator.inputs[0]).op
-    is_weighted = product.type == "Mul" and any(_behind(factor).op.type in GATHERS for factor in product.inputs)
+    product = skip_operators(operator.inputs[0], HANDING_ON).op
+    if product.type != "Mul":
+        return ""
+    is_weighted = any(skip_operators(factor, HANDING_ON).op.type in GATHERS for factor in product.inputs)
     return product.name if is_weighted else ""
 
 
@@ -32,9 +35,3 @@ def count_as_product(multiplied: Executed, summed: Executed) -> None:
     """Make a multiplication and the sum over it one product, which has the operations of both."""
     multiplied.flops += summed.flops
     multiplied.macs, summed.flops = multiplied.flops // 2, 0
-
-
-def _behind(tensor: Any) -> Any:
-    while tensor.op.type in HANDING_ON:
-        tensor = tensor.op.inputs[0]
-    return tensor

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from .folding import Folding
-from .graph_access import body_named
+from .graph_access import body_named, skip_operators
 from .values import Scope, Value
 
 __all__ = ["Trips", "count_trips", "counter_after", "counter_steps", "counts_runs"]
@@ -239,6 +239,4 @@ def _find_position(tensor: Any, graph: Any) -> int | None:
 
 def _find_source(tensor: Any) -> Any:
     """Return the tensor that a chain of copies begins with."""
-    while tensor.op.type in ("Identity", "StopGradient"):
-        tensor = tensor.op.inputs[0]
-    return tensor
+    return skip_operators(tensor, ("Identity", "StopGradient"))
