@@ -78,6 +78,26 @@ def test_of_two_branches_the_dearer_is_counted() -> None:
     assert "the condition of an IF in 'the model' depends on values" in trace.choices[0].reason
 
 
+def test_a_choice_inside_a_branch_that_is_known() -> None:
+    """The branch that is taken has one product or three; the other one, of nine, counts for nothing."""
+    graphs = Graphs()
+    first, second, other = graphs.body(1), graphs.body(3), graphs.body(9)
+
+    def choose_by_values(builder: GraphBuilder) -> dict[str, int]:
+        x = builder.input("x", (-1, 4))
+        total = builder.add("SUM", [x, builder.constant("axes", np.array([0, 1], np.int32))], ())
+        choice = builder.add("GREATER", [total, builder.constant("threshold", np.zeros((), F))], (), dtype="bool")
+        chosen = options("If", thenSubgraphIndex=first, elseSubgraphIndex=second)
+        return {"y": builder.add("IF", [choice, x], (-1, 4), options=chosen)}
+
+    taken = graphs.graph(choose_by_values)
+    x, yes = graphs.main.input("x", (-1, 4)), graphs.main.constant("yes", np.asarray(True))
+    chosen = options("If", thenSubgraphIndex=taken, elseSubgraphIndex=other)
+    trace = graphs.trace(graphs.main.add("IF", [yes, x], (-1, 4), options=chosen), x=X)
+    bounds = trace.bounds("macs")
+    assert (trace.macs, bounds.low, bounds.high) == (3 * 48, 48, 3 * 48)
+
+
 def count_turns(graphs: Graphs, *, grows: bool = False) -> Any:
     """Return the options of ``while i < turns: x = x @ w; i += 1``; a body that grows joins x with itself."""
 

@@ -227,6 +227,16 @@ def test_a_branch_that_is_known_is_counted_alone() -> None:
     assert not trace.choices
 
 
+def test_a_choice_inside_a_branch_that_is_known() -> None:
+    """The branch that is taken has one product or two; the other one, of four, counts for nothing."""
+
+    def inner(x: Any) -> Any:
+        return lax.cond(x[0, 0] > 0, lambda c: c @ c @ c, lambda c: c @ c, x)
+
+    trace = trace_function(lambda x: lax.switch(1, [lambda c: c @ c @ c @ c @ c, inner], x), MATRIX)
+    assert (trace.macs, trace.bounds("macs")) == (2 * ONE, Bounds(ONE, 2 * ONE))
+
+
 # Calls --------------------------------------------------------------------------------------------------------------
 
 

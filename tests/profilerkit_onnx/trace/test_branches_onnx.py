@@ -73,6 +73,16 @@ def test_a_condition_inside_a_branch_widens_the_ends_of_that_branch() -> None:
     assert (swapped.macs, swapped.bounds("macs")) == (9 * ONE, Bounds(3 * ONE, 9 * ONE))
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_condition_inside_a_branch_that_is_known(taken: bool) -> None:
+    """The branch that is taken has one product or four; the other one, of nine, counts for nothing."""
+    inner = graph(either("c", "inner", products("x", "p", 1), products("x", "q", 4)), output="inner")
+    other = products("x", "a", 9)
+    node = either("known", "y", inner, other) if taken else either("known", "y", other, inner)
+    trace = trace_nodes(node, weights={"known": np.asarray(taken)}, c=C)
+    assert (trace.macs, trace.bounds("macs")) == (4 * ONE, Bounds(ONE, 4 * ONE))
+
+
 def test_a_report_prints_both_ends() -> None:
     model = make_model([either("c", "y", products("x", "a", 1), products("x", "b", 3))], {"x": X, "c": C}, {"w": W})
     report = profile(model, make_unknown(x=X, c=C), metrics=["macs", "memory_footprint"])
