@@ -7,7 +7,6 @@ where a tool counts those. Each tool gets a network of its own.
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 import warnings
@@ -89,8 +88,7 @@ def fvcore(model: nn.Module, x: Tensor) -> Any:
 def _ptflops(model: nn.Module, x: Tensor, backend: str) -> Any:
     from ptflops import get_model_complexity_info
 
-    name = next(iter(inspect.signature(model.forward).parameters))
-    settings = {"as_strings": False, "print_per_layer_stat": False, "input_constructor": lambda _: {name: x}}
+    settings = {"as_strings": False, "print_per_layer_stat": False, "input_constructor": lambda _: x}
     return get_model_complexity_info(model, tuple(x.shape), backend=backend, **settings)[0]
 
 

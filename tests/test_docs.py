@@ -154,15 +154,14 @@ def list_documented_names() -> set[str]:
 
 
 def test_the_index_of_the_reference_has_every_page_and_every_name_that_has_a_docstring(tmp_path: Path) -> None:
-    (tmp_path / "api-a.rst").write_text(
-        "A\n=\n\n.. autofunction:: p.f\n   :members:\n\n.. data:: p.C\n", encoding="utf-8"
-    )
-    (tmp_path / "api-b.rst").write_text("B\n=\n\n.. autoclass:: p.q.D\n", encoding="utf-8")
+    pages = {"api-a": ".. autofunction:: p.f\n   :members:\n\n.. data:: p.C\n", "api-b": ".. autoclass:: p.q.D\n"}
+    for name, text in pages.items():
+        (tmp_path / f"{name}.rst").write_text(f"Title of {name}\n=====\n\n{text}", encoding="utf-8")
     page = "API\n===\n\n.. api index\n\n.. toctree::\n   :hidden:\n\n   api-a\n   api-b\n"
     assert machine_pages.write_index(tmp_path, page) == (
         "API\n===\n\n"
-        ":doc:`api-a <api-a>`\n--------------------\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.f\n\n"
-        ":doc:`api-b <api-b>`\n--------------------\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.q.D\n"
+        f":doc:`Title of api-a <api-a>`\n{'-' * 29}\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.f\n\n"
+        f":doc:`Title of api-b <api-b>`\n{'-' * 29}\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.q.D\n"
         "\n.. toctree::\n   :hidden:\n\n   api-a\n   api-b\n"
     )
     reference = (DOCS / "api.rst").read_text(encoding="utf-8")
