@@ -44,7 +44,7 @@ test-all: $(VENV)/.installed ## run all tests, slow ones too (browsers, fresh en
 	@echo "Coverage of the core:"
 	@$(BIN)/python -m coverage report --include='profilerkit/*' --fail-under=95
 
-CORE := tests/profilerkit tests/profilerkit_audits tests/profilerkit_budgets tests/profilerkit_pages tests/profilerkit_predict
+CORE := tests/profilerkit tests/profilerkit_audits tests/profilerkit_budgets tests/profilerkit_energy tests/profilerkit_pages tests/profilerkit_predict
 
 # The script knows the frameworks, and takes their releases from make's command line; RECORD=1 writes the row into
 # docs/releases.rst.

@@ -5,6 +5,7 @@ What an outcome lacks because of what it was computed from is added in ``gaps.py
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "Partial",
     "Unavailable",
     "is_number",
+    "qualify",
 ]
 
 
@@ -68,6 +70,17 @@ class Unavailable:
     """Return this from a function if there is no value: the reason."""
 
     reason: str
+
+
+def qualify(value: Any, missing: Iterable[str] = (), notes: Iterable[str] = ()) -> Any:
+    """Return a value with what it lacks and what is to be said of it, for a function to return; as it is without any.
+
+    >>> qualify(5), qualify(5, ["a loop"], ["on 1 thread", ""])
+    (5, Noted(value=Partial(value=5, missing=('a loop',), bounds=None), note='on 1 thread'))
+    """
+    lacking, note = tuple(missing), "; ".join(filter(None, notes))
+    qualified = Partial(value, lacking) if lacking else value
+    return Noted(qualified, note) if note else qualified
 
 
 @dataclass(frozen=True)

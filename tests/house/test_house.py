@@ -20,6 +20,7 @@ HANDING_ON = ("__init__.py",)
 PLUGINS = {
     "profilerkit_audits": {"profilerkit_budgets", "profilerkit_pages"},
     "profilerkit_budgets": set[str](),
+    "profilerkit_energy": set[str](),
     "profilerkit_pages": set[str](),
     "profilerkit_predict": {"profilerkit_pages"},
 }

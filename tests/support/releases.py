@@ -50,10 +50,7 @@ class Suite:
 
 
 #: The tests of the core and of the plugins.
-CORE = tuple(
-    f"tests/{name}"
-    for name in ("profilerkit", "profilerkit_audits", "profilerkit_budgets", "profilerkit_pages", "profilerkit_predict")
-)
+CORE = tuple(f"tests/profilerkit{plugin}" for plugin in ("", "_audits", "_budgets", "_energy", "_pages", "_predict"))
 _USERS = ("pandas", "plot", "audit", "parquet", "postgres", "regressions")
 SUITES = {
     "torch": Suite(

@@ -1,7 +1,6 @@
 """Packages of others work from their wheels, with either framework and with none, and are gone when uninstalled.
 
-The energy package, the numpy backend and the metric in one file of ``examples/`` are installed unchanged, beside
-profilerkit's own wheel.
+The numpy backend and the metric in one file of ``examples/`` are installed unchanged, beside profilerkit's own wheel.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 from fresh_environments import Environment, built_wheels
@@ -22,12 +20,10 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 THIRD_PARTY = {
-    "profilerkit_energy": ROOT / "examples" / "profilerkit-energy",
     "profilerkit_numpy": ROOT / "examples" / "profilerkit-numpy",
     "profilerkit_largest_layer": ROOT / "examples" / "one_file_metric",
 }
 FRAMEWORKS = ("torch", "tensorflow")
-KEYS = {"energy_per_inference", "accuracy_per_joule", "largest_layer"}
 
 #: The same model in each framework, and in numpy, which needs none: 4 * 8 + 8 = 40 and 8 * 2 + 2 = 18 parameters.
 MODELS = {
@@ -68,8 +64,8 @@ found = {"said": said, "statuses": {status["key"]: status for status in report.t
 #: Measures against a counter that goes up by a joule whenever the clock is looked at, which is once for each pass.
 MEASURE = """
 from pathlib import Path
-from profilerkit_energy import ComputeEnergy
-from profilerkit_metrics import ComputeEvalMetric
+from profilerkit.times.sampling import Sampling
+from profilerkit_energy import ComputeEnergy, Hardware
 
 package = Path("powercap/intel-rapl:0")
 package.mkdir(parents=True)
@@ -87,11 +83,11 @@ report = profile(
     model,
     inputs,
     backend=backend,
-    data_splits={"test": [(inputs, 0)]},
-    functions=[ComputeEnergy(Path("powercap"), clock=clock), ComputeEvalMetric(lambda network, loader: 90.0)],
-    metrics=["energy_per_inference", "accuracy_per_joule"],
+    functions=[ComputeEnergy(Hardware(powercap=Path("powercap"), system="Linux"), sleep=lambda seconds: None)],
+    metrics=["energy"],
+    sampling=Sampling(clock=clock),
 )
-found["measured"] = [float(report[name]) for name in ("energy_per_inference", "accuracy_per_joule")]
+found["joules"] = float(report["energy"])
 """
 
 
@@ -161,15 +157,11 @@ def test_the_environment_sees_the_framework_that_is_meant_and_no_other(
 
 def test_they_are_listed(environment: Environment, framework: str) -> None:
     output = list_plugins(environment)
-    for line in (
-        r"energy profilerkit-energy 0.1.0 (profilerkit_energy.plugin)",
-        r"largest_layer profilerkit-largest-layer 0.1 (profilerkit_largest_layer)",
-    ):
-        assert line in " ".join(output.split())
+    assert "largest_layer profilerkit-largest-layer 0.1 (profilerkit_largest_layer)" in " ".join(output.split())
     for name in FRAMEWORKS:
         assert (write_hint(name) in output) == (name != framework)
     assert "\nStatus keys\n" in output
-    assert KEYS.issubset(output.split())
+    assert "largest_layer" in output.partition("\nStatus keys\n")[2]
 
 
 def test_every_profile_has_them_and_joules_are_measured_over_every_backend(
@@ -179,24 +171,19 @@ def test_every_profile_has_them_and_joules_are_measured_over_every_backend(
     statuses = found["statuses"]
     assert statuses["total_params"]["value"] == 58
     assert statuses["largest_layer"]["value"] == pytest.approx(100 * 40 / 58)
-    assert "accuracy_per_joule" not in statuses, "on demand"
-    energy = statuses["energy_per_inference"]
-    if energy["completeness"] == "unavailable":
-        assert "energy_uj" in energy["missing"][0]
-    else:
-        assert min(energy["value"]["samples"]) > 0
-    assert found["measured"] == [1.0, 90.0]
+    assert "energy" not in statuses, "on demand"
+    assert found["joules"] == 1.0
     for name in FRAMEWORKS:
         expected = REFUSED.format(name) if name == framework else write_hint(name)
         assert found["said"][name].startswith(expected)
 
 
 def test_the_command_line_profiles_with_them(environment: Environment) -> None:
-    metrics = ("--metric", "largest_layer", "--metric", "energy_per_inference", "--max-seconds", "0.05")
+    metrics = ("--metric", "largest_layer", "--metric", "energy", "--max-seconds", "0.05")
     done = environment.run("profilerkit", "profile", "models.py:model", "--input-shape", "4", *metrics)
     words = " ".join(done.stdout.split())
     assert "Largest Layer 68.97 %" in words
-    assert "Energy per Inference" in words
+    assert "Energy" in words
 
 
 def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path], tmp_path: Path) -> None:
@@ -209,25 +196,17 @@ def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path]
     assert run_program(environment, program) == sorted(shipped)
 
 
-def test_only_packages_of_profilerkit_are_at_the_top_of_the_wheel(wheels: dict[str, Path]) -> None:
-    """Another name there, such as tests, would be imported in place of a user's own."""
-    with ZipFile(wheels["profilerkit"]) as wheel:
-        top = {name.partition("/")[0] for name in wheel.namelist()}
-    assert {"profilerkit", "profilerkit_torch"} <= top
-    assert {name for name in top if not name.startswith("profilerkit")} == set()
-
-
 def test_uninstalled_they_are_gone(framework: str, wheels: dict[str, Path], tmp_path: Path) -> None:
     environment = fresh(tmp_path, framework, wheels)
-    environment.pip("uninstall", "--yes", "profilerkit-energy", "profilerkit-largest-layer")
-    assert not list(environment.site_packages.glob("profilerkit_energy*"))
+    environment.pip("uninstall", "--yes", "profilerkit-largest-layer")
+    assert not list(environment.site_packages.glob("profilerkit_largest_layer*"))
     output = list_plugins(environment)
     assert "metrics" in output
-    assert not [word for word in ("energy", *KEYS) if word in output]
+    assert "largest_layer" not in output
     if framework not in FRAMEWORKS:  # importing a framework again would take seconds and show nothing new
         statuses = run_program(environment, PROFILE)["statuses"]
         assert "total_params" in statuses
-        assert KEYS.isdisjoint(statuses)
+        assert "largest_layer" not in statuses
 
 
 @pytest.mark.parametrize(("framework", "old"), [("torch", "tensorflow"), ("tensorflow", "torch")])
@@ -254,7 +233,7 @@ def test_a_package_that_cannot_be_imported_is_a_warning_that_names_it(wheels: di
     (environment.site_packages / "profilerkit_largest_layer.py").write_text("import no_such_package_at_all\n")
     done = environment.run("profilerkit", "list")
     assert "plugin 'largest_layer' of profilerkit-largest-layer 0.1 cannot be loaded" in done.stderr
-    assert "energy " in done.stdout
+    assert "metrics " in done.stdout
     assert "largest_layer" not in done.stdout
 
 
@@ -263,9 +242,13 @@ def test_the_list_says_where_a_metric_comes_from_and_what_is_switched_off(
 ) -> None:
     environment = fresh(tmp_path, "neither", wheels)
     places = environment.run("profilerkit", "list", "--verbose").stdout
-    source = environment.site_packages / "profilerkit_energy" / "energy.py"
-    line = source.read_text(encoding="utf-8").splitlines().index("class ComputeEnergy(ProfilerFunction):") + 1
-    assert f"plugin 'energy' of profilerkit-energy 0.1.0, {source}:{line}" in places
-    output = list_plugins(environment, PROFILERKIT_DISABLE_PLUGINS="profilerkit-energy")
-    assert "(profilerkit_energy.plugin), switched off" in output
-    assert KEYS.intersection(output.split()) == {"largest_layer"}
+    source = environment.site_packages / "profilerkit_largest_layer.py"
+    line = (
+        source.read_text(encoding="utf-8")
+        .splitlines()
+        .index("def largest_layer(trace: ModelTrace, total_params: int) -> float | Unavailable:")
+    )
+    assert f"plugin 'largest_layer' of profilerkit-largest-layer 0.1, {source}:{line}" in places
+    output = list_plugins(environment, PROFILERKIT_DISABLE_PLUGINS="profilerkit-largest-layer")
+    assert "(profilerkit_largest_layer), switched off" in output
+    assert "largest_layer" not in output.partition("\nStatus keys\n")[2]

@@ -1,0 +1,49 @@
+"""Apple silicon: the energy counters that ``powermetrics`` shows, read through Zeus' package zeus-apple-silicon.
+
+It needs no sudo, unlike ``powermetrics`` itself. https://github.com/ml-energy/zeus-apple-silicon
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .counters import Counter, Counters
+
+__all__ = ["find_apple_counters"]
+
+#: Apple documents no interval; ten updates in a second are assumed, as of a GPU.
+UPDATE_SECONDS = 0.1
+#: The parts of the chip that do not contain each other, by the names that Zeus gives their millijoules.
+PARTS = {"cpu_total_mj": "CPU", "gpu_mj": "GPU", "dram_mj": "memory", "ane_mj": "neural engine"}
+
+
+def find_apple_counters(monitor: Any = None) -> Counters:
+    """Return a counter of the whole chip, whose parts work for a model on the CPU as for one on the GPU.
+
+    ``monitor`` is an ``AppleEnergyMonitor``; None for a new one of zeus-apple-silicon.
+    """
+    try:
+        monitor = import_module("zeus_apple_silicon").AppleEnergyMonitor() if monitor is None else monitor
+        energy = monitor.get_cumulative_energy()
+    except ImportError:
+        return Counters(
+            missing=(
+                "the energy counters of Apple silicon need a package; install it with: pip install zeus-apple-silicon",
+            )
+        )
+    except RuntimeError as error:
+        return Counters(missing=(f"the energy counters of Apple silicon cannot be read ({error})",))
+    readable = [field for field in PARTS if getattr(energy, field, None) is not None]
+    missing = [
+        f"this chip does not tell the energy of its {part}" for field, part in PARTS.items() if field not in readable
+    ]
+
+    def read() -> int:
+        energy = monitor.get_cumulative_energy()
+        return sum(int(getattr(energy, field)) for field in readable)
+
+    # One counter of all: a part that a model does not use, such as the neural engine, may stand still.
+    name = ", ".join(PARTS[field] for field in readable)
+    counters = (Counter(name, read, 1e-3, UPDATE_SECONDS),) if readable else ()
+    return Counters(counters, tuple(missing))

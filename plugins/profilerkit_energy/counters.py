@@ -1,0 +1,45 @@
+"""Energy counters: numbers of the hardware that only go up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Counter", "Counters"]
+
+
+@dataclass(frozen=True)
+class Counter:
+    """An energy counter of the hardware.
+
+    Args:
+        name: What it measures, as in "package-0".
+        read: Returns the count.
+        joules_per_count: What a count is worth.
+        update_seconds: How often the count changes.
+        highest: The count after which it starts again at zero; None for one that never does.
+    """
+
+    name: str
+    read: Callable[[], int]
+    joules_per_count: float
+    update_seconds: float
+    highest: int | None = None
+
+    def joules(self, before: int, after: int) -> float:
+        """Return the energy between two counts; the counter may have started again at zero once in between."""
+        counts = after - before
+        if counts < 0 and self.highest is not None:
+            counts += self.highest
+        return counts * self.joules_per_count
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a device that can be read, and the reason for each that cannot."""
+
+    readable: tuple[Counter, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def __add__(self, other: Counters) -> Counters:
+        return Counters(self.readable + other.readable, self.missing + other.missing)

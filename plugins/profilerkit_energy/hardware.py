@@ -1,0 +1,63 @@
+"""Which energy counters belong to a device, whatever the framework calls it."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .apple import find_apple_counters
+from .counters import Counters
+from .nvml import find_nvml_counters
+from .rapl import POWERCAP, find_rapl_counters
+
+__all__ = ["DeviceCounters", "Hardware"]
+
+#: What frameworks call an NVIDIA GPU: "cuda:1", "/GPU:0". OpenVINO's "gpu" and "gpu.0" are Intel's.
+_NVIDIA = re.compile(r"cuda(?::(?P<cuda>\d+))?|/?gpu:(?P<gpu>\d+)", re.IGNORECASE)
+_CPU = re.compile(r"/?cpu(?::\d+)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class DeviceCounters:
+    """The energy counters of a device, and those of the parts that work for it: the processor that feeds a GPU.
+
+    Without its own there is no value; without those of the others the value is a lower bound.
+    """
+
+    main: Counters
+    others: Counters = field(default_factory=Counters)
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where the energy counters of this machine are read; the defaults are those of the machine itself.
+
+    Args:
+        powercap: The folder in which Linux shows the counters of processors.
+        nvml: The module to read NVIDIA's GPUs through; None for that of nvidia-ml-py.
+        apple: An ``AppleEnergyMonitor``; None for one of zeus-apple-silicon.
+        system: The operating system, as `platform.system` calls it.
+    """
+
+    powercap: Path = POWERCAP
+    nvml: Any = None
+    apple: Any = None
+    system: str = platform.system()
+
+    def find_counters(self, device: str) -> DeviceCounters:
+        """Return the counters of a device, which is named as a backend names it."""
+        if self.system == "Darwin" and (device == "mps" or _CPU.fullmatch(device)):
+            return DeviceCounters(find_apple_counters(self.apple))
+        if _CPU.fullmatch(device):
+            return DeviceCounters(find_rapl_counters(self.powercap))
+        nvidia = _NVIDIA.fullmatch(device)
+        if nvidia:
+            index = int(nvidia["cuda"] or nvidia["gpu"] or 0)
+            return DeviceCounters(find_nvml_counters(index, self.nvml), find_rapl_counters(self.powercap))
+        unknown = (
+            f"no energy counter is known for the device {device!r}; measure on a CPU, an NVIDIA GPU or Apple silicon"
+        )
+        return DeviceCounters(Counters(missing=(unknown,)))
