@@ -1,10 +1,10 @@
 """Steps in a series of times: where the level changed, and how likely a series without a step looks like that.
 
-`ruptures` (Truong, Oudre, Vayatis 2020) has the change points: binary segmentation with the least-squares cost. The
-p-value of each is that of the largest gain over all split points, so that having searched for the best one is accounted
-for. Where nights are independent of each other, it is that of a permutation test. Where consecutive nights are alike
-(the machine drifts), it is that of simulated noise with the same correlation, a first-order autoregression. What is
-left of false alarms is measured by ``benchmarks/regressions.py``.
+Change points are found by binary segmentation with the least-squares cost (Scott and Knott 1974). The p-value of each
+is that of the largest gain over all split points, so that having searched for the best one is accounted for. Where
+nights are independent of each other, it is that of a permutation test. Where consecutive nights are alike (the machine
+drifts), it is that of simulated noise with the same correlation, a first-order autoregression. What is left of false
+alarms is measured by ``benchmarks/regressions.py``.
 """
 
 from __future__ import annotations
@@ -144,20 +144,26 @@ def _clip(series: Floats) -> Floats:
 
 
 def _find_best(part: Floats) -> int:
-    import ruptures
+    """Return the first night after the split that takes most of the least-squares cost away."""
+    return MIN_SIZE + int(_compute_gains(part - part.mean()).argmax())
 
-    search = ruptures.Binseg(model="l2", min_size=MIN_SIZE, jump=1).fit(part)
-    return int(search.predict(n_bkps=1)[0])
+
+def _compute_gains(centered: Floats) -> Floats:
+    """Return what each split takes away from the least-squares cost of a row whose mean is zero.
+
+    For parts of k and n - k values, with the sum S of the first part, that is S squared * n / (k (n - k)).
+    """
+    count = centered.shape[-1]
+    sums = np.cumsum(centered, axis=-1)[..., MIN_SIZE - 1 : count - MIN_SIZE]
+    sizes = np.arange(MIN_SIZE, count - MIN_SIZE + 1)
+    gains: Floats = sums**2 * count / (sizes * (count - sizes))
+    return gains
 
 
 def _compute_shares(rows: Floats) -> Floats:
     """Return for each row the largest share of its least-squares cost that one split takes away."""
-    count = rows.shape[-1]
     centered = rows - rows.mean(axis=-1, keepdims=True)
-    sums = np.cumsum(centered, axis=-1)[..., MIN_SIZE - 1 : count - MIN_SIZE]
-    sizes = np.arange(MIN_SIZE, count - MIN_SIZE + 1)
-    gains = (sums**2 * count / (sizes * (count - sizes))).max(axis=-1)
-    shares: Floats = gains / (centered**2).sum(axis=-1)
+    shares: Floats = _compute_gains(centered).max(axis=-1) / (centered**2).sum(axis=-1)
     return shares
 
 

@@ -12,7 +12,7 @@ from stores import add_nights, begun, count_row, network_report, noisy
 from profilerkit import ArgumentError
 from profilerkit_audits import Store, regressions
 
-pytest.importorskip("ruptures")
+pytest.importorskip("scipy")
 pytestmark = pytest.mark.heavy
 
 NIGHTS = 30

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from statistics import fmean
 
 import numpy as np
 import pytest
 from stores import noisy
 
-pytest.importorskip("ruptures")
+pytest.importorskip("scipy")
 
 from profilerkit_audits.steps import control_rate, estimate_correlation, find_share, find_splits
 
@@ -21,6 +22,18 @@ def test_a_step_is_at_the_night_where_it_was_planted() -> None:
     assert split.index == 20
     assert split.p < 0.001
     assert split.after / split.before == pytest.approx(1.1, rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_split_leaves_the_least_squares_that_any_leaves(seed: int) -> None:
+    """The best of all splits with three nights on each side, tried one by one."""
+    values = [*noisy(9 + seed, 0.05, seed, 1.0), *noisy(11, 0.05, seed + 100, 1.05)]
+
+    def cost(*parts: list[float]) -> float:
+        return sum((value - fmean(part)) ** 2 for part in parts for value in part)
+
+    best = min(range(3, len(values) - 2), key=lambda index: cost(values[:index], values[index:]))
+    assert best in [split.index for split in find_splits(values)]
 
 
 def test_two_steps_are_two() -> None:
