@@ -14,7 +14,7 @@ from profilerkit.render.grids import Grid, visible
 from profilerkit.render.markdown import escape, table
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
-from profilerkit_budgets.forms import as_junit, as_text
+from profilerkit_budgets.forms import format_junit, format_text
 
 from .rows import Row
 from .series import CaseName, find_run, open_store
@@ -112,7 +112,7 @@ def _summarize(checked: RunCheck) -> str:
 
 def _draw_text(checked: RunCheck) -> str:
     blocks = [
-        as_text(findings, str(case))
+        format_text(findings, str(case))
         for case, findings in checked.findings.items()
         if any(finding.verdict is not Verdict.PASSED for finding in findings)
     ]
@@ -136,7 +136,7 @@ def _draw_junit(checked: RunCheck) -> str:
     total: Counter[str] = Counter(dict.fromkeys(("tests", "failures", "errors", "skipped"), 0))
     suites = ET.Element("testsuites")
     for case, findings in checked.findings.items():
-        for suite in ET.fromstring(as_junit(findings, visible(str(case)))):
+        for suite in ET.fromstring(format_junit(findings, visible(str(case)))):
             total.update({name: int(suite.get(name, 0)) for name in total})
             suites.append(suite)
     for name, count in total.items():

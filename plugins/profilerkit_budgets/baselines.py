@@ -13,13 +13,15 @@ from profilerkit.render.grids import visible
 from profilerkit.results.report import Report
 from profilerkit.times.sampling import Sampling
 
-__all__ = ["read_baseline", "record_baseline", "require_same_call", "under_other_conditions"]
+__all__ = ["describe_other_conditions", "read_baseline", "record_baseline", "require_same_call"]
 
 #: What a machine is called, and what changes from run to run without a change of the machine.
 _NOT_COMPARED = frozenset({"host", "memory_bytes", "usable_cores"})
 #: Arguments that change how precise a value is, or what is written beside it, and not what is computed; the batch size
 #: is seen in the inputs.
 _NOT_OF_THE_CALL = {*(field.name for field in fields(Sampling)), "sampling", "drop_first", "export", "batch_size"}
+#: The parts of a call that a report without inputs does not have.
+_PARTS_OF_INPUTS = ("inputs", "dtypes of the inputs")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -57,8 +59,8 @@ def require_same_call(report: Report, baseline: Report) -> str:
     Inputs are compared where both reports have some: they have none if no metric needed any. Returns a remark if the
     baseline does not say the dtypes of its inputs, as reports of early versions do not.
     """
-    now, then = _call(report), _call(baseline)
-    compared = [name for name in {**then, **now} if name not in _OF_INPUTS or (now[name] and then[name])]
+    now, then = _describe_call(report), _describe_call(baseline)
+    compared = [name for name in {**then, **now} if name not in _PARTS_OF_INPUTS or (now[name] and then[name])]
     differing = [
         f"{name}: {then.get(name) or 'not given'} in the baseline, now {now.get(name) or 'not given'}"
         for name in compared
@@ -73,16 +75,14 @@ def require_same_call(report: Report, baseline: Report) -> str:
     return "the baseline does not say the dtypes of its inputs; record it again" if unsaid else ""
 
 
-_OF_INPUTS = ("inputs", "dtypes of the inputs")
-
-
-def _call(report: Report) -> dict[str, str]:
+def _describe_call(report: Report) -> dict[str, str]:
+    """Return what decides the values of a report: its inputs and options, as texts without addresses of objects."""
     options = {name: value for name, value in report.arguments.items() if name not in _NOT_OF_THE_CALL}
     texts = {"inputs": report.inputs, "dtypes of the inputs": report.input_dtypes, **options}
     return {name: _ADDRESS.sub("", text) for name, text in texts.items()}
 
 
-def under_other_conditions(report: Report, baseline: Report) -> str:
+def describe_other_conditions(report: Report, baseline: Report) -> str:
     """Return in words which conditions of a baseline differ from those of a report; empty if none does.
 
     Compared are the processor, its cores, the operating system and the versions. Times of other machines, and of other

@@ -10,19 +10,19 @@ from profilerkit.render.grids import Grid, visible
 
 from .checking import Finding, Verdict
 
-__all__ = ["FORMS", "as_junit", "as_markdown", "as_text", "headline", "summary"]
+__all__ = ["FORMS", "format_headline", "format_junit", "format_markdown", "format_text", "summarize"]
 
 _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summarize(findings: Sequence[Finding]) -> str:
     """Return in a sentence how many limits passed, failed or are uncertain."""
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
     return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
 
 
-def headline(findings: Sequence[Finding]) -> str:
+def format_headline(findings: Sequence[Finding]) -> str:
     """Return in a line which limit failed, by how much and in which layer; an empty text if none failed.
 
     The first limit that failed, or else the first that is uncertain, and how many others there are.
@@ -31,7 +31,7 @@ def headline(findings: Sequence[Finding]) -> str:
     if not broken:
         return ""
     first = broken[0]
-    text = f"{_name_finding(first)} {_BROKEN[first.verdict]}{_by_how_much(first)}: {visible(first.detail)}"
+    text = f"{_name_finding(first)} {_BROKEN[first.verdict]}{_write_excess(first)}: {visible(first.detail)}"
     if first.responsible:
         text += f"; most of it in layer {visible(first.responsible[0])}"
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
@@ -40,37 +40,38 @@ def headline(findings: Sequence[Finding]) -> str:
 _BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}
 
 
-def _by_how_much(finding: Finding) -> str:
+def _write_excess(finding: Finding) -> str:
+    """Return by how much a limit failed; an empty text for a limit of 0, and without a value."""
     if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
         return ""
     side = "high" if finding.excess > 0 else "low"
     return f", {format_number(100 * abs(finding.excess))} % too {side}"
 
 
-def as_text(findings: Sequence[Finding], name: str) -> str:
-    """Return one line for each finding, the layers responsible below those that were broken; `headline` comes first."""
-    lines = [*filter(None, [headline(findings)]), visible(f"Budget of {name}")]
+def format_text(findings: Sequence[Finding], name: str) -> str:
+    """Return the headline, and a line for each finding, with the layers responsible below those that were broken."""
+    lines = [*filter(None, [format_headline(findings)]), visible(f"Budget of {name}")]
     width = max(len(_name_finding(finding)) for finding in findings)
     for finding in findings:
         lines.append(f"  {_MARKS[finding.verdict]:<10} {_name_finding(finding):<{width}}  {visible(finding.detail)}")
-        lines += [f"  {'':<10}   {visible(text)}" for text in _below(finding)]
-    return "\n".join([*lines, summary(findings)])
+        lines += [f"  {'':<10}   {visible(text)}" for text in _list_remarks(finding)]
+    return "\n".join([*lines, summarize(findings)])
 
 
-def as_markdown(findings: Sequence[Finding], name: str) -> str:
-    """Return a table of the findings, with the layers responsible in its last column; `headline` above it."""
+def format_markdown(findings: Sequence[Finding], name: str) -> str:
+    """Return the headline, and a table of the findings, with the layers responsible in its last column."""
     from profilerkit.render.markdown import escape, table
 
     rows = tuple(
-        (_MARKS[finding.verdict], _name_finding(finding), finding.detail, "; ".join(_below(finding)))
+        (_MARKS[finding.verdict], _name_finding(finding), finding.detail, "; ".join(_list_remarks(finding)))
         for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
-    first = f"{escape(headline(findings))}\n\n" if headline(findings) else ""
-    return f"### {escape(grid.title)}\n\n{first}{table(grid)}\n\n{summary(findings)}\n"
+    first = f"{escape(format_headline(findings))}\n\n" if format_headline(findings) else ""
+    return f"### {escape(grid.title)}\n\n{first}{table(grid)}\n\n{summarize(findings)}\n"
 
 
-def as_junit(findings: Sequence[Finding], name: str) -> str:
+def format_junit(findings: Sequence[Finding], name: str) -> str:
     """Return a JUnit test suite with a case for each finding; an uncertain one is skipped, with what is known."""
     failures, skipped = (
         sum(finding.verdict is verdict for finding in findings) for verdict in (Verdict.FAILED, Verdict.UNCERTAIN)
@@ -79,7 +80,7 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
-        text = "\n".join(map(visible, (finding.detail, *_below(finding))))
+        text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
         if finding.verdict is Verdict.PASSED:
             ET.SubElement(case, "system-out").text = text
         else:
@@ -91,19 +92,20 @@ def as_junit(findings: Sequence[Finding], name: str) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
 
-def _below(finding: Finding) -> tuple[str, ...]:
+def _list_remarks(finding: Finding) -> tuple[str, ...]:
     """Return what is said below a finding: the layers responsible, and the note on the value."""
     return (*finding.responsible, *filter(None, [finding.note]))
 
 
 def _name_finding(finding: Finding) -> str:
+    """Return the limit as text, for a layer with the path that it was checked for in place of its pattern."""
     limit = str(finding.limit)
     return visible(limit if finding.limit.pattern is None else f"{finding.subject}: {limit.partition(': ')[2]}")
 
 
 #: The forms by name, for the command line.
 FORMS: dict[str, Callable[[Sequence[Finding], str], str]] = {
-    "console": as_text,
-    "markdown": as_markdown,
-    "junit": as_junit,
+    "console": format_text,
+    "markdown": format_markdown,
+    "junit": format_junit,
 }

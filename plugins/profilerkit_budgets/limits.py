@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,7 @@ from profilerkit.arguments.checks import PATH
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, BudgetError
 
-__all__ = ["Budget", "Limit"]
+__all__ = ["Budget", "Limit", "read_budget"]
 
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -64,7 +64,7 @@ class Limit:
     def parse(cls, key: str, text: Any, pattern: str | None = None) -> Limit:
         """Read a limit; raises `BudgetError` if the text is not a limit."""
         match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-        number = _finite(match.group(2)) if match is not None else None
+        number = _read_finite(match.group(2)) if match is not None else None
         if match is None or number is None:
             where = f" of layers {pattern!r}" if pattern is not None else ""
             raise BudgetError(
@@ -99,7 +99,7 @@ class Limit:
         return self.number * factor
 
     def allows(self, value: float, bound: float) -> bool:
-        """Say whether a value keeps to the bound."""
+        """Return whether a value keeps to the bound."""
         return _COMPARISONS[self.comparison](value, bound)
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Limit:
         return f"{where}{self.key} {self.comparison} {amount}"
 
 
-def _finite(text: str) -> float | None:
+def _read_finite(text: str) -> float | None:
     """Return the number that a text is, None where it is none or beyond what a number can hold."""
     try:
         number = float(text)
@@ -136,7 +136,7 @@ class Budget:
         """
         if not isinstance(mapping, Mapping):
             raise BudgetError(f"{shown(mapping)} is no budget; give limits by metric: {{'macs': '<= 5 G'}}")
-        limits = tuple(_read(mapping))
+        limits = tuple(_read_limits(mapping))
         if not limits:
             raise BudgetError(
                 f"the budget {shown(mapping)} has no limits; give one for each metric that matters: macs = '<= 5 G'"
@@ -172,7 +172,8 @@ class Budget:
         return any(limit.relative for limit in self.limits)
 
 
-def _read(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
+def _read_limits(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Limit]:
+    """Yield the limits of a mapping; ``pattern`` is that of the layers that they are for."""
     for key, value in mapping.items():
         if key == "layers" and pattern is None:
             if not isinstance(value, Mapping) or not all(isinstance(inside, Mapping) for inside in value.values()):
@@ -180,6 +181,20 @@ def _read(mapping: Mapping[str, Any], pattern: str | None = None) -> Iterator[Li
                     "layers holds limits by path pattern: [layers.'encoder.*'] and below it macs = '<= 1 G'"
                 )
             for path, inside in value.items():
-                yield from _read(inside, path)
+                yield from _read_limits(inside, path)
         else:
             yield from (Limit.parse(key, text, pattern) for text in (value if isinstance(value, list) else [value]))
+
+
+def read_budget(path: str | PathLike[str] | None, texts: Iterable[str] = ()) -> Budget:
+    """Return the limits of a TOML file, if there is one, and of texts such as ``"macs <= 5 G"``; it may have none.
+
+    Raises `BudgetError` for a file or a text that holds no limits.
+    """
+    of_file = Budget.load(path).limits if path is not None else ()
+    return Budget((*of_file, *map(_parse_text, texts)))
+
+
+def _parse_text(text: str) -> Limit:
+    key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # what stands before the comparison
+    return Limit.parse(key, text.strip().removeprefix(key))

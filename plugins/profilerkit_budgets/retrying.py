@@ -32,7 +32,7 @@ def check_with_retries(
         report, baseline = measure()
         findings = check(report, budget, baseline)
         if attempt:
-            findings = [_of_attempt(finding, report, attempt, retries) for finding in findings]
+            findings = [_name_attempt(finding, report, attempt, retries) for finding in findings]
         failing = select_broken(findings, strict)
         if not failing or not all(_is_measured(finding, report) for finding in failing):
             break
@@ -44,7 +44,7 @@ def _is_measured(finding: Finding, report: Report) -> bool:
     return finding.limit.pattern is None and record is not None and isinstance(record.value, Measurement)
 
 
-def _of_attempt(finding: Finding, report: Report, attempt: int, retries: int) -> Finding:
+def _name_attempt(finding: Finding, report: Report, attempt: int, retries: int) -> Finding:
     if not _is_measured(finding, report):
         return finding
     return replace(finding, detail=f"{finding.detail}, in measurement {attempt + 1} of at most {retries + 1}")

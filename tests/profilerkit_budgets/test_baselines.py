@@ -13,7 +13,7 @@ from drawn_reports import TEACHER, record
 from profilerkit import BudgetError, Measurement, Report
 from profilerkit.results.saving import reseal
 from profilerkit_budgets import Budget, Verdict, check
-from profilerkit_budgets.baselines import read_baseline, record_baseline, require_same_call, under_other_conditions
+from profilerkit_budgets.baselines import describe_other_conditions, read_baseline, record_baseline, require_same_call
 from profilerkit_budgets.forms import FORMS
 
 HERE = replace(TEACHER, environment={"host": "a", "cpu": "X1", "torch": "2.13.0"}, created="2026-11-20T10:00:00+00:00")
@@ -38,8 +38,8 @@ def test_what_is_no_baseline(tmp_path: Path) -> None:
 
 
 def test_other_conditions_are_named() -> None:
-    assert under_other_conditions(HERE, HERE) == ""
-    assert under_other_conditions(THERE, HERE) == "the baseline of 2026-11-20 was measured with cpu X1, now Y2"
+    assert describe_other_conditions(HERE, HERE) == ""
+    assert describe_other_conditions(THERE, HERE) == "the baseline of 2026-11-20 was measured with cpu X1, now Y2"
 
 
 def test_a_ratio_of_times_says_that_the_baseline_is_of_another_machine() -> None:

@@ -16,7 +16,7 @@ from profilerkit import BudgetError, Completeness, Measurement, Report, Scale
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit.trace.table import Table
 from profilerkit_budgets import Budget, Finding, Limit, Verdict, check
-from profilerkit_budgets.forms import as_junit, as_markdown, as_text, headline, summary
+from profilerkit_budgets.forms import format_headline, format_junit, format_markdown, format_text, summarize
 
 BOUNDS = {
     ("<= 5", ""): 5.0,
@@ -282,7 +282,7 @@ FINDINGS = check_budget({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"se
 
 def test_as_text() -> None:
     first = "macs <= 100 failed, 92 % too high: 192 MACs, 192 % of the limit; most of it in layer first (Linear): "
-    assert as_text(FINDINGS, "Teacher").splitlines() == [
+    assert format_text(FINDINGS, "Teacher").splitlines() == [
         f"{first}128 MACs, 66.67 %",
         "Budget of Teacher",
         "  FAILED     macs <= 100            192 MACs, 192 % of the limit",
@@ -296,23 +296,23 @@ def test_as_text() -> None:
 
 def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
     kept = check_budget({"macs": "<= 200"})
-    assert headline(kept) == ""
-    assert as_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
+    assert format_headline(kept) == ""
+    assert format_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
     two = check_budget({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
-    assert headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
-    assert headline(two).endswith("; and 1 more")
-    assert "accuracy >= 100 % failed, 8 % too low" in headline(two[1:])
+    assert format_headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
+    assert format_headline(two).endswith("; and 1 more")
+    assert "accuracy >= 100 % failed, 8 % too low" in format_headline(two[1:])
     layer = check_budget({"layers": {"second": {"params": "<= 34"}}})  # which has 68
-    assert headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
-    assert ", " not in headline(check_budget({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
+    assert format_headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
+    assert ", " not in format_headline(check_budget({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
     beside = check(
         TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
     )
-    assert headline(beside).startswith("macs <= 1.6x failed, 25 % too high: 2x (192 MACs after 96"), "2 / 1.6"
+    assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % too high: 2x (192 MACs after 96"), "2 / 1.6"
 
 
 def test_as_markdown() -> None:
-    lines = as_markdown(FINDINGS, "Teacher").splitlines()
+    lines = format_markdown(FINDINGS, "Teacher").splitlines()
     assert lines[0] == "### Budget of Teacher"
     assert lines[2].startswith("macs &lt;= 100 failed, 92 % too high: 192 MACs")
     assert lines[6].startswith(
@@ -323,7 +323,7 @@ def test_as_markdown() -> None:
 
 def test_as_junit() -> None:
     uncertain = Finding(Limit.parse("time", "<= 1x"), "time", Verdict.UNCERTAIN, "1x [0.9, 1.1]")
-    root = ET.fromstring(as_junit([*FINDINGS, uncertain], "Teacher"))
+    root = ET.fromstring(format_junit([*FINDINGS, uncertain], "Teacher"))
     assert root.tag == "testsuites"
     (suite,) = root
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
@@ -345,11 +345,11 @@ def test_hostile_names_are_escaped() -> None:
     given = [("", "Net", 0, 0), *((name.replace(".", ""), name, 1, 9) for name in HOSTILE_NAMES)]
     report = replace(TEACHER, name=HOSTILE_NAMES[0] + "\x1b", layers=layers(*given))
     findings = check_budget({"macs": "<= 1", "layers": {"*": {"macs": "<= 1"}}}, report)
-    assert "\x1b" not in as_text(findings, report.name)
-    assert Tags(as_markdown(findings, report.name)).found == set()
-    (suite,) = ET.fromstring(as_junit(findings, report.name))
+    assert "\x1b" not in format_text(findings, report.name)
+    assert Tags(format_markdown(findings, report.name)).found == set()
+    (suite,) = ET.fromstring(format_junit(findings, report.name))
     assert len(suite) == 1 + len(HOSTILE_NAMES)
-    assert summary(findings) == f"{len(findings)} limits: {len(findings)} failed"
+    assert summarize(findings) == f"{len(findings)} limits: {len(findings)} failed"
 
 
 def test_a_limit_may_name_a_metric_by_one_of_its_other_names() -> None:

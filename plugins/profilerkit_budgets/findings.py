@@ -1,0 +1,72 @@
+"""What came of a limit, and when the two ends of a value decide it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from profilerkit.trace.bounds import Bounds
+
+from .limits import Limit
+
+__all__ = ["Finding", "Verdict", "compute_excess", "divide_ends", "explain_uncertainty", "judge"]
+
+
+class Verdict(Enum):
+    """The result of one limit."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    #: A ratio whose confidence interval, or a count whose two ends, reach over the limit, or of too few samples.
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One limit, checked.
+
+    Args:
+        limit: The limit.
+        subject: The metric, or the path of the layer.
+        verdict: Whether the limit is kept.
+        detail: The value as text, and what is known of it.
+        responsible: The layers that cost most, as text.
+        excess: How far the value lies above the limit, as a share of the limit: 0.25 for 5 under ``<= 4``; below zero
+            for a value below it. None without a value, and for a limit of 0.
+        note: What the report says about the value, such as that a memory is without an optimizer's state.
+    """
+
+    limit: Limit
+    subject: str
+    verdict: Verdict
+    detail: str
+    responsible: tuple[str, ...] = ()
+    excess: float | None = None
+    note: str = ""
+
+
+def judge(limit: Limit, bound: float, ends: Bounds, value: float) -> Verdict:
+    """Return whether a value that lies between two ends keeps to a bound; uncertain if only one of them does."""
+    is_kept = ends.verdict(lambda end: limit.allows(end, bound), value)
+    return {True: Verdict.PASSED, False: Verdict.FAILED, None: Verdict.UNCERTAIN}[is_kept]
+
+
+#: What the sign before a partial value means.
+_KINDS = {"≥ ": "at least so much", "≤ ": "at most so much", "~ ": "more or less so much", "": "not exact"}
+
+
+def explain_uncertainty(sign: str, missing: str) -> str:
+    """Return why the ends of a value do not decide a limit, to be added to the value; ``missing`` is unknown of it."""
+    return f": {_KINDS[sign]}, which does not decide this limit: {missing}"
+
+
+def compute_excess(value: float, bound: float) -> float | None:
+    """Return the excess of a finding; see `Finding`."""
+    return value / bound - 1.0 if bound else None
+
+
+def divide_ends(ends: Bounds, reference: float) -> Bounds:
+    """Return the two ends of a ratio to an exact number; nothing is known of a ratio to zero."""
+    if not reference:
+        return Bounds()
+    return Bounds(*(None if end is None else end / reference for end in (ends.low, ends.high)))

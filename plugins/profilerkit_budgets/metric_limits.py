@@ -1,0 +1,139 @@
+"""Limits of metrics: absolute ones, and ratios to a baseline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from profilerkit.errors import BudgetError, by_likeness
+from profilerkit.piping.outcome import Completeness, is_number
+from profilerkit.piping.quantity import format_number
+from profilerkit.plugging.offers import name_of_metric
+from profilerkit.render.bounds import KINDS
+from profilerkit.results.report import Report, StatusRecord
+from profilerkit.times.measurement import Measurement
+from profilerkit.times.ratio import Ratio
+from profilerkit.times.wording import format_count
+from profilerkit.trace.bounds import Bounds
+
+from .baselines import describe_other_conditions
+from .findings import Finding, Verdict, compute_excess, divide_ends, explain_uncertainty, judge
+from .limits import Limit
+from .responsible import list_responsible
+
+__all__ = ["check_metric"]
+
+
+class _Judgement(NamedTuple):
+    """A verdict, the text that explains it, and the number that was compared: the value, or its ratio."""
+
+    verdict: Verdict
+    detail: str
+    value: float
+
+
+def check_metric(report: Report, limit: Limit, baseline: Report | None) -> Finding:
+    """Return the finding of the limit of a metric.
+
+    Raises `BudgetError` for a metric that the report does not have, a limit in another unit, and a baseline without a
+    complete value.
+    """
+    limit = _use_name_of_report(limit, report)
+    record = report.status(limit.key)
+    bound = limit.bound(record.base_unit)  # an error in the limit comes first, whatever the value is
+    reason = _explain_missing_number(record)
+    if reason:
+        return Finding(limit, limit.key, Verdict.FAILED, reason)
+    reference = baseline if limit.relative else None
+    judgement = _judge_value(record, limit, bound) if reference is None else _judge_ratio(report, limit, reference)
+    responsible = () if judgement.verdict is Verdict.PASSED else list_responsible(report, limit.key, reference)
+    excess = compute_excess(judgement.value, bound)
+    return Finding(limit, limit.key, judgement.verdict, judgement.detail, responsible, excess)
+
+
+def _use_name_of_report(limit: Limit, report: Report) -> Limit:
+    """Return a limit whose key is a status key of the report, where it was another name of the metric."""
+    if limit.key not in report.statuses:
+        limit = replace(limit, key=name_of_metric(limit.key))
+    if limit.key not in report.statuses:
+        nearest = ", ".join(by_likeness(limit.key, report.statuses))
+        raise BudgetError(f"{limit}: the report of {report.name} has no {limit.key}; it has, nearest first: {nearest}")
+    return limit
+
+
+def _explain_missing_number(record: StatusRecord) -> str:
+    """Return why a value can neither keep to a limit nor break it; an empty text if it can."""
+    if record.value is None:
+        return f"{record.completeness.value}: {'; '.join(record.missing)}"
+    return "" if is_number(record.value) else f"{record.key} is no number"
+
+
+def _judge_value(record: StatusRecord, limit: Limit, bound: float) -> _Judgement:
+    value, ends = float(record.value), record.ends or Bounds(record.value, record.value)
+    if record.sign and record.ends is None:  # a partial measurement: its median is a lower bound
+        ends = Bounds(value, None)
+    verdict = judge(limit, bound, ends, value)
+    share = f", {format_number(100 * value / bound)} % of the limit" if bound else ""
+    return _Judgement(verdict, f"{record.sign}{record.shown}{share}{_explain(record, verdict)}", value)
+
+
+def _explain(record: StatusRecord, verdict: Verdict) -> str:
+    """Return why the ends of a value do not decide a limit; an empty text if they do."""
+    is_undecided = verdict is Verdict.UNCERTAIN and record.completeness is Completeness.PARTIAL
+    return explain_uncertainty(record.sign, ", ".join(record.missing)) if is_undecided else ""
+
+
+# Ratios to a baseline -------------------------------------------------------------------------------------------------
+
+
+def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
+    record, reference = report.status(limit.key), _require_reference(limit, baseline)
+    before, now = (
+        value if isinstance(value, Measurement) else float(value) for value in (reference.value, record.value)
+    )
+    ratio = Ratio.of(before, now)
+    both = f"({record.shown} after {reference.shown})"
+    if record.sign and not isinstance(record.value, Measurement):
+        ends = divide_ends(record.ends or Bounds(), float(reference.value))
+        verdict = judge(limit, limit.number, ends, ratio.value)
+        detail = f"{record.sign}{format_number(ratio.value)}x {both}{_explain(record, verdict)}"
+        return _Judgement(verdict, detail, ratio.value)
+    if ratio.low == ratio.high:
+        verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
+        return _Judgement(verdict, f"{format_number(ratio.value)}x {both}", ratio.value)
+    conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
+    return _Judgement(_judge_interval(ratio, limit), f"{_write_interval(ratio)} {both}{conditions}", ratio.value)
+
+
+def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
+    """Return the metric of the baseline; raises `BudgetError` if its value is missing, or not complete."""
+    reference = baseline.statuses.get(limit.key)
+    if reference is None or not is_number(reference.value):
+        raise BudgetError(f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with")
+    if reference.completeness is Completeness.PARTIAL:
+        raise BudgetError(
+            f"{limit}: {limit.key} of the baseline {baseline.name} is a value of which not all is known "
+            f"({KINDS[reference.sign]}), which has no ratio; give a baseline that is counted completely"
+        )
+    return reference
+
+
+def _judge_interval(ratio: Ratio, limit: Limit) -> Verdict:
+    """Return the verdict on a measured ratio: both ends of its confidence interval must agree."""
+    if ratio.is_range:  # too few pairs of samples for an interval
+        return Verdict.UNCERTAIN
+    allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
+    return Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED
+
+
+def _write_interval(ratio: Ratio) -> str:
+    value, low, high = map(format_number, (ratio.value, ratio.low, ratio.high))
+    if not ratio.is_range:
+        return f"{value}x [{low}, {high}]"
+    pairs = f", {format_count(ratio.pairs, 'pair')}" if ratio.pairs else ""
+    return f"{value}x [{low} to {high}{pairs}]"
+
+
+def _explain_imprecision(report: Report, baseline: Report) -> str:
+    """Return what makes a ratio of two runs less certain: other machines and versions."""
+    return "; ".join([", not measured in turn", *filter(None, [describe_other_conditions(report, baseline)])])
