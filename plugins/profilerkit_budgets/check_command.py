@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from profilerkit.process.files import write_text
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-    from . import Budget
+    from . import Budget, Finding
 
 __all__ = ["command"]
 
@@ -76,33 +75,57 @@ def command(
 
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    from .forms import FORMS
-    from .retrying import check_with_retries, select_broken
+    from .retrying import select_broken
 
-    try:
-        budget = _read_budget(path, limit, required=not update)
-        _require_units(budget)
-        _require_baseline(budget, baseline, update)
-    except BudgetError as error:
-        raise click.UsageError(str(error)) from error
+    budget = _read_budget(path, limit, baseline, update)
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
     if update and baseline is not None:
         _record_baseline(model, baseline, request)
         return
-    try:
-        report, findings = check_with_retries(lambda: _measure(model, baseline, request), budget, retries, strict)
-    except BudgetError as error:
-        fail(str(error), USAGE, error)
-    text = FORMS[form](findings, report.name)
-    if output is not None:
-        _write(output, text)
-    elif not request.quiet:
-        emit(text.rstrip("\n"))
+    report, findings = _check(model, baseline, request, budget, retries, strict)
+    _show(findings, report.name, form, output, request.quiet)
     if select_broken(findings, strict):
         sys.exit(NOT_KEPT)
 
 
-def _write(output: Path, text: str) -> None:
+def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None, update: bool) -> Budget:
+    """Return the limits of a file and of the command line; what is wrong with them is a usage error.
+
+    Nothing is measured yet: a mistake is said before that takes its time.
+    """
+    from .limits import read_budget
+
+    try:
+        budget = read_budget(path, limits)
+        if not update:
+            _require_limits(budget)
+        _require_units(budget)
+        _require_baseline(budget, baseline, update)
+    except BudgetError as error:
+        raise click.UsageError(str(error)) from error
+    return budget
+
+
+def _check(
+    model: str, baseline: str | None, request: Request, budget: Budget, retries: int, strict: bool
+) -> tuple[Report, list[Finding]]:
+    from .retrying import check_with_retries
+
+    try:
+        return check_with_retries(lambda: _measure(model, baseline, request), budget, retries, strict)
+    except BudgetError as error:
+        fail(str(error), USAGE, error)
+
+
+def _show(findings: list[Finding], name: str, form: str, output: Path | None, quiet: bool) -> None:
+    """Write the findings to a file, or print them unless it shall be quiet."""
+    from .forms import FORMS
+
+    text = FORMS[form](findings, name)
+    if output is None:
+        if not quiet:
+            emit(text.rstrip("\n"))
+        return
     try:
         write_text(output, text)
     except OSError as error:
@@ -133,18 +156,9 @@ def _record_baseline(model: str, baseline: str, request: Request) -> None:
         emit(line)
 
 
-def _read_budget(path: str | None, limits: tuple[str, ...], required: bool) -> Budget:
-    """Return the limits of a file and those of the command line; raises `BudgetError` for none where some are due."""
-    from . import Budget, Limit
-
-    read = Budget.load(path).limits if path is not None else ()
-    parsed = []
-    for text in limits:
-        key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # what stands before the comparison
-        parsed.append(Limit.parse(key, text.strip().removeprefix(key)))
-    if required and not (read or parsed):
+def _require_limits(budget: Budget) -> None:
+    if not budget.limits:
         raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
-    return Budget((*read, *parsed))
 
 
 def _require_units(budget: Budget) -> None:

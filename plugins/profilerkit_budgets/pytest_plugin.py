@@ -9,13 +9,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from profilerkit.cli.configuration import Configuration
     from profilerkit.results.report import Report
 
     from . import Budget
@@ -66,16 +69,11 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         __tracebackhide__ = True
         from profilerkit.errors import ProfilerKitError
 
-        limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
-        arguments = {
-            "inputs": inputs,
-            **{name: value for name, value in keywords.items() if name not in limits},
-        }
-        limits |= {"layers": layers} if layers else {}
         try:
-            report, message = _check(request, model, limits, arguments, baseline, strict, retries)
+            check = _BudgetCheck.read(request, model, inputs, keywords, layers)
+            report, message = check.run(baseline, strict, retries)
         except ProfilerKitError as error:
-            raise _of_the_user(error) from error.__cause__
+            raise _hide_own_frames(error) from error.__cause__
         if message:
             pytest.fail(message, pytrace=False)
         return report
@@ -83,88 +81,148 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     return check_budget
 
 
-def _check(
-    request: pytest.FixtureRequest,
-    model: Any,
-    limits: Mapping[str, Any],
-    arguments: dict[str, Any],
-    baseline: Any,
-    strict: bool,
-    retries: int,
-) -> tuple[Report, str]:
-    """Return the report, and a message if the budget is broken; a baseline in a file is recorded if requested."""
-    from profilerkit.arguments.checks import at_least
+def _read_configured(configuration: Configuration) -> Budget:
+    """Return the limits that ``[tool.profilerkit.check]`` of ``pyproject.toml`` has; raises `BudgetError` for none."""
+    from profilerkit.cli.configuration import require_options
+    from profilerkit.errors import BudgetError
 
-    from . import Budget
-    from .baselines import read_baseline, record_baseline
-    from .forms import as_text
-    from .retrying import check_with_retries, select_broken
+    from .check_command import command
+    from .limits import read_budget
 
-    retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
-    asked = Budget.of(limits)
-    in_file = request.path.parent / baseline if isinstance(baseline, (str, PathLike)) else None
-    if in_file is not None and request.config.getoption("budget_update"):
-        report, _ = _reports(model, None, asked.metrics, arguments)
-        line = record_baseline(report, in_file)
-        request.config.stash.setdefault(_RECORDED, []).append(line)
-        request.node.user_properties.append(("budget baseline", line))
-        asked, baseline = _absolute(asked), None
-        if asked.limits:
-            report, findings = check_with_retries(lambda: (report, None), asked)
-            return report, as_text(findings, report.name) if select_broken(findings, strict) else ""
-        return report, ""
-    if in_file is not None:
-        baseline = read_baseline(in_file, _HOW)
-    report, findings = check_with_retries(
-        lambda: _reports(model, baseline, asked.metrics, arguments), asked, retries, strict
+    require_options(configuration, command)
+    table = configuration.commands.get("check", {})
+    path = table.get("budget")
+    limits = table.get("limit", ())
+    budget = read_budget(
+        path if path is None or configuration.path is None else configuration.path.parent / path,
+        [limits] if isinstance(limits, str) else limits,
     )
-    # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
-    request.node.user_properties.extend((f"{one.subject}: {one.limit}", one.detail) for one in findings)
-    return report, as_text(findings, report.name) if select_broken(findings, strict) else ""
+    if not budget.limits:
+        raise BudgetError(
+            "the budget has no limits: give some to budget(model, x, macs='<= 5 G'), or to all tests and 'check', by "
+            "budget = 'budget.toml' or limit = ['macs <= 5 G'] in [tool.profilerkit.check] of pyproject.toml"
+        )
+    return budget
 
 
-def _absolute(asked: Budget) -> Budget:
-    from . import Budget
+@dataclass(frozen=True)
+class _BudgetCheck:
+    """One call of the fixture.
 
-    return Budget(tuple(limit for limit in asked.limits if not limit.relative))
+    Args:
+        request: The test that calls it.
+        model: The model, or its report.
+        budget: The limits.
+        arguments: The arguments of `profilerkit.profile`.
+    """
+
+    request: pytest.FixtureRequest
+    model: Any
+    budget: Budget
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def read(
+        cls,
+        request: pytest.FixtureRequest,
+        model: Any,
+        inputs: Any,
+        keywords: Mapping[str, Any],
+        layers: Mapping[str, Mapping[str, Any]] | None,
+    ) -> _BudgetCheck:
+        """Divide the keywords of a call into limits and arguments; what is not given is that of ``pyproject.toml``."""
+        from profilerkit.cli.configuration import read_configuration
+
+        from . import Budget
+
+        configuration = read_configuration(request.config.rootpath)
+        limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
+        others = {name: value for name, value in keywords.items() if name not in limits}
+        limits |= {"layers": layers} if layers else {}
+        budget = Budget.of(limits) if limits else _read_configured(configuration)
+        return cls(request, model, budget, {"inputs": inputs, **configuration.profile_arguments, **others})
+
+    def run(self, baseline: Any, strict: bool, retries: int) -> tuple[Report, str]:
+        """Return the report, and a message if the budget is broken; a baseline in a file is recorded if requested."""
+        from profilerkit.arguments.checks import at_least
+
+        from .baselines import read_baseline
+
+        retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
+        if isinstance(baseline, (str, PathLike)):
+            path = self.request.path.parent / baseline
+            if self.request.config.getoption("budget_update"):
+                report = self._record(path)
+                return report, self._check_absolute(report, strict)
+            baseline = read_baseline(path, _HOW)
+        return self._check(lambda: self._profile(baseline), self.budget, strict, retries)
+
+    def _record(self, path: Path) -> Report:
+        """Record the model as the baseline in a file, and say so at the end of the session."""
+        from .baselines import record_baseline
+
+        report, _ = self._profile(None)
+        line = record_baseline(report, path)
+        self.request.config.stash.setdefault(_RECORDED, []).append(line)
+        self.request.node.user_properties.append(("budget baseline", line))
+        return report
+
+    def _check_absolute(self, report: Report, strict: bool) -> str:
+        """Return a message if a limit is broken that needs no baseline."""
+        from . import Budget
+
+        budget = Budget(tuple(limit for limit in self.budget.limits if not limit.relative))
+        return self._check(lambda: (report, None), budget, strict)[1] if budget.limits else ""
+
+    def _check(
+        self, measure: Callable[[], tuple[Report, Report | None]], budget: Budget, strict: bool, retries: int = 0
+    ) -> tuple[Report, str]:
+        from .forms import format_text
+        from .retrying import check_with_retries, select_broken
+
+        report, findings = check_with_retries(measure, budget, retries, strict)
+        # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
+        properties = [(f"{finding.subject}: {finding.limit}", finding.detail) for finding in findings]
+        self.request.node.user_properties.extend(properties)
+        return report, format_text(findings, report.name) if select_broken(findings, strict) else ""
+
+    def _profile(self, baseline: Any) -> tuple[Report, Report | None]:
+        """Return the report of the model, and that of the baseline; a baseline that is a model is measured in turn."""
+        from profilerkit.api import compare, profile
+        from profilerkit.results.report import Report
+
+        metrics = self.budget.metrics
+        if isinstance(self.model, Report):
+            return self.model, baseline
+        if baseline is None or isinstance(baseline, Report):
+            return profile(self.model, metrics=metrics, **self.arguments), baseline
+        comparison = compare(baseline, self.model, metrics=metrics, names=("baseline", "model"), **self.arguments)
+        return comparison.others[0], comparison.reference
 
 
 def _is_limit(name: str, value: Any) -> bool:
-    """Say whether an argument is a limit: it is named after a metric, or reads as one."""
+    """Return whether an argument is a limit: it is named after a metric, or reads as one."""
     from profilerkit.plugging.offers import list_status_keys
 
     texts = value if isinstance(value, list) else [value]
-    written = all(isinstance(text, str) and text.lstrip()[:1] in tuple("<>=") for text in texts) and bool(texts)
-    return written or any(name == offer.item.NAME for offer in list_status_keys())
+    reads_as_limit = bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] in tuple("<>=") for text in texts)
+    return reads_as_limit or any(name == offer.item.NAME for offer in list_status_keys())
 
 
-def _reports(
-    model: Any, baseline: Any, metrics: tuple[str, ...], arguments: dict[str, Any]
-) -> tuple[Report, Report | None]:
-    from profilerkit.api import compare, profile
-    from profilerkit.results.report import Report
-
-    if isinstance(model, Report):
-        return model, baseline
-    if baseline is None or isinstance(baseline, Report):
-        return profile(model, metrics=metrics, **arguments), baseline
-    comparison = compare(baseline, model, metrics=metrics, names=("baseline", "model"), **arguments)
-    return comparison.others[0], comparison.reference
-
-
-def _of_the_user(error: BaseException) -> BaseException:
+def _hide_own_frames(error: BaseException) -> BaseException:
     """Return an error, and those that caused it, without the frames of profilerkit in their tracebacks."""
     from profilerkit.error_text import list_causes
 
     for cause in list_causes(error):
-        cause.__traceback__ = _outside(cause.__traceback__)
+        cause.__traceback__ = _remove_own_frames(cause.__traceback__)
     return error
 
 
-def _outside(traceback: TracebackType | None) -> TracebackType | None:
+def _remove_own_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of profilerkit and of the packages that come with it."""
     if traceback is None:
         return None
-    rest = _outside(traceback.tb_next)
-    if str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0] == __name__.partition(".")[0]:
+    rest = _remove_own_frames(traceback.tb_next)
+    if str(traceback.tb_frame.f_globals.get("__name__")).startswith("profilerkit"):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)

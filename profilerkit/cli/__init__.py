@@ -46,8 +46,13 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, with standard output for its result alone, and not for what models and plugins print."""
-        with results_alone(for_good=ctx.obj == _OWN_PROCESS):
-            return super().invoke(ctx)
+        try:
+            with results_alone(for_good=ctx.obj == _OWN_PROCESS):
+                return super().invoke(ctx)
+        except click.BadParameter as error:
+            from .configuration import name_origin
+
+            raise name_origin(error) from error.__cause__
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -55,7 +60,12 @@ class _Commands(click.Group):
         names = self.list_commands(ctx)
         if args and args[0][:1] != "-" and args[0] not in names:
             ctx.fail(f"No such command {args[0]!r}; there are, nearest first: {', '.join(by_likeness(args[0], names))}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None and not ctx.resilient_parsing:
+            from .configuration import configure_command
+
+            ctx.default_map = {name: configure_command(command)}
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import ArgumentError
+from ..plugging.commands import load_command
 from ..process.clean_output import terminal_columns
 from ..process.progress import track
+from .configuration import read_configuration, require_options
 from .printing import emit
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ def command() -> None:
     _line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
         _line(package, f"{_find_version(package)}  ({use})")
+    emit("\nConfiguration", bold=True)
+    _show_configuration()
     emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
     for info in offers.backends():
@@ -60,6 +65,25 @@ def command() -> None:
             _paragraph(what, things)
     for name, reason in unusable.items():
         _line(name, f"cannot be used: {reason}")
+
+
+def _show_configuration() -> None:
+    """Print the options that ``pyproject.toml`` sets, or what is wrong with it."""
+    try:
+        configuration = read_configuration()
+        for command in filter(None, map(load_command, configuration.commands)):
+            require_options(configuration, command)
+    except ArgumentError as error:
+        emit(f"  {error}")
+        return
+    if configuration.path is None:
+        emit("  none: no pyproject.toml here or above has a table [tool.profilerkit]")
+        return
+    _line("file", str(configuration.path))
+    tables = {"": configuration.shared, **{f"{name}.": table for name, table in configuration.commands.items()}}
+    for prefix, table in tables.items():
+        for key, value in table.items():
+            _line(f"{prefix}{key}", str(value))
 
 
 def _line(name: str, value: str) -> None:

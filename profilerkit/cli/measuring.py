@@ -19,7 +19,9 @@ from ..errors import (
     ReportFileError,
     UnknownStatusError,
 )
+from ..piping.requests import Preference
 from ..process.progress import progress_enabled, track
+from .configuration import list_configured
 from .options import parse_shapes
 from .printing import MODEL_FAILED, NOT_KEPT, USAGE, fail
 
@@ -64,6 +66,8 @@ class Request:
     on: str | None = None
     #: Arguments that options of plugins are.
     further: Mapping[str, Any] = field(default_factory=dict)
+    #: The options that no one has typed: they come from the configuration, and hold for whatever takes them.
+    preferred: frozenset[str] = field(default_factory=list_configured)
 
     @property
     def is_isolated(self) -> bool:
@@ -120,7 +124,12 @@ class Request:
         """What the functions are given."""
         names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer")
         values = {name: getattr(self, name) for name in names}
-        return {**{name: value for name, value in values.items() if value is not None}, **self.further}
+        arguments = {
+            name: Preference(value) if name in self.preferred else value
+            for name, value in values.items()
+            if value is not None
+        }
+        return {**arguments, **self.further}
 
 
 def names_for(specs: Sequence[str], request: Request) -> list[str | None]:

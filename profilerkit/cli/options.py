@@ -18,6 +18,7 @@ from ..process.files import obstacle
 from ..times.sampling import SAMPLING_CHECKS
 
 __all__ = [
+    "SharedOption",
     "console_or_json",
     "format_option",
     "input_options",
@@ -177,6 +178,14 @@ def _optimizer(context: click.Context, parameter: click.Parameter, name: str | N
     return name
 
 
+class SharedOption(click.Option):
+    """An option that means the same in every command that has it, so that ``pyproject.toml`` can set it for all."""
+
+
+def _make_shared(*names: str, **attributes: Any) -> CommandDecorator:
+    return click.option(*names, cls=SharedOption, **attributes)
+
+
 def _several(*options: CommandDecorator) -> CommandDecorator:
     def decorate(command: F) -> F:
         for option in reversed(options):
@@ -187,24 +196,24 @@ def _several(*options: CommandDecorator) -> CommandDecorator:
 
 
 input_options: CommandDecorator = _several(
-    click.option(
+    _make_shared(
         "--input-shape",
         multiple=True,
         metavar="SHAPE",
         help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
     ),
-    click.option(
+    _make_shared(
         "--batch-size",
         metavar="SIZES",
         callback=parse_batch_sizes,
         help="Samples in one forward pass; several sizes, such as 1,8,32, are timed one after the other.",
     ),
-    click.option("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),
-    click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models."),
+    _make_shared("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),
+    _make_shared("--trust", is_flag=True, help="Also load files that may run code, such as pickled models."),
 )
 
 measuring_options: CommandDecorator = _several(
-    click.option(
+    _make_shared(
         "--metric",
         multiple=True,
         metavar="NAMES",
@@ -212,7 +221,7 @@ measuring_options: CommandDecorator = _several(
         shell_complete=_metrics,
         help="Compute only these metrics: macs,latency; it can be repeated.",
     ),
-    click.option(
+    _make_shared(
         "--leave-out",
         multiple=True,
         metavar="NAMES",
@@ -220,23 +229,23 @@ measuring_options: CommandDecorator = _several(
         shell_complete=_metrics,
         help="Do not compute these metrics or status keys; it can be repeated.",
     ),
-    click.option("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
-    click.option(
+    _make_shared("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
+    _make_shared(
         "--name", multiple=True, metavar="NAME", help="Name of the model in the result; repeat it for several models."
     ),
-    click.option(
+    _make_shared(
         "--optimizer",
         metavar="NAME",
         callback=_optimizer,
         help="Optimizer whose state is part of the training memory, such as adam. Default: none.",
     ),
-    click.option(
+    _make_shared(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
         callback=make_callback(SAMPLING_CHECKS["max_seconds"]),
         help="Most seconds for the measurement of each time.",
     ),
-    click.option(
+    _make_shared(
         "--num-threads",
         type=click.IntRange(min=1),
         callback=make_callback(RUN_CHECKS["num_threads"]),
@@ -245,16 +254,16 @@ measuring_options: CommandDecorator = _several(
 )
 
 isolation_options: CommandDecorator = _several(
-    click.option(
+    _make_shared(
         "--isolate", is_flag=True, help="Profile each model in a separate process; a crash is reported, not fatal."
     ),
-    click.option(
+    _make_shared(
         "--timeout",
         metavar="SECONDS",
         callback=_timeout,
         help="End a model's process after this time; implies --isolate.",
     ),
-    click.option(
+    _make_shared(
         "--memory",
         metavar="SIZE",
         callback=_memory,

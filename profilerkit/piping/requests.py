@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import BATCH_SIZE
@@ -14,10 +15,20 @@ from ..process.user_lines import find_stack_level
 from .registry import PROVIDED, RESERVED, Registry, is_bundle
 from .status import Metric
 
-__all__ = ["first_of_several", "read_arguments", "read_request", "select_keys"]
+__all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
 #: What a profiler is made with; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
+
+
+@dataclass(frozen=True)
+class Preference:
+    """The value of an argument that holds for whatever takes it, such as one that a file sets for all commands.
+
+    If nothing that is requested takes it, it is left out without a warning.
+    """
+
+    value: Any
 
 
 def read_request(
@@ -32,11 +43,12 @@ def read_request(
 
     ``static`` leaves out what runs the model, and its arguments. See `read_arguments` for ``strict`` and ``caller``.
     """
+    preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
     read = read_arguments(arguments, registries, strict, caller)
     if static:
         return [_select_static_keys(registry, names) for registry in registries], read
     requested = [select_keys(registry, names, read) for registry in registries]
-    return requested, _select_arguments(read, registries, requested, strict)
+    return requested, _select_arguments(read, registries, requested, strict, preferred)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
@@ -61,6 +73,8 @@ def read_arguments(
     elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in names}
     elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
     for name in sorted(kwargs.keys() - taken):
+        if isinstance(kwargs[name], Preference):
+            continue
         message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
         if strict:
             raise ArgumentError(message)
@@ -69,7 +83,8 @@ def read_arguments(
         _require_once(registry, kwargs)
     functions = [function for registry in registries for function in registry.functions()]
     checks = {name: check for function in functions for name, check in function.CHECKS.items()}
-    read = {name: value for name, value in kwargs.items() if name in taken}
+    values = {name: value.value if isinstance(value, Preference) else value for name, value in kwargs.items()}
+    read = {name: value for name, value in values.items() if name in taken}
     return {name: checks[name](name, value) if name in checks else value for name, value in read.items()}
 
 
@@ -99,11 +114,16 @@ def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _select_arguments(
-    arguments: Mapping[str, Any], registries: Sequence[Registry], requested: Sequence[Sequence[str]], strict: bool
+    arguments: Mapping[str, Any],
+    registries: Sequence[Registry],
+    requested: Sequence[Sequence[str]],
+    strict: bool,
+    preferred: Collection[str],
 ) -> dict[str, Any]:
     """Return the arguments that reach what is requested: the status keys of each registry.
 
     One that only other functions take changes nothing, which a warning says; with ``strict`` it is an `ArgumentError`.
+    Nothing is said of those that are ``preferred``.
     The batch size and the device belong to every request: a report states them.
     """
     if not arguments:
@@ -113,7 +133,7 @@ def _select_arguments(
     }
     unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry in registries)}
-    for name in unused:
+    for name in (name for name in unused if name not in preferred):
         takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
         meant = nearest(name, options)
         message = (

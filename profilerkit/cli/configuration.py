@@ -1,0 +1,206 @@
+"""``[tool.profilerkit]`` of ``pyproject.toml``: options that a project repeats at each call of the command line.
+
+.. code-block:: toml
+
+    [tool.profilerkit]
+    device = "cpu"
+    num-threads = 1
+
+    [tool.profilerkit.check]
+    budget = "budget.toml"
+
+The keys at the top are options of models and measurements, which mean the same in all commands. A table that is named
+after a command holds options of that command alone. The command line wins over both. `profilerkit.profile` reads none
+of this, so that the result of a call in Python never depends on a folder.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import ArgumentError, by_likeness
+from ..piping.requests import Preference
+from ..plugging.commands import list_commands
+from .options import SharedOption, input_options, isolation_options, measuring_options
+
+__all__ = [
+    "Configuration",
+    "configure_command",
+    "list_configured",
+    "name_origin",
+    "read_configuration",
+    "require_options",
+]
+
+#: Options that must be given at each call: they may run code, or overwrite files, of whoever wrote the project.
+_NEVER_CONFIGURED = frozenset({"trust", "output"})
+#: The options at the top that say how times are measured.
+_MEASURING_ARGUMENTS = ("num-threads", "max-seconds", "optimizer")
+
+#: What click calls the source of a value that the configuration sets.
+_CONFIGURED = click.core.ParameterSource.DEFAULT_MAP
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a file says, by the names of options without dashes in front.
+
+    Args:
+        path: The file; None if there is none.
+        shared: The options of all commands.
+        commands: The options of single commands, by their names.
+    """
+
+    path: Path | None = None
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def profile_arguments(self) -> dict[str, Any]:
+        """The arguments of `profilerkit.profile` that say how a model is measured: the device, and those of times.
+
+        The latter hold for whatever takes them; a device is part of every profile.
+        """
+        names = [name for name in _MEASURING_ARGUMENTS if name in self.shared]
+        device = {"device": self.shared["device"]} if "device" in self.shared else {}
+        return {**device, **{name.replace("-", "_"): Preference(self.shared[name]) for name in names}}
+
+    def require_known(self, table: str, keys: Iterable[str], options: Iterable[str]) -> None:
+        """Raise `ArgumentError` for a key that is no option of ``table``, such as "tool.profilerkit.check"."""
+        allowed = [option for option in options if option not in _NEVER_CONFIGURED]
+        for key in keys:
+            if key in _NEVER_CONFIGURED:
+                raise ArgumentError(f"{self.path}: [{table}] has {key!r}, which must be given at each call: --{key}")
+            if key not in allowed:
+                raise ArgumentError(
+                    f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: "
+                    f"{', '.join(by_likeness(key, allowed))}"
+                )
+
+
+def read_configuration(folder: Path | None = None) -> Configuration:
+    """Read the nearest ``pyproject.toml`` with a table ``tool.profilerkit``, in a folder or above it.
+
+    ``folder`` is the current one by default. Raises `ArgumentError` for a file that is no TOML, an option that does not
+    exist or may not be configured, and a table of no command.
+    """
+    start = (folder or Path.cwd()).resolve()
+    for parent in (start, *start.parents):
+        path = parent / "pyproject.toml"
+        table = _read_table(path) if path.is_file() else None
+        if table is not None:
+            return _parse(path, table)
+    return Configuration()
+
+
+def configure_command(command: click.Command) -> dict[str, Any]:
+    """Return what the configuration says about a command, as click's defaults: values by the names of parameters.
+
+    Raises `click.UsageError` for what `read_configuration` does not accept, and for an option that the command does not
+    have.
+    """
+    options = _find_options(command)
+    if not options:
+        return {}
+    try:
+        configuration = read_configuration()
+        require_options(configuration, command)
+    except ArgumentError as error:
+        raise click.UsageError(str(error)) from error
+    table = configuration.commands.get(command.name or "", {})
+    shared = {key for key, option in options.items() if isinstance(option, SharedOption)}
+    values = {**{key: value for key, value in configuration.shared.items() if key in shared}, **table}
+    return {options[key].name or key: _adapt(value, options[key], configuration.path) for key, value in values.items()}
+
+
+def require_options(configuration: Configuration, command: click.Command) -> None:
+    """Raise `ArgumentError` if the table of a command has a key that is none of its options."""
+    table = configuration.commands.get(command.name or "", {})
+    configuration.require_known(f"tool.profilerkit.{command.name}", table, _find_options(command))
+
+
+def list_configured() -> frozenset[str]:
+    """Return the parameters of the command that runs whose values come from the configuration."""
+    context = click.get_current_context(silent=True)
+    names = () if context is None else context.params
+    return frozenset(name for name in names if context and context.get_parameter_source(name) is _CONFIGURED)
+
+
+def name_origin(error: click.BadParameter) -> click.BadParameter:
+    """Return an error that says so if its value comes from the configuration."""
+    if error.ctx is None or error.param is None or not error.param.name:
+        return error
+    if error.ctx.get_parameter_source(error.param.name) is not _CONFIGURED:
+        return error
+    message = f"{error.message} ([tool.profilerkit] of {read_configuration().path} says so)"
+    return click.BadParameter(message, error.ctx, error.param, error.param_hint)
+
+
+def _read_table(path: Path) -> dict[str, Any] | None:
+    """Return the table of a file; None if it has none."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{path} is no TOML: {error}") from error
+    tools = content.get("tool")
+    table = tools.get("profilerkit") if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ArgumentError(f"{path}: tool.profilerkit is no table; write [tool.profilerkit]")
+    return table
+
+
+def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
+    values = {key.replace("_", "-"): value for key, value in table.items() if not isinstance(value, dict)}
+    tables = {
+        name: {key.replace("_", "-"): value for key, value in content.items()}
+        for name, content in table.items()
+        if isinstance(content, dict)
+    }
+    configuration = Configuration(path, values, tables)
+    shared = {_find_key(option) for option in _all_shared.params}
+    configuration.require_known("tool.profilerkit", values, shared)
+    for name in tables:
+        if name not in list_commands():
+            nearest = ", ".join(by_likeness(name, list_commands()))
+            raise ArgumentError(
+                f"{path}: [tool.profilerkit.{name}] is named after no command; there are, nearest first: {nearest}"
+            )
+    return configuration
+
+
+def _find_options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by their names in a file."""
+    parameters = command.get_params(click.Context(command))  # with those that plugins add, and with --help
+    options = {_find_key(option): option for option in parameters if isinstance(option, click.Option)}
+    return {key: option for key, option in options.items() if key != "help"}
+
+
+def _find_key(option: click.Parameter) -> str:
+    """Return the name of an option in a file: "num-threads" of ``--num-threads``, "output" of ``-o``, ``--output``."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def _adapt(value: Any, option: click.Option, path: Path | None) -> Any:
+    """Return a value as click takes it: several for an option that can be repeated, a path from the file's folder."""
+    if option.multiple:
+        return value if isinstance(value, list) else [value]
+    beside = path.parent / value if path is not None and isinstance(value, str) else None
+    if isinstance(option.type, click.Path) and beside is not None and beside.exists():
+        return str(beside)
+    return value
+
+
+@click.command()
+@input_options
+@measuring_options
+@isolation_options
+def _all_shared() -> None:
+    """Hold the options that mean the same in all commands."""

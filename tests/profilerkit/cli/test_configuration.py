@@ -1,0 +1,180 @@
+"""``[tool.profilerkit]`` of ``pyproject.toml``: what it sets, what wins over it, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from profilerkit import ArgumentError, profile
+from profilerkit.cli import cli
+from profilerkit.cli.configuration import configure_command, read_configuration
+from profilerkit.piping.requests import Preference
+from profilerkit.plugging.commands import load_command
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write the configuration of the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str) -> Path:
+        path = tmp_path / "pyproject.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def test_without_a_table_nothing_is_configured(write: Write) -> None:
+    write("[tool.other]\nkey = 1\n")
+    assert read_configuration().path is None
+    assert run("doctor").exit_code == 0
+
+
+def test_the_nearest_file_with_the_table_counts(write: Write, tmp_path: Path) -> None:
+    path = write("[tool.profilerkit]\ndevice = 'cpu'\n")
+    inner = tmp_path / "package" / "deeper"
+    inner.mkdir(parents=True)
+    (inner / "pyproject.toml").write_text("[project]\nname = 'other'\n")
+    assert read_configuration(inner).path == path.resolve()
+    (inner / "pyproject.toml").write_text("[tool.profilerkit]\nnum_threads = 2\n")
+    assert read_configuration(inner).profile_arguments == {"num_threads": Preference(2)}
+
+
+NEAREST = "which is no key; there are, nearest first:"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.profilerkit]\ndevise = 'cpu'", f"[tool.profilerkit] has 'devise', {NEAREST} device, "),
+        ("[tool.profilerkit]\nform = 'json'", f"[tool.profilerkit] has 'form', {NEAREST}"),
+        ("[tool.profilerkit.chek]\nlimit = []", "chek] is named after no command; there are, nearest first: check, "),
+        ("[tool.profilerkit.profile]\nformt = 'csv'", f"[tool.profilerkit.profile] has 'formt', {NEAREST} format, "),
+        ("[tool.profilerkit]\ntrust = true", "has 'trust', which must be given at each call: --trust"),
+        ("[tool.profilerkit.profile]\noutput = 'x.md'", "has 'output', which must be given at each call: --output"),
+        ("[tool]\nprofilerkit = 1", "tool.profilerkit is no table; write [tool.profilerkit]"),
+        ("[tool.profilerkit\n", "is no TOML: "),
+    ],
+)
+def test_what_is_wrong_names_the_file_the_key_and_what_there_is(write: Write, text: str, words: str) -> None:
+    path = write(text)
+    result = run("profile", "net.py:build")
+    assert result.exit_code == 2
+    assert str(path) in result.output.replace("\n", "")
+    assert words in result.output
+    assert words in run("doctor").output, "the doctor still works, and says it too"
+
+
+def test_a_value_that_an_option_does_not_take_names_both(write: Write) -> None:
+    path = write("[tool.profilerkit]\nnum-threads = 0\n")
+    result = run("profile", "net.py:build")
+    assert result.exit_code == 2
+    assert "Invalid value for '--num-threads': 0 is not in the range x>=1." in result.output
+    assert f"([tool.profilerkit] of {path.resolve()} says so)" in result.output
+    typed = run("profile", "net.py:build", "--num-threads", "-1")
+    assert "says so" not in typed.output
+
+
+def test_the_doctor_shows_it(write: Write) -> None:
+    path = write("[tool.profilerkit]\nnum_threads = 2\n[tool.profilerkit.profile]\nformat = 'table'\n")
+    lines = [" ".join(line.split()) for line in run("doctor").output.splitlines()]
+    begin = lines.index("Configuration")
+    assert lines[begin + 1 : begin + 4] == [f"file {path.resolve()}", "num-threads 2", "profile.format table"]
+
+
+def test_an_option_of_the_same_name_that_means_something_else_is_not_set(write: Write) -> None:
+    """``llm --device`` is the device to predict for, and no device to run on."""
+    write("[tool.profilerkit]\ndevice = 'cpu'\n")
+    commands = {name: load_command(name) for name in ("profile", "check", "llm", "show")}
+    defaults = {name: configure_command(command) for name, command in commands.items() if command is not None}
+    assert defaults == {"profile": {"device": "cpu"}, "check": {"device": "cpu"}, "llm": {}, "show": {}}
+
+
+def test_help_works_whatever_is_configured(write: Write) -> None:
+    write("[tool.profilerkit]\nnum-threads = 2\n")
+    assert run("profile", "--help").exit_code == 0
+
+
+def test_a_call_in_python_does_not_depend_on_the_folder(write: Write) -> None:
+    write("[tool.profilerkit]\nnum-threads = 0\ndevise = 1\n")
+    report = profile(FakeModel(), FakeTensor((1, 3)), backend=FakeBackend())
+    assert "num_threads" not in report.arguments
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text("")
+
+    def refuse(*args: object, **kwargs: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(ArgumentError, match="pyproject.toml cannot be read: Permission denied"):
+        read_configuration(tmp_path)
+
+
+NETWORK = """
+import torch
+
+def build():
+    return torch.nn.Linear(4, 8)
+"""
+
+
+@pytest.fixture
+def network(write: Write, tmp_path: Path) -> str:
+    pytest.importorskip("torch")
+    (tmp_path / "net.py").write_text(NETWORK, encoding="utf-8")
+    return "net.py:build"
+
+
+def read_report(tmp_path: Path) -> dict[str, str]:
+    arguments: dict[str, str] = json.loads((tmp_path / "report.json").read_text())["arguments"]
+    return arguments
+
+
+MEASURE = ("--input-shape", "4", "--metric", "execution_time", "--max-seconds", "0.05", "--output", "report.json")
+
+
+@pytest.mark.heavy
+def test_the_file_sets_options_and_the_command_line_wins(network: str, write: Write, tmp_path: Path) -> None:
+    write("[tool.profilerkit]\nnum-threads = 1\ndevice = 'cpu'\nmax_seconds = 9.0\n")
+    assert run("profile", network, *MEASURE).exit_code == 0
+    assert read_report(tmp_path) == {"num_threads": "1", "device": "cpu", "max_seconds": "0.05"}
+    assert run("profile", network, "--num-threads", "2", *MEASURE).exit_code == 0
+    assert read_report(tmp_path)["num_threads"] == "2"
+
+
+@pytest.mark.heavy
+def test_what_the_file_sets_is_no_mistake_where_nothing_takes_it(network: str, write: Write) -> None:
+    """Counts have no threads: typed, that is said; in a file for all commands it is meant for those that have."""
+    write("[tool.profilerkit]\nnum-threads = 1\n")
+    counts = ("profile", network, "--input-shape", "4", "--metric", "macs", "--strict")
+    assert run(*counts).exit_code == 0
+    typed = run(*counts, "--num-threads", "1")
+    assert typed.exit_code == 2
+    assert "nothing that is requested takes an argument 'num_threads'" in typed.output
+
+
+@pytest.mark.heavy
+def test_a_table_is_for_its_command_alone(network: str, write: Write) -> None:
+    write("[tool.profilerkit]\nmetric = ['macs']\ninput-shape = '4'\n[tool.profilerkit.profile]\nformat = 'csv'\n")
+    result = run("profile", network)
+    assert result.exit_code == 0, result.output
+    assert "macs" in result.stdout and "total_params" not in result.stdout
+    assert "," in result.stdout.splitlines()[0], "CSV"
+    compared = run("compare", network, network)
+    assert compared.exit_code == 0, compared.output
+    assert "Comparison" in compared.stdout, "no CSV"
