@@ -48,6 +48,7 @@ def profilerkit_renderers() -> list[RendererInfo]:
         "values": ("results.saving:to_dict", "values that JSON can hold"),
         "loaded": ("results.saving:load_as", "a result read from a file"),
         "rich": ("render.summary:summarize", "a summary that rich prints"),
+        "tracker": ("render.trackers:log", "numbers and tables in an experiment tracker"),
     }
     return [
         RendererInfo(name, import_later(f"profilerkit.{path}"), description, is_text=name in texts)

@@ -97,6 +97,17 @@ class Result:
         limits = {name: value for name, value in {"depth": depth, "top": top}.items() if value is not None}
         return render(self._either, form, details=details, configuration=configuration, advice=advice, **limits)
 
+    def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "cost") -> None:
+        """Log the numbers, in base units, and the tables to an experiment tracker.
+
+        Args:
+            tracker: A ``SummaryWriter`` of TensorBoard, the module ``mlflow`` in a run, a run of W&B, a logger of
+                Lightning, or anything else with their methods; any other object raises `ArgumentError`.
+            step: The step of the training that the numbers belong to.
+            prefix: What the names begin with: "cost/macs".
+        """
+        renderer("tracker", is_text=False)(self._either, tracker, step=step, prefix=prefix)
+
     def __str__(self) -> str:
         return printable(self.to_text())
 

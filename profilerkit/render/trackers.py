@@ -1,0 +1,74 @@
+"""A result in an experiment tracker: its numbers as scalars, and its tables as the tracker shows tables.
+
+A tracker is known by its methods, and none is imported here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..error_text import shown
+from ..errors import ArgumentError
+from .content import parts
+from .grids import Grid
+from .markdown import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..results.comparison import Comparison
+    from ..results.report import Report
+
+__all__ = ["log"]
+
+#: How many layers a text shows, those with the most MACs.
+LAYERS = 10
+
+
+def log(result: Report | Comparison, tracker: Any, *, step: int | None = None, prefix: str = "cost") -> None:
+    """Log a report, or each report of a comparison; see `profilerkit.Report.log_to`."""
+    for report in result.reports:
+        group = prefix if len(result.reports) == 1 else f"{prefix}/{report.name}"
+        numbers = {f"{group}/{name}": value for name, value in report.metrics().items()}
+        if _has(tracker, "add_scalar", "add_text"):
+            _log_to_tensorboard(tracker, report, numbers, group, step)
+        elif _has(tracker, "log_metrics"):
+            _log_to_mlflow(tracker, report, numbers, group, step)
+        elif _has(tracker, "log", "Table") or (_has(tracker, "log") and hasattr(tracker, "summary")):
+            _log_to_wandb(tracker, report, numbers, group, step)
+        else:
+            raise ArgumentError(
+                f"tracker={shown(tracker)} cannot be logged to; give a SummaryWriter of TensorBoard, the module mlflow "
+                "in a run, a run of wandb, a logger of Lightning, or log report.metrics() yourself"
+            )
+
+
+def _has(tracker: Any, *methods: str) -> bool:
+    return all(callable(getattr(tracker, method, None)) for method in methods)
+
+
+def _log_to_tensorboard(
+    writer: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None
+) -> None:
+    """Log scalars and a text, which TensorBoard shows as Markdown."""
+    for name, value in numbers.items():
+        writer.add_scalar(name, value, global_step=step)
+    writer.add_text(f"{group}/report", render(report, top=LAYERS), global_step=step)
+
+
+def _log_to_mlflow(tracker: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None) -> None:
+    """Log metrics, to MLflow or a logger of Lightning, and to MLflow a file of Markdown and one of the whole report."""
+    tracker.log_metrics(dict(numbers), step=step)
+    if _has(tracker, "log_text", "log_dict"):
+        tracker.log_text(render(report, top=LAYERS), f"{group}.md")
+        tracker.log_dict(report.to_dict(), f"{group}.json")
+
+
+def _log_to_wandb(run: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None) -> None:
+    """Log numbers and a table of the metrics; W&B shows no Markdown beside them."""
+    wandb = run if isinstance(run, ModuleType) else import_module(type(run).__module__.partition(".")[0])
+    grid = next(part for part in parts(report) if isinstance(part, Grid))
+    table = wandb.Table(columns=list(grid.titles), data=[list(row) for row in grid.rows])
+    run.log({**numbers, f"{group}/report": table}, step=step)
