@@ -44,12 +44,14 @@ class LoopWatch:
             self._is_training = self._is_paused = False
             self._watched.__exit__(None, None, None)
 
-    def _begin(self, model: Any, optimizer: Any = None) -> None:
-        """Training begins; a training that was broken off before is closed."""
+    def _begin(self, model: Any, optimizer: Any = None, steps_before: int = 0) -> None:
+        """Training begins, or has begun ``steps_before`` steps ago; one that was broken off before is closed."""
         self.close()
         profiler = Profiler(model, inputs=self._inputs) if self._inputs is not None else Profiler(model)
         self._watched = profiler.watch(self._at_step, optimizer=optimizer)
         self._watched.__enter__()
+        for _ in range(steps_before):
+            self._watched.step()
         self._is_training = True
 
     def _step(self) -> None:

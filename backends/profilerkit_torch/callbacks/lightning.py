@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from profilerkit import BackendNotInstalledError
 from profilerkit.callbacks.loop import LoopWatch
 
+from .called_modules import CalledModules
+
 __all__ = ["LightningWatch"]
 
 
@@ -44,17 +46,36 @@ class LightningWatch(LoopWatch, Callback):
 
     Args:
         at_step: The number of a step, counted from 0 when training begins, or several.
-        model: The path of the module to watch in the ``LightningModule``, such as ``"net"``, where ``training_step``
-            calls ``self.net(x)`` and not ``self(x)``; the ``LightningModule`` itself by default.
+        model: The path of the module to watch in the ``LightningModule``, such as ``"net"``; "" for the
+            ``LightningModule`` itself. By default it is the largest module that ``training_step`` calls in step 0; if
+            step 0 is measured itself, the ``LightningModule``.
     """
 
     def __init__(self, at_step: Any = 5, model: str | None = None) -> None:
         super().__init__(at_step)
         self._path = model
+        self._called: CalledModules | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Begin."""
-        self._begin(attrgetter(self._path)(pl_module) if self._path else pl_module)
+        """Begin, or find out in the first step what is called."""
+        if self._path is None and 0 not in (self._at_step or ()):
+            self._stop_search()
+            self._called = CalledModules(pl_module).__enter__()
+        else:
+            self._begin(attrgetter(self._path)(pl_module) if self._path else pl_module)
+
+    def close(self) -> None:
+        """Stop and remove everything; Lightning's trainer calls it."""
+        self._stop_search()
+        super().close()
+
+    def _stop_search(self) -> Any:
+        """Remove what looks for the model, and return the model; None if nothing does."""
+        called, self._called = self._called, None
+        if called is None:
+            return None
+        called.__exit__(None, None, None)
+        return called.find_largest()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin the epoch's first step behind what lay between the epochs."""
@@ -62,8 +83,12 @@ class LightningWatch(LoopWatch, Callback):
         self._resume()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """End a step."""
-        self._step()
+        """End a step; at the end of the first one the model is known."""
+        model = self._stop_search()
+        if model is not None:
+            self._begin(model, steps_before=1)
+        else:
+            self._step()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Leave validation out."""

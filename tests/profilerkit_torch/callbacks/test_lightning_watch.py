@@ -78,14 +78,32 @@ def test_a_run_is_that_of_an_unwatched_one(tmp_path: Path) -> None:
     assert not seen.net._forward_hooks and not seen._forward_pre_hooks
 
 
+def test_the_module_that_the_training_step_calls_is_found(tmp_path: Path) -> None:
+    watched, network = LightningWatch(at_step=(1, 4)), module(calls="net")
+    train(tmp_path, network, watched)
+    assert (sorted(watched.watched.steps.steps), watched.watched.steps.loop_steps) == ([1, 4], 6)
+    assert [row["path"] for row in watched.report()["layer_times"]] == ["", "0", "1"]
+    assert watched.report()["macs"] == 4 * (4 * 3 + 3 * 2)
+    assert not any(inside._forward_hooks or inside._forward_pre_hooks for inside in network.modules())
+
+
 def test_a_module_inside_is_watched_by_its_path(tmp_path: Path) -> None:
-    whole, inner = LightningWatch(at_step=1), LightningWatch(at_step=1, model="net")
+    """``model=""`` is the module of Lightning itself, of whose own calls nothing is known here."""
+    whole, inner = LightningWatch(at_step=1, model=""), LightningWatch(at_step=(0, 1), model="net")
     train(tmp_path, module(calls="net"), whole)
     assert whole.report()["forward_time"].median > 0, "the layers inside were called"
     assert whole.report()["macs"] is None, "what the module would be called with is not known"
     train(tmp_path, module(calls="net"), inner)
     assert [row["path"] for row in inner.report()["layer_times"]] == ["", "0", "1"]
     assert inner.report()["macs"] == 4 * (4 * 3 + 3 * 2)
+
+
+def test_what_the_first_step_raises_leaves_nothing(tmp_path: Path) -> None:
+    failing = module(calls="net")
+    failing.net[1].forward = lambda x: x.no_such_thing
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        train(tmp_path, failing, LightningWatch(at_step=3), num_sanity_val_steps=0)
+    assert not any(inside._forward_hooks or inside._forward_pre_hooks for inside in failing.modules())
 
 
 def test_what_training_raises_goes_on_and_nothing_is_left(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""Which module a training step calls."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+from torch import nn
+
+from profilerkit_torch.callbacks.called_modules import CalledModules
+
+
+class Holder(nn.Module):
+    """A network, a smaller one, and a loss, as a trainer may hold them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.small, self.net = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))
+        self.loss = nn.MSELoss()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.net(x)
+        return output
+
+
+def count_hooks(model: nn.Module) -> int:
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
+
+
+X = torch.zeros(1, 4)
+
+
+def test_the_largest_module_that_is_called_is_found() -> None:
+    holder = Holder()
+    with CalledModules(holder) as called:
+        holder.loss(holder.net(holder.small(X)), torch.zeros(1, 2))
+    assert called.find_largest() is holder.net
+    assert count_hooks(holder) == 0
+
+
+def test_what_another_module_calls_is_not_called_from_outside() -> None:
+    holder = Holder()
+    with CalledModules(holder) as called:
+        holder(X)
+        holder.small(X)
+    assert called.find_largest() is holder
+
+
+def test_without_a_call_it_is_the_whole() -> None:
+    with CalledModules(holder := Holder()) as called:
+        pass
+    assert called.find_largest() is holder
+
+
+def test_a_call_that_raises_is_over() -> None:
+    holder = Holder()
+    with CalledModules(holder) as called:
+        with pytest.raises(RuntimeError):
+            holder.small(torch.zeros(1, 3))
+        holder.net(X)
+    assert called.find_largest() is holder.net
+
+
+def test_a_call_that_leads_to_the_training_step_is_none_of_the_module() -> None:
+    """As Lightning's DDP does, which calls the module with its forward replaced for this call."""
+    holder = Holder()
+
+    def run_training_step(x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = holder.net(x)
+        return output
+
+    holder.forward = run_training_step  # type: ignore[method-assign]
+    with CalledModules(holder) as called:
+        holder(X)
+    assert called.find_largest() is holder.net
