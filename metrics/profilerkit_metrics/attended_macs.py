@@ -61,10 +61,10 @@ class ComputeAttendedMacs(ProfilerFunction):
         if masked:
             missing = f"how much {masked} masks of attention leave, which depends on their values"
             count = Partial(count, (missing,), Bounds(None, count))
-        return Noted(count, "; ".join(_modes(trace)))
+        return Noted(count, "; ".join(_describe_modes(trace)))
 
 
-def _modes(trace: ModelTrace) -> Iterator[str]:
+def _describe_modes(trace: ModelTrace) -> Iterator[str]:
     """Yield how many operators of attention count in which way."""
     attention = [op for op in trace.operators if op.macs and "attention" in op.operator.lower()]
     causal = sum(op.attended_macs is not None and not op.is_masked for op in attention)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import (
     InputError,
     JointFunction,
     Metric,
-    Noted,
     NotOfferedError,
-    Partial,
     Profiler,
     TracingError,
 )
@@ -22,6 +20,7 @@ from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.input_source import find_batch_size
+from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling
@@ -110,69 +109,82 @@ class ComputeBatchSweep(JointFunction):
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
         """Return the sweeps of several models: at each size they are measured in turn."""
         sizes = BATCH_SIZES("batch_sizes", calls[0]["batch_sizes"])
-        rows: list[list[dict[str, Any]]] = [[] for _ in calls]
-        failed: dict[int, Exception] = {}
+        tables: list[list[dict[str, Any]]] = [[] for _ in calls]
+        failures: dict[int, Exception] = {}
         for size in sizes:
             try:
-                for table, row in zip(rows, _rows_at(size, calls), strict=True):
+                for table, row in zip(tables, _measure_size(size, calls), strict=True):
                     table.append(row)
             except (InputError, NotOfferedError, TracingError, WithoutValuesError):  # no size is better than another
                 raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
-                failed[size] = error
-        if len(failed) == len(sizes):
-            raise failed[sizes[0]]
-        return [_add_notes(Sweep.of(table), sizes[0], failed, call) for table, call in zip(rows, calls, strict=True)]
+                failures[size] = error
+        if len(failures) == len(sizes):
+            raise failures[sizes[0]]
+        return [_describe(Sweep.of(table), sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]
 
 
-def _rows_at(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the row of each model at a size, computed by clones: the profilers remember values of their own inputs."""
-    twins = [call["profiler"].clone() for call in calls]
-    reading = [{} if call["split"] is None else {"split": call["split"]} for call in calls]
-    inputs = [
-        ModelInputs.of(twin.compute_status("inputs", batch_size=size, **how))
-        for twin, how in zip(twins, reading, strict=True)
-    ]
-    for made, call in zip(inputs, calls, strict=True):
-        samples = find_batch_size(made, call["backend"], call["model"])
-        if samples not in (None, size):
-            raise InputError(
-                f"no sweep of batch sizes: the model takes the inputs for batch size {size}, {made!r}, as "
-                f"{format_count(samples, 'sample')}; give a callable that builds inputs from the batch size, with the "
-                "batch in the dimension where the model has it"
-            )
-    times = [time for time, _ in measure_in_turn(calls, inputs)]
-    for twin, call, time, how in zip(twins, calls, times, reading, strict=True):
+    twins = [_Twin(call["profiler"].clone(), call, size) for call in calls]
+    inputs = [twin.make_inputs() for twin in twins]
+    for twin, (time, _) in zip(twins, measure_in_turn(calls, inputs), strict=True):
         yield {
             "batch_size": size,
             "execution_time": time,
             "throughput": size / time.median,
-            "memory_footprint": _memory(
-                twin, "training_memory" if call["run_options"].training else "memory_footprint", size, how
-            ),
+            "memory_footprint": twin.find_peak(),
         }
 
 
-def _memory(profiler: Profiler, key: str, size: int, how: Mapping[str, Any]) -> Any:
-    """Return the peak bytes, None if they are unknown or no function computes them."""
-    if not profiler.status_contains(key):
-        return None
-    try:
-        return profiler.compute_status(key, batch_size=size, **how)
-    except (TracingError, MemoryError):
-        raise
-    except Exception:  # the report says why, beside the memory at the first size
-        return None
+class _Twin(NamedTuple):
+    """A clone of a model's profiler for one batch size, and the arguments of the call."""
+
+    profiler: Profiler
+    call: Mapping[str, Any]
+    size: int
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What decides the inputs of the clone."""
+        split = self.call["split"]
+        return {"batch_size": self.size, **({} if split is None else {"split": split})}
+
+    def make_inputs(self) -> ModelInputs:
+        """Return inputs of the size; raises `InputError` if the model takes them as another number of samples."""
+        inputs = ModelInputs.of(self.profiler.compute_status("inputs", **self.arguments))
+        samples = find_batch_size(inputs, self.call["backend"], self.call["model"])
+        if samples in (None, self.size):
+            return inputs
+        raise InputError(
+            f"no sweep of batch sizes: the model takes the inputs for batch size {self.size}, {inputs!r}, as "
+            f"{format_count(samples, 'sample')}; give a callable that builds inputs from the batch size, with the "
+            "batch in the dimension where the model has it"
+        )
+
+    def find_peak(self) -> Any:
+        """Return the peak bytes of what is timed; None if they are unknown, or no function computes them."""
+        key = "training_memory" if self.call["run_options"].training else "memory_footprint"
+        if not self.profiler.status_contains(key):
+            return None
+        try:
+            return self.profiler.compute_status(key, **self.arguments)
+        except (TracingError, MemoryError):
+            raise
+        except Exception:  # the report says why, beside the memory at the first size
+            return None
 
 
-def _add_notes(sweep: Sweep, first: int, failed: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
-    options: RunOptions = call["run_options"]
-    notes = [str(options)] if options.requested else []
-    noisy = [str(row["batch_size"]) for row in sweep if row["execution_time"].is_noisy]
-    notes += [f"noisy at batch size {', '.join(noisy)}"] if noisy else []
+def _describe(sweep: Sweep, first: int, failures: Mapping[int, Exception], call: Mapping[str, Any]) -> Any:
+    """Return a sweep with notes on its sizes, as a lower bound if the model failed at some of them."""
+    noisy = [row["batch_size"] for row in sweep if row["execution_time"].is_noisy]
     conditions = [(row["batch_size"], row["execution_time"].conditions) for row in sweep]
-    busy = [str(size) for size, machine in conditions if machine is not None and machine.busy]
-    notes += [f"the machine was busy at batch size {', '.join(busy)}"] if busy else []
-    notes.append(f"what is not in this table is for a batch of {first}, the first size")
-    missing = tuple(f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failed.items())
-    return Noted(Partial(sweep, missing) if missing else sweep, "; ".join(notes))
+    busy = [size for size, machine in conditions if machine is not None and machine.busy]
+    notes = (
+        str(call["run_options"]),
+        f"noisy at batch size {', '.join(map(str, noisy))}" if noisy else "",
+        f"the machine was busy at batch size {', '.join(map(str, busy))}" if busy else "",
+        f"what is not in this table is for a batch of {first}, the first size",
+    )
+    missing = [f"batch size {size}: {type(error).__name__}: {error_line(error)}" for size, error in failures.items()]
+    return qualify(sweep, missing, notes)

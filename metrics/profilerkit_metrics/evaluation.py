@@ -27,7 +27,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.data_splits import DataLoader
 from profilerkit.error_text import shown
 from profilerkit.piping.intrinsic import find_split
-from profilerkit.piping.outcome import is_number
+from profilerkit.piping.outcome import is_number, qualify
 
 from .kinds import Seconds
 from .scoring_notes import notes_of_scoring
@@ -208,10 +208,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             raise InputError("there is no data to evaluate on; give data_splits={'test': loader}")
         name = split or self.default_split
         loader = find_split(data_splits, name).track(f"Evaluating on {name}")
-        offered = {"backend": backend, "split": name, "device": device, **others}
-        arguments = {name: value for name, value in offered.items() if name in self._others}
-        if device is None and "device" in arguments and self._others["device"].default is Parameter.empty:
-            arguments["device"] = backend.resolve_device(model, None)
+        arguments = self._select_arguments(model, backend, {"split": name, "device": device, **others})
 
         def run() -> tuple[Any, float]:
             start = time.perf_counter()
@@ -220,36 +217,45 @@ class ComputeEvalMetric(ExternalProfilerFunction):
 
         with notes_of_scoring() as notes:
             returned, seconds = backend.evaluate(model, run, device)
-        values = self._values(returned, seconds)
+        values = self._read_values(returned, seconds)
         if notes and not isinstance(values[self.metric.NAME], Failure):
-            values[self.metric.NAME] = Noted(values[self.metric.NAME], "; ".join(notes))
+            values[self.metric.NAME] = qualify(values[self.metric.NAME], notes=notes)
         return values
 
-    def _values(self, returned: Any, seconds: float) -> dict[str, Any]:
-        values = {self.metric.NAME: self._entry(returned, self.key), InferenceTime.NAME: seconds}
-        return values | {metric.NAME: self._secondary(returned, metric.NAME) for metric in self.secondary}
+    def _select_arguments(self, model: Any, backend: Backend, offered: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those arguments that the function takes; a device that it requires is that of the model."""
+        arguments = {name: value for name, value in {"backend": backend, **offered}.items() if name in self._others}
+        requires_device = "device" in arguments and self._others["device"].default is Parameter.empty
+        if requires_device and arguments["device"] is None:
+            arguments["device"] = backend.resolve_device(model, None)
+        return arguments
 
-    def _secondary(self, returned: Any, key: str) -> Any:
+    def _read_values(self, returned: Any, seconds: float) -> dict[str, Any]:
+        values = {self.metric.NAME: self._read_entry(returned, self.key), InferenceTime.NAME: seconds}
+        return values | {metric.NAME: self._read_secondary_entry(returned, metric.NAME) for metric in self.secondary}
+
+    def _read_secondary_entry(self, returned: Any, key: str) -> Any:
         try:
-            return self._entry(returned, key)
+            return self._read_entry(returned, key)
         except (InputError, TypeError) as error:  # the main metric is fine without it
             return Failure(error)
 
-    def _entry(self, returned: Any, key: str | None) -> Any:
+    def _read_entry(self, returned: Any, key: str | None) -> Any:
+        """Return an entry of what the function returned; without a key the only one."""
         if not isinstance(returned, Mapping):
             if key is not None and any(key == metric.NAME for metric in self.secondary):
                 raise TypeError(
                     f"the evaluation function returned {returned!r}, no dict with the secondary metric {key!r}"
                 )
-            return _number(returned)
+            return _read_number(returned)
         if len(returned) == 1 and key is None:
-            return _number(next(iter(returned.values())))
+            return _read_number(next(iter(returned.values())))
         if key not in returned:
             raise InputError(
                 f"the evaluation function returned a dict with {', '.join(map(repr, returned))}, and none of them is "
                 f"{key!r}; say which entry is the metric with ComputeEvalMetric(..., key=...)"
             )
-        return _number(returned[key])
+        return _read_number(returned[key])
 
 
 def _choose_comparative(comparative: Comparative | str | None, better: str | None, func: Any = None) -> Comparative:
@@ -274,7 +280,7 @@ def _find_direction(func: Any) -> str | None:
     return None
 
 
-def _number(value: Any) -> Any:
+def _read_number(value: Any) -> Any:
     """Return a plain number for a tensor or array of one element; raises `InputError` for what is no finite number."""
     if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
         return value

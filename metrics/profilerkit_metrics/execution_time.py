@@ -13,7 +13,6 @@ from profilerkit import (
     JointFunction,
     Measurement,
     Metric,
-    Noted,
     ProfilerFunction,
     Run,
     Unavailable,
@@ -22,6 +21,7 @@ from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.input_source import find_batch_size
+from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import RunsInRanks, implements
 from profilerkit.times.sampling import Sampling, measure_interleaved
 from profilerkit.trace.cross_check import ObservedRun, Witnessed
@@ -153,7 +153,8 @@ class ComputeExecutionTime(JointFunction):
             {
                 ExecutionTime.NAME: Witnessed(_add_note(time, call["run_options"]), runs),
                 Throughput.NAME: _add_note(
-                    _throughput(time, find_batch_size(call_inputs, call["backend"], call["model"])), call["run_options"]
+                    _compute_throughput(time, find_batch_size(call_inputs, call["backend"], call["model"])),
+                    call["run_options"],
                 ),
             }
             for call, call_inputs, (time, runs) in zip(calls, inputs, measured, strict=True)
@@ -169,7 +170,8 @@ def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
         )
 
 
-def _ranks(backend: Backend, model: Any) -> int:
+def _count_ranks(backend: Backend, model: Any) -> int:
+    """Return in how many processes a model runs together."""
     return backend.ranks(model) if implements(backend, RunsInRanks) else 1
 
 
@@ -202,7 +204,7 @@ def measure_in_turn(
     The arguments are those of `ComputeExecutionTime`.
     """
     sampling: Sampling = calls[0]["sampling"]
-    _require_equal_calls(sampling, max(_ranks(call["backend"], call["model"]) for call in calls))
+    _require_equal_calls(sampling, max(_count_ranks(call["backend"], call["model"]) for call in calls))
     with ExitStack() as running:
         passes = [
             Run.of(running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"])))
@@ -214,10 +216,11 @@ def measure_in_turn(
 
 def _add_note(value: Any, options: RunOptions) -> Any:
     """Return a value with a note of the run options, if any were given."""
-    return Noted(value, str(options)) if options.requested else value
+    return qualify(value, notes=[str(options)])
 
 
-def _throughput(time: Measurement, batch_size: int | None) -> Any:
+def _compute_throughput(time: Measurement, batch_size: int | None) -> Any:
+    """Return the samples in a second; unavailable if the number of samples is not known."""
     if batch_size is None:
         return Unavailable("the inputs share no first dimension that could be the batch")
     return time.map(lambda seconds: batch_size / seconds)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any, ClassVar
 
-from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
+from profilerkit import ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import TimesLayers, require_capability
 from profilerkit.times.layer_times import layer_time_table
 from profilerkit.times.steps import WatchedSteps
@@ -90,8 +91,7 @@ class ComputeLayerTimes(ProfilerFunction):
         calls = {time.path: time.calls for time in times}
         is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
         runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
-        value: Any = Partial(table, missing) if missing else table
-        return Witnessed(Noted(value, note) if note else value, (*runs, *getattr(times, "runs", ())))
+        return Witnessed(qualify(table, missing, [note]), (*runs, *getattr(times, "runs", ())))
 
 
 def passes_that_fit(seconds: float, max_seconds: float, requested: int) -> int:

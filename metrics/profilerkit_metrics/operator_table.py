@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 from profilerkit import (
     Metric,
-    Noted,
     NotOfferedError,
-    Partial,
     ProfilerFunction,
     Scale,
 )
@@ -19,6 +17,7 @@ from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.cross_check import Witnessed, contradiction
@@ -106,4 +105,4 @@ class ComputeOperatorTable(ProfilerFunction):
         )
         difference = contradiction(trace, times.runs)
         missing = (*times.notes, *([difference] if difference else ()))
-        return Witnessed(Noted(Partial(table, missing) if missing else table, note), times.runs)
+        return Witnessed(qualify(table, missing, [note]), times.runs)

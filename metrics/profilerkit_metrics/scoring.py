@@ -113,7 +113,7 @@ class _Misses:
     def add(self, batch: ScoredBatch) -> None:
         scores = np.asarray(batch.scores())
         single = _is_single(scores)
-        expected = _class_indices(np.asarray(batch.targets()), scores)
+        expected = _find_class_indices(np.asarray(batch.targets()), scores)
         self._total += expected.size
         if not single:
             self._wrong += int((scores.argmax(-1) != expected).sum())
@@ -156,7 +156,7 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
         if scores.shape[1] < guesses:
             raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
         ranked = np.argsort(-scores, axis=1, kind="stable")[:, :guesses]
-        right = ranked == _class_indices(np.asarray(batch.targets()), scores)[:, None]
+        right = ranked == _find_class_indices(np.asarray(batch.targets()), scores)[:, None]
         for k in hits:
             hits[k] += int(right[:, :k].any(1).sum())
         total += len(scores)
@@ -180,7 +180,7 @@ def _is_single(scores: Array) -> bool:
     return scores.ndim == 1 or scores.shape[-1] == 1
 
 
-def _class_indices(targets: Array, scores: Array) -> Array:
+def _find_class_indices(targets: Array, scores: Array) -> Array:
     """Return the class of each target, in the shape of the scores without their classes."""
     samples = scores.shape if scores.ndim == 1 else scores.shape[:-1]
     if not _is_single(scores) and targets.shape == scores.shape:

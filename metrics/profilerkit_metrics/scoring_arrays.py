@@ -99,13 +99,13 @@ def _score_batches(
             output,
             target,
             samples,
-            scores=lambda output=output, target=target: _scores(output, np.shape(target)),  # type: ignore[misc]
-            targets=lambda output=output, target=target: _targets(output, target),  # type: ignore[misc]
+            scores=lambda output=output, target=target: _read_scores(output, np.shape(target)),  # type: ignore[misc]
+            targets=lambda output=output, target=target: _read_targets(output, target),  # type: ignore[misc]
             probabilities=probabilities,
         )
 
 
-def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
+def _read_scores(output: Any, target_shape: tuple[int, ...]) -> Any:
     """Return the scores with the classes last; of images and sequences they are the second dimension in most models.
 
     The shape of the targets tells where it is: all dimensions of the scores but that of the classes.
@@ -119,7 +119,7 @@ def _scores(output: Any, target_shape: tuple[int, ...]) -> Any:
     return np.moveaxis(scores, 1, -1) if _has_classes_second(scores.shape, target_shape) else scores
 
 
-def _targets(output: Any, target: Any) -> Any:
+def _read_targets(output: Any, target: Any) -> Any:
     targets = np.asarray(target)
     is_moved = targets.shape == np.shape(output) and _has_classes_second(targets.shape, targets.shape)
     return np.moveaxis(targets, 1, -1) if is_moved else targets

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import Noted, ProfilerFunction, Unavailable
+from profilerkit import ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
@@ -187,7 +188,7 @@ class ComputeSize(ProfilerFunction):
     def __call__(self, trace: ModelTrace, include_weights: bool = True) -> dict[str, Any]:
         """Return both in bytes; ``include_weights`` is that of `ComputeComplexity`."""
         peak = trace.memory.peak_bytes(include_weights)
-        footprint = Noted(peak, trace.memory.note) if trace.memory.note else peak
+        footprint = qualify(peak, notes=[trace.memory.note])
         return {ModelSize.NAME: trace.size_bytes, MemoryFootprint.NAME: footprint}
 
 

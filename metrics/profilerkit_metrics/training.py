@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from profilerkit import (
     Metric,
-    Noted,
-    Partial,
     ProfilerFunction,
     Unavailable,
 )
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -188,7 +187,7 @@ class ComputeTraining(ProfilerFunction):
         optimizer_size = find_optimizer_bytes(backend, model, trace, optimizer)
         counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
-            **{name: _add_notes(count, trace.notes) for name, count in counts.items()},
+            **{name: qualify(count, notes=trace.notes) for name, count in counts.items()},
             **find_step_memory(trace, optimizer_size, optimizer, backend),
         }
 
@@ -212,27 +211,29 @@ def find_step_memory(
     trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
 ) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
-    counted = OptimizerBytes(0) if isinstance(optimizer_size, str) else optimizer_size
-    missing = (*((optimizer_size,) if isinstance(optimizer_size, str) else ()), *_untold(trace))
+    is_known = not isinstance(optimizer_size, str)
+    counted = optimizer_size if isinstance(optimizer_size, OptimizerBytes) else OptimizerBytes(0)
+    missing = (*(() if is_known else (str(optimizer_size),)), *_list_untold_gradients(trace))
     in_update = trace.memory.weight_bytes + _count_live_bytes(trace) + counted.update
-    peak = max(trace.memory.peak_bytes(), in_update) + counted.state
-    parts = _parts_of_update(trace, counted) if in_update > trace.memory.peak_bytes() else _parts(trace, counted)
-    without = optimizer is None and optimizer_size == OptimizerBytes(0)
-    hints = ("without an optimizer's state; include one with optimizer='adam', for example",) if without else ()
-    notes = (*filter(None, [trace.memory.note]), *trace.notes, *hints)
+    in_passes = trace.memory.peak_bytes()
+    parts = _divide_update(trace, counted) if in_update > in_passes else _divide_peak(trace, counted)
+    is_without = optimizer is None and optimizer_size == OptimizerBytes(0)
+    hint = "without an optimizer's state; include one with optimizer='adam', for example" if is_without else ""
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
+    peak = max(in_passes, in_update) + counted.state
     return {
-        TrainingMemory.NAME: _add_notes(Partial(peak, missing) if missing else peak, notes),
-        TrainingMemoryParts.NAME: unsaid if not trace.memory.parts else Partial(parts, missing) if missing else parts,
+        TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, *trace.notes, hint]),
+        TrainingMemoryParts.NAME: qualify(parts, missing) if trace.memory.parts else unsaid,
     }
 
 
-def _gradients(trace: ModelTrace) -> int:
+def _count_gradient_bytes(trace: ModelTrace) -> int:
+    """Return the bytes of the gradients of all weights that are trained."""
     return sum(weight.bytes for weight in trace.parameters if weight.trainable)
 
 
-def _untold(trace: ModelTrace) -> tuple[str, ...]:
-    """Say of which weights it is not known whether they have gradients, where the trace leaves that to the weights."""
+def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
+    """Return which weights may have gradients or not, where the trace leaves that to the weights."""
     names = [weight.name for weight in trace.parameters if weight.trainable is None]
     if not names or trace.memory.left_bytes is not None:
         return ()
@@ -242,10 +243,11 @@ def _untold(trace: ModelTrace) -> tuple[str, ...]:
 def _count_live_bytes(trace: ModelTrace) -> int:
     """Return the bytes that are alive while the weights are updated, themselves left out."""
     left_bytes = trace.memory.left_bytes
-    return trace.memory.input_bytes + _gradients(trace) if left_bytes is None else left_bytes
+    return trace.memory.input_bytes + _count_gradient_bytes(trace) if left_bytes is None else left_bytes
 
 
-def _parts(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
+def _divide_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
+    """Return the parts where the peak is in one of the two passes, and where that is."""
     sizes = {**trace.memory.parts, "weights": trace.memory.weight_bytes, "optimizer_state": optimizer_size.state}
     at = trace.peak_operator
     position = {"operator": "", "layer": "", "phase": "forward"}
@@ -254,10 +256,10 @@ def _parts(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
     return {**{name: sizes.get(name, 0) for name in _PARTS}, **position}
 
 
-def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
+def _divide_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[str, Any]:
     """Return the parts where the peak is in the update: there are the gradients then, and what the last step left."""
     left = _count_live_bytes(trace) - trace.memory.input_bytes
-    gradients = min(left, _gradients(trace))
+    gradients = min(left, _count_gradient_bytes(trace))
     sizes = {
         "weights": trace.memory.weight_bytes,
         "gradients": gradients,
@@ -267,8 +269,3 @@ def _parts_of_update(trace: ModelTrace, optimizer_size: OptimizerBytes) -> dict[
         "other": optimizer_size.update,
     }
     return {**sizes, "operator": "the optimizer's update", "layer": "", "phase": "update"}
-
-
-def _add_notes(value: Any, notes: Iterable[str]) -> Any:
-    note = "; ".join(notes)
-    return Noted(value, note) if note else value

@@ -97,21 +97,21 @@ class ComputeWatchedUtilization(ProfilerFunction):
         each watch their own share; where the weights are spread over ranks, the counts are the whole model's, and are
         divided by them. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
         """
-        reason = _reason(watched)
+        reason = _explain_absence(watched)
         if reason or watched is None:
             return {StepMfu.NAME: Unavailable(reason), StepHfu.NAME: Unavailable(reason)}
         ranks = training_trace.rank.ranks if training_trace.rank is not None else 1
         steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
         time = Measurement(tuple(step.seconds * ranks / (step.calls or 1) for step in steps))
         where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
-        note = f"{_calls([step.calls or 0 for step in steps])} in a step{_describe_ranks(ranks)}"
+        note = f"{_describe_calls([step.calls or 0 for step in steps])} in a step{_describe_ranks(ranks)}"
         return {
             name: _add_note(compute_share(training_trace, time, where, ran_in, attention, recomputed=recomputed), note)
             for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
         }
 
 
-def _reason(watched: WatchedSteps | None) -> str:
+def _explain_absence(watched: WatchedSteps | None) -> str:
     """Return why there is no share; empty if there is one."""
     if watched is None:
         return "no training loop was watched; see Profiler.watch"
@@ -124,7 +124,7 @@ def _reason(watched: WatchedSteps | None) -> str:
     return ""
 
 
-def _calls(numbers: list[int]) -> str:
+def _describe_calls(numbers: list[int]) -> str:
     few, many = min(numbers), max(numbers)
     return f"{few} call{'s' if many > 1 else ''} of the model" if few == many else f"{few} to {many} calls of the model"
 

@@ -14,28 +14,24 @@ if TYPE_CHECKING:
 
 @hookimpl
 def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
-    """Return the functions that predict times; they compute only what is requested by name.
-
-    A rank of a mesh trains: it has no time of a forward pass alone.
-    """
+    """Return the functions that predict times; they compute only what is requested by name."""
     from .predicted_time import ComputePredictedTime, ComputePredictedTrainingTime
 
+    predictions: list[ProfilerFunction] = [ComputePredictedTime(), ComputePredictedTrainingTime()]
     if backend.name != "mesh":
-        return [ComputePredictedTime(), ComputePredictedTrainingTime()]
+        return predictions
     from .meshes.metrics import ComputeRank
-    from .meshes.step_time import ComputeRankTime
 
-    return [ComputePredictedTrainingTime(), ComputeRank(), ComputeRankTime()]
+    return [*predictions, ComputeRank()]
 
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the metrics of predicted times."""
     from .meshes.metrics import KEYS
-    from .meshes.step_time import TIMES
     from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
 
-    return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS, *TIMES]
+    return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS]
 
 
 @hookimpl
@@ -47,11 +43,11 @@ def profilerkit_placements() -> list[PlacementInfo]:
 
 @hookimpl
 def profilerkit_options() -> list[OptionInfo]:
-    """Return these arguments, and those of the links between devices, as options of ``profile``."""
+    """Return these arguments as options of ``profile``."""
     options = "profilerkit_predict.commands.mesh_options"
     return [
-        OptionInfo(f"--{name.replace('_', '-')}", import_later(f"{options}:{name}_option"), argument=name)
-        for name in ("mesh", "parallelize", "rank", "network", "ranks_per_node")
+        OptionInfo(f"--{name}", import_later(f"{options}:{name}_option"), argument=name)
+        for name in ("mesh", "parallelize", "rank")
     ]
 
 
