@@ -1,63 +1,118 @@
-"""Published measurements of language models on GPUs beside our lower bounds, by data sheets.
+"""Published measurements of language models beside our lower bounds, by data sheets.
 
 The measurements and the addresses that they were read from are in ``published_measurements.toml``; no figure is from
 memory. ``python benchmarks/published_measurements.py`` prints the table of ``docs/published-measurements.rst``. Weights
-are not needed: it takes some seconds.
+are not needed: it takes a minute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).with_suffix(".toml")
-TITLES = ("device", "engine", "model", "weights", "what", "published", "measured", "at least", "bound / measured")
+TITLES = ("devices", "engine", "model", "weights, cache", "batch", "what", "published", "at least", "bound / measured")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A published number, and what it was measured with; see ``published_measurements.toml``."""
+
+    source: str
+    device: str
+    model: str
+    weights: str
+    cache: str
+    what: str
+    published: str
+    devices: int = 1
+    batch: int = 1
+    prompt: int = 0
+    new: int = 1
+    lacks: str = ""
+    is_cache_taken: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of a published number: of a pass, of a step, or of a whole generation."""
+        number, unit, *of_each = self.published.split()
+        if unit == "ms":
+            return float(number) / 1000
+        rate = float(number) * (self.devices if of_each else 1)
+        tokens = {"first token": self.prompt, "token": 1, "throughput": self.new}[self.what]
+        return self.batch * tokens / rate
+
+    def compute_bound(self) -> float:
+        """Return our bound of the same."""
+        cost = make_cost(self)
+        first = cost(self.batch, self.prompt, 0).seconds if self.prompt else 0.0
+        if self.what == "first token":
+            return float(first)
+        cached = range(max(self.prompt, 1), self.prompt + self.new) if self.new > 1 else [1]
+        steps = [cost(self.batch, 1, count).seconds for count in cached]
+        return float(first + sum(steps) if self.what == "throughput" else sum(steps) / len(steps))
+
+    def describe(self) -> str:
+        """Return what was measured, in words."""
+        lengths = f"{self.prompt:,} + {self.new:,}" if self.new > 1 else f"{self.prompt:,}"
+        return self.what if self.lacks else f"{self.what}, {lengths}"
 
 
 def read() -> dict[str, Any]:
-    """Return the measurements, the sources and the models."""
+    """Return the tables of measurements, the sources and the models."""
     import tomllib
 
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
-def read_seconds(measurement: Mapping[str, Any]) -> float:
-    """Return the seconds of a published number: of a prompt, or of each generated token."""
-    number, unit = measurement["published"].split()
-    if unit == "ms":
-        return float(number) / 1000
-    return int(measurement.get("prompt", 1)) / float(number)
+def list_measurements() -> Iterator[Measurement]:
+    """Yield every measurement."""
+    for table in read()["tables"]:
+        rows = table.pop("rows")
+        yield from (Measurement(**{**table, **row}) for row in rows)
 
 
-def compute_bound(cost: Any, measurement: Mapping[str, Any]) -> float:
-    """Return our bound of the same: one pass over the prompt, or the mean step of generated tokens."""
-    if "prompt" in measurement:
-        return float(cost(1, measurement["prompt"], 0).seconds)
-    steps = range(measurement["new"] - 1)
-    return float(sum(cost(1, 1, cached + 1).seconds for cached in steps)) / len(steps)
+def make_cost(item: Measurement) -> Any:
+    """Return the cost of a step with what a measurement was made with."""
+    return _make_cost(item.device, item.model, item.weights, item.cache, item.devices)
+
+
+@cache
+def _make_cost(device: str, model: str, weights: str, cache: str, devices: int) -> Any:
+    import transformers
+
+    from profilerkit import llm
+
+    sizes = dict(read()["models"][model])
+    config = getattr(transformers, sizes.pop("class"))(**sizes)
+    stored = None if weights == "fp16" else weights
+    report: Any = llm(
+        config, prompt=64, new=2, device=device, dtype="fp16", weights=stored, cache_dtype=cache, devices=devices
+    )
+    return report.cost
 
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Yield a row for each measurement."""
-    from transformers import LlamaConfig
+    from profilerkit_predict.language_models.formatting import show_seconds
 
-    from profilerkit import llm
-
-    content = read()
-    costs: dict[tuple[str, ...], Any] = {}
-    for item in content["measurements"]:
-        key = item["device"], item["model"], item["weights"]
-        if key not in costs:
-            config = LlamaConfig(**content["models"][item["model"]])
-            weights = None if item["weights"] == "fp16" else item["weights"]
-            report: Any = llm(config, prompt=64, new=2, device=item["device"], dtype="fp16", weights=weights)
-            costs[key] = report.cost
-        measured, bound = read_seconds(item), compute_bound(costs[key], item)
-        what = f"prompt of {item['prompt']:,}" if "prompt" in item else f"each of {item['new']:,} tokens"
+    sources = read()["sources"]
+    for item in list_measurements():
+        bound = item.compute_bound()
+        ratio = f"not tested: lacks {item.lacks}" if item.lacks else f"{bound / item.seconds:.2f}"
         yield (
-            *(item["device"], content["sources"][item["source"]]["engine"], item["model"], item["weights"], what),
-            *(item["published"], f"{1000 * measured:.1f} ms", f"{1000 * bound:.1f} ms", f"{bound / measured:.2f}"),
+            f"{item.devices} x {item.device}" if item.devices > 1 else item.device,
+            sources[item.source]["engine"],
+            item.model,
+            f"{item.weights}, {item.cache}{' (taken)' if item.is_cache_taken else ''}",
+            str(item.batch),
+            item.describe(),
+            item.published,
+            show_seconds(bound),
+            ratio,
         )
 
 

@@ -296,6 +296,14 @@ class TorchBackend(
 
         return find_longest_context(model if is_configuration(model) else getattr(model, "config", None))
 
+    def find_prompt_length(self, model: Any) -> int | None:
+        """Return the positions of the encoder of a model of sound, such as Whisper; None for others."""
+        from .language_models.configurations import is_configuration
+        from .language_models.decoders import find_sound_positions
+
+        config = model if is_configuration(model) else getattr(model, "config", None)
+        return find_sound_positions(config) if is_configuration(config) else None
+
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
         """Return what a pass over a prompt and one token after it show of a model of transformers."""
         from .language_models.facts import find_facts

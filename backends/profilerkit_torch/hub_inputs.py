@@ -95,6 +95,12 @@ def _shape_tokens(config: Any) -> tuple[int, ...]:
     return (min(TOKENS, longest) if longest > 0 else TOKENS,)  # XLNet has -1: sequences of any length
 
 
+def _shape_decoded_tokens(config: Any) -> tuple[int, ...]:
+    """Return the shape of the tokens of a decoder, some of which take fewer than their encoder."""
+    longest = _read(config, "max_target_positions", "max_decoder_position_embeddings", default=TOKENS)
+    return (min(*_shape_tokens(config), longest),)
+
+
 def _shape_boxes(config: Any) -> tuple[int, ...]:
     """Return the shape of the boxes around words: two corners of each, for BROS four."""
     return (*_shape_tokens(config), 8 if _read_type(config) == "bros" else 4)
@@ -157,7 +163,7 @@ _Shapes: TypeAlias = "Mapping[str, Callable[[Any], tuple[int, ...]]]"
 
 _INTEGER_SHAPES: _Shapes = {
     "input_ids": _shape_tokens,
-    "decoder_input_ids": _shape_tokens,
+    "decoder_input_ids": _shape_decoded_tokens,
     "bbox": _shape_boxes,
     "timesteps": lambda config: (TOKENS,),
     "attention_mask": lambda config: (TOKENS,),

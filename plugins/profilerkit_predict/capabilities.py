@@ -79,6 +79,10 @@ class FollowsLanguageModels(Protocol):
         """Return the most tokens that a model takes; None if it has no maximum, or it is not known."""
 
     @abstractmethod
+    def find_prompt_length(self, model: Any) -> int | None:
+        """Return the length that all prompts of a model have, as where they are sound; None for other models."""
+
+    @abstractmethod
     def language_model(self, model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
         """Return what one pass over a prompt and one token after it show, on shapes alone.
 

@@ -30,11 +30,14 @@ class Calls:
         self.windows: dict[int, int] = {}
         self.error: InputError | None = None
 
-    def run(self, model: Any, tokens: torch.Tensor) -> Any:
-        """Call the model with the prompt, then with one token after the other; return the logits of the prompt."""
+    def run(self, model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None) -> Any:
+        """Call the model with the prompt, then with one token after the other; return the logits of the prompt.
+
+        The prompt of an encoder of sound is ``sound``; ``tokens`` then are as many as its positions.
+        """
         self.contents.clear()
         batch, length = tokens.shape
-        outputs = prefill(model, tokens)
+        outputs = prefill(model, tokens, sound)
         try:
             name, cache = find_cache(model, outputs)
         except InputError as error:
@@ -50,7 +53,7 @@ class Calls:
         return outputs.logits
 
 
-def prefill(model: Any, tokens: torch.Tensor) -> Any:
+def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None) -> Any:
     """Return what the model makes of a prompt: logits of the last token where it can leave the others out."""
     parameters = inspect.signature(model.forward).parameters
     options: dict[str, Any] = {"use_cache": True}
@@ -58,7 +61,7 @@ def prefill(model: Any, tokens: torch.Tensor) -> Any:
         options["logits_to_keep"] = 1
     if _is_encoder_decoder(model):
         options["decoder_input_ids"] = tokens[:, :1]
-    return model(tokens, **options)
+    return model(tokens if sound is None else sound, **options)
 
 
 def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mapping[str, Any]) -> Any:
@@ -73,8 +76,11 @@ def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mappi
     """
     options = {name: cache, "use_cache": True}
     if _is_encoder_decoder(model):
+        from transformers.modeling_outputs import MoEModelOutput  # has all that models ask of their encoder
+
         states = before["encoder_last_hidden_state"]
-        return model(encoder_outputs=(states,), decoder_input_ids=token, **options)
+        encoded = MoEModelOutput(last_hidden_state=states)
+        return model(encoder_outputs=encoded, decoder_input_ids=token, **options)
     return model(token, **options)
 
 

@@ -10,7 +10,7 @@ from profilerkit_predict.checkpoints.quantization import read_modelopt_file
 from profilerkit_predict.language_models.records import ExecutionModel
 
 from ..compat import read_attention, read_experts, read_origin
-from .decoders import require_no_encoder
+from .decoders import find_sound_positions, require_no_encoder
 
 __all__ = [
     "describe_execution",
@@ -19,7 +19,9 @@ __all__ = [
     "find_number",
     "find_quantization",
     "find_routing",
+    "find_sums_of_a_layer",
     "find_text_configuration",
+    "find_width_and_layers",
     "is_configuration",
 ]
 
@@ -28,6 +30,13 @@ _LONGEST = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 #: What they call the number of experts, and how many a token is sent to.
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 _CHOSEN = ("num_experts_per_tok", "num_experts_per_token", "num_selected_experts", "moe_topk", "moe_k", "top_k_experts")
+#: What they call the features of a token between layers, and the number of layers.
+_WIDTH = ("hidden_size", "d_model", "n_embd", "emb_dim")
+_LAYERS = ("decoder_layers", "num_decoder_layers", "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+#: What they call it that attention and the feed-forward part of a layer run side by side, and the types in which they
+#: always do.
+_SIDE_BY_SIDE = ("parallel_attn", "use_parallel_residual")
+_ALWAYS_SIDE_BY_SIDE = ("codegen", "cohere", "cohere2", "gptj", "phi")
 
 
 def is_configuration(model: Any) -> bool:
@@ -53,6 +62,9 @@ def find_longest_context(config: Any) -> int | None:
     if not is_configuration(config):
         return None
     require_no_encoder(config, type(config).__name__)
+    sound = find_sound_positions(config)
+    if sound is not None:
+        return sound + int(config.max_target_positions)
     text = find_text_configuration(config)
     for name in _LONGEST:
         value = getattr(text, name, None)
@@ -80,6 +92,19 @@ def find_routing(config: Any) -> tuple[int, int] | None:
     text = find_text_configuration(config)
     experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
     return (experts, chosen) if experts and chosen and chosen < experts else None
+
+
+def find_width_and_layers(config: Any) -> tuple[int, int]:
+    """Return the features of a token between the layers of a configuration, and how many there are; 0 for unknown."""
+    text = find_text_configuration(config)
+    return find_number(text, *_WIDTH) or 0, find_number(text, *_LAYERS) or 0
+
+
+def find_sums_of_a_layer(config: Any) -> int:
+    """Return how often devices that cut a layer add up what they have: once where its parts run side by side."""
+    text = find_text_configuration(config)
+    is_flagged = any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
+    return 1 if is_flagged or getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE else 2
 
 
 def describe_execution(config: Any, has_experts: bool) -> ExecutionModel:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from profilerkit import InputError
 
-__all__ = ["find_generating_class", "has_head", "require_decoder", "require_no_encoder"]
+__all__ = ["find_generating_class", "find_sound_positions", "has_head", "require_decoder", "require_no_encoder"]
 
 _ENCODER = "it is an encoder, which has no cache and generates no tokens"
 
@@ -62,16 +62,36 @@ def find_generating_class(config: Any) -> type:
             return candidate
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     mappings = [transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
+    if find_sound_positions(config):
+        mappings.append(transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING)
     if not is_encoder_decoder:
         mappings.insert(0, transformers.MODEL_FOR_CAUSAL_LM_MAPPING)
     for mapping in mappings:
-        if kind in mapping:
-            usual: Any = mapping[kind]
+        usual: Any = mapping[kind] if kind in mapping else None
+        # A class that is for the part about text alone would leave out the others.
+        if usual is not None and not isinstance(getattr(config, "text_config", None), usual.config_class):
             return cast(type, usual)
+    whole: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(kind, None)
+    if whole is not None and whole.main_input_name == "input_ids":  # others cannot do without an image
+        return cast(type, whole)
     reason = "transformers has no language model for it"
     if is_encoder_decoder:
-        reason = "it is an encoder-decoder whose encoder takes no text (audio or images)"
+        reason = "it is an encoder-decoder, and transformers does not list it as one of text"
     raise _make_error(config, kind.__name__, reason)
+
+
+def find_sound_positions(config: Any) -> int | None:
+    """Return how many positions the encoder has that a decoder of sound attends to; None for other models.
+
+    Only those whose configuration tells it are known: Whisper, which takes 30 seconds whatever is said in them.
+    """
+    import transformers
+
+    positions = getattr(config, "max_source_positions", None)
+    is_sound = type(config) in transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING and hasattr(config, "num_mel_bins")
+    is_text = type(config) in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    is_halved = getattr(config, "num_conv_layers", None) is None  # Speech2Text says how often its layers halve it
+    return positions if is_sound and not is_text and is_halved and isinstance(positions, int) else None
 
 
 def _make_error(config: Any, kind: str, reason: str) -> InputError:

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from torch import nn
+
 from profilerkit import InputError, ModelTrace
+from profilerkit.trace.records import OpRecord
 from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, place_tensors
 from profilerkit_predict.checkpoints.quantization import Formats, read_formats
 from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
 from profilerkit_predict.language_models.laws import find_terms, split_phases
 from profilerkit_predict.language_models.records import ModelFacts
 from profilerkit_predict.language_models.shapes import find_shapes
-from profilerkit_predict.language_models.weights import count_unrouted_macs, weight_parts
+from profilerkit_predict.language_models.weights import count_unrouted_macs, find_passes, weight_parts
 
 from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_windows
@@ -23,7 +26,9 @@ from .configurations import (
     find_longest_context,
     find_quantization,
     find_routing,
+    find_sums_of_a_layer,
     find_text_configuration,
+    find_width_and_layers,
 )
 from .decoders import require_decoder
 from .dtypes import find_dtype
@@ -37,9 +42,17 @@ _SPLIT = (
     "the work of some layers follows no law of tokens and pairs ({layers}): prefill is taken to grow with the tokens, "
     "from the traced prompt; a step is as traced"
 )
+_GROWING = (
+    "the work of a step grows with the cache in these layers, by no law that is known here: a step counts as after the "
+    "traced prompt, so that its work is a lower bound for longer ones"
+)
 _UNROUTED = (
     "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
     "the configuration"
+)
+_UNREAD = (
+    "{count:,} parameters of layers that text does not go through ({layers}) take memory, and no step reads them; "
+    "where they are for images or sound, the work for those is not counted"
 )
 _ENCODER_DECODER = (
     "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "
@@ -69,9 +82,12 @@ def find_facts(
     unrouted = count_unrouted_macs(trace, decode, batch, routing)
     cache_layers = find_cache_growth(language_model, calls.contents)
     cached = 1 if is_encoder_decoder else length
+    width, layers = find_width_and_layers(config)
     are_shapes_known = not (is_encoder_decoder or unrouted)
 
     notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
+    if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
+        notes.append(_GROWING)
     notes += storage.notes
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
     return ModelFacts(
@@ -94,6 +110,9 @@ def find_facts(
         unrouted_macs=unrouted,
         unknown_storage=storage.unknown,
         cache_repeats=count_repeats(language_model, calls.contents[0]),
+        width=width,
+        layers=layers,
+        sums_of_a_layer=find_sums_of_a_layer(config),
         shapes_by=partial(find_shapes, prefill, decode, batch=batch, prompt=length, windows=windows)
         if are_shapes_known
         else None,
@@ -109,8 +128,25 @@ def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: in
         yield _SPLIT.format(layers=_shorten(strangers))
     if unrouted:
         yield _UNROUTED
+    passes = find_passes(trace)
+    unread = [layer for layer in trace.layers if passes[layer.path] == "none"]
+    count = sum(weight.count for layer in unread for weight in layer.parameters)
+    if count:
+        outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] != "none"]
+        yield _UNREAD.format(count=count, layers=_shorten(outermost))
     if trace.uncounted:
         yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
+
+
+def _does_step_grow(
+    model: nn.Module, strangers: Sequence[str], decode: Sequence[OpRecord], batch: int, length: int
+) -> bool:
+    """Return whether a step takes more work in some layers after twice as many tokens as after ``length``."""
+    longest = find_longest_context(model.config) or 2 * length + 1
+    trace, _ = follow(model, min(2 * length, longest - 1), batch, 1)
+    later = [trace.operators[index] for index in split_phases(trace)[1]]
+    before, after = (sum(op.macs for op in ops if op.layer in set(strangers)) for ops in (decode, later))
+    return after > before
 
 
 def _shorten(paths: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from profilerkit_predict.language_models.records import CacheContents, CacheLaye
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .configurations import find_longest_context, find_text_configuration
-from .decoders import require_decoder
+from .decoders import find_sound_positions, require_decoder
+from .dtypes import DTYPES, find_dtype
 from .models import make_language_model
 
 __all__ = ["Followed", "choose_length", "find_cache_growth", "follow", "list_cache_contents"]
@@ -46,7 +47,7 @@ def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
     """
     calls = Calls(steps)
     tokens = torch.empty(batch, length, dtype=torch.int64, device="meta")
-    trace = trace_model(model, ModelInputs(tokens).given_to(calls.run))
+    trace = trace_model(model, ModelInputs(tokens, *_make_sound(model, batch)).given_to(calls.run))
     if calls.error is not None:
         raise calls.error
     if trace.failure is not None or len(calls.contents) != steps + 1:
@@ -55,6 +56,14 @@ def follow(model: nn.Module, length: int, batch: int, steps: int) -> Followed:
             f"{_explain(trace.failure)}"
         ) from trace.failure
     return Followed(replace(trace, program=None), calls)
+
+
+def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
+    """Yield the spectrograms that an encoder of sound takes, two frames for each of its positions; else nothing."""
+    positions = find_sound_positions(model.config)
+    if positions is not None:
+        dtype = DTYPES.get(find_dtype(model), torch.float32)
+        yield torch.empty(batch, model.config.num_mel_bins, 2 * positions, dtype=dtype, device="meta")
 
 
 def _explain(failure: Exception | None) -> str:
@@ -86,7 +95,18 @@ def find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tu
 
 
 def choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
-    """Return the tokens of the prompt to trace, and a note if they are not those that were requested."""
+    """Return the tokens of the prompt to trace, and a note if they are not those that were requested.
+
+    Raises `InputError` for a prompt in tokens where the encoder takes sound of a fixed length.
+    """
+    sound = find_sound_positions(model.config)
+    if sound is not None:
+        if prompt != sound:
+            raise InputError(
+                f"{type(model).__name__} takes sound, in {sound:,} positions of its encoder whatever its length, and "
+                f"{prompt:,} tokens of prompt were requested; leave out prompt (prompt=, --prompt)"
+            )
+        return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
     if _is_recurrent(model) and prompt > _RECURRENT:
         return _RECURRENT, [
             f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow "

@@ -21,7 +21,7 @@ from ..untouched.preservation import preserve
 from .caches import list_contents
 from .calls import decode, find_cache, prefill
 from .configurations import find_longest_context, find_text_configuration, is_configuration
-from .decoders import require_decoder
+from .decoders import find_sound_positions, require_decoder
 from .dtypes import find_dtype
 
 __all__ = ["generate"]
@@ -43,6 +43,8 @@ def generate(
     if is_configuration(model) or not is_configuration(getattr(model, "config", None)):
         raise InputError("measure=True: a model of transformers with values is needed; give one that was loaded")
     require_decoder(model)
+    if find_sound_positions(model.config):
+        raise InputError(f"measure=True: {type(model).__name__} takes sound, and prompts are of text; leave it out")
     with apart():
         device = find_device(model)
         require_values(model, device)

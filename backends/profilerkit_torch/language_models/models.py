@@ -64,6 +64,14 @@ def _is_on_meta(model: nn.Module) -> bool:
 def _build(kind: type, config: Any, dtype: str | None, device: str = "meta") -> nn.Module:
     """Return a model of a class by a configuration, in a dtype or in that of the configuration."""
     config, chosen = unify_dtype(config, DTYPES[dtype] if dtype else None)
-    with default_dtype(chosen), torch.device(device):
-        model: nn.Module = kind(config)
+    try:
+        with default_dtype(chosen), torch.device(device):
+            model: nn.Module = kind(config)
+    except MemoryError:
+        raise
+    except Exception as error:  # a configuration that is not whole, or a library that its images need
+        raise InputError(
+            f"transformers cannot build {kind.__name__} of this {type(config).__name__}: {type(error).__name__}: "
+            f"{' '.join(str(error).split())}; give a folder with a config.json that is whole, or the model"
+        ) from error
     return model.eval()

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from profilerkit.errors import ArgumentError, by_likeness
 
+from .ggml_types import GGML_TYPES
+
 __all__ = ["WEIGHT_FORMATS", "WeightFormat", "list_product_dtypes", "make_grouped", "weight_format"]
 
 
@@ -43,7 +45,11 @@ def make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFor
     return WeightFormat(name, bits, max(group, 0), scale_bits if group > 0 else 0)
 
 
-#: The formats of ``weights=``. Only matrices of products and experts change; tables, heads and norms stay as they are.
+#: The kinds of weights that a GGUF file has in blocks.
+_IN_BLOCKS = ("matrix", "experts", "head", "embedding")
+
+#: The formats of ``weights=``. Of the first ones only matrices of products and experts change; of the blocks of GGUF
+#: files tables and heads too. Norms stay as they are.
 WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
     form.name: form
     for form in (
@@ -57,6 +63,11 @@ WEIGHT_FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("mxfp4", 4, 32, 8),
         WeightFormat("nf4", 4, 64),
         WeightFormat("nvfp4", 4, 16, 8),
+        *(
+            WeightFormat(block.name, 0, block.elements, 8 * block.bytes, _IN_BLOCKS)
+            for block in GGML_TYPES.values()
+            if block.elements > 1
+        ),
     )
 }
 _SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "float8": "fp8"}

@@ -62,9 +62,12 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option(
-    "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share weights, cache and work."
+    "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share the model, by default as tp."
 )
-@click.option("--block-size", type=_COUNT, default=16, show_default=True, help="Tokens in a block of the paged cache.")
+@click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
+@click.option("--shared-prefix", type=_COUNT, help="Tokens at the start of all prompts that are the same.")
+@click.option("--engine", help="Whose blocks and reserve are the defaults: vllm, tensorrt-llm.")
+@click.option("--block-size", type=_COUNT, help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
 @click.option(
     "--prefill-tokens",
     type=_COUNT,
@@ -75,9 +78,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option(
     "--reserve",
     type=click.FloatRange(0, 1, max_open=True),
-    default=0.1,
-    show_default=True,
-    help="Share of a device's memory that is left free.",
+    help="Share of a device's memory that is left free.  [default: 0.1, or the engine's]",
 )
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
 @click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .comparison import LanguageModelComparison
     from .fitting import Fit, Memory
     from .formulas import count_expected_experts
+    from .layout import Layout
     from .records import (
         CacheContents,
         CacheLayer,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .rewrites import REWRITES, Rewrite
     from .serving import Serving
-    from .step_cost import Step, StepCost
+    from .step_cost import Step, StepCost, StepTerm
 
 __all__ = [
     "REWRITES",
@@ -43,6 +44,7 @@ __all__ = [
     "LanguageModelComparison",
     "LanguageModelReport",
     "LatentAttention",
+    "Layout",
     "Memory",
     "ModelFacts",
     "PassCounts",
@@ -50,6 +52,7 @@ __all__ = [
     "Serving",
     "Step",
     "StepCost",
+    "StepTerm",
     "Term",
     "WeightFormat",
     "WeightPart",
@@ -67,6 +70,7 @@ _MODULES = module_of_each(
         ".fitting": "Fit Memory",
         "..checkpoints.formats": "WEIGHT_FORMATS WeightFormat",
         ".formulas": "count_expected_experts",
+        ".layout": "Layout",
         ".records": """
             CacheContents CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention ModelFacts PassCounts
             Term WeightPart
@@ -74,7 +78,7 @@ _MODULES = module_of_each(
         ".report": "LanguageModelReport",
         ".rewrites": "REWRITES Rewrite",
         ".serving": "Serving",
-        ".step_cost": "Step StepCost",
+        ".step_cost": "Step StepCost StepTerm",
     }
 )
 

@@ -25,9 +25,11 @@ from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from ..checkpoints.formats import WeightFormat, list_product_dtypes, weight_format
 from .caching import CacheBytes, cache_bytes, compute_slope
 from .comparison import LanguageModelComparison
+from .engines import find_engine
 from .fitting import fit
 from .gguf_models import find_gguf_facts
 from .growth import find_growth
+from .layout import read_layout
 from .lengths import choose_lengths, require_context
 from .records import ModelFacts
 from .report import LanguageModelReport
@@ -57,9 +59,12 @@ def llm(
     draft_tokens: int | None = None,
     acceptance: float | None = None,
     devices: int = 1,
-    block_size: int = 16,
+    parallel: str | None = None,
+    shared_prefix: int | None = None,
+    engine: str | None = None,
+    block_size: int | None = None,
     prefill_tokens: int = 8192,
-    reserve: float = 0.1,
+    reserve: float | None = None,
     measure: bool = False,
     repetitions: int = 3,
     backend: Backend | str | None = None,
@@ -86,10 +91,15 @@ def llm(
         draft_tokens: The tokens that a draft model, or further heads, propose for each step, with ``acceptance``.
         acceptance: The share of drafted tokens that is accepted, where all before them were. What drafts them is not
             counted.
-        devices: The number of devices that share weights, the heads of the cache, and work, without communication.
-        block_size: The tokens in a block of the paged cache.
+        devices: The number of devices that share the model; without ``parallel`` by tensor parallelism.
+        parallel: How they share it, such as "tp8", "tp4,pp2" or "dp8,ep8": the devices of tensor (tp), pipeline (pp)
+            and expert parallelism (ep), and the replicas of attention (dp).
+        shared_prefix: The tokens at the start of all prompts that are the same and in the cache already, such as those
+            of a system prompt.
+        engine: The engine whose defaults hold for the two below, such as "vllm" or "tensorrt-llm".
+        block_size: The tokens in a block of the paged cache. Default: 16, or that of the engine.
         prefill_tokens: The largest number of tokens in one pass; it sets the bytes of activations.
-        reserve: The share of a device's memory that stays free.
+        reserve: The share of a device's memory that stays free. Default: a tenth, or that of the engine.
         measure: If True, also generate tokens with the model, and measure the time of each. The model needs its
             weights.
         repetitions: The number of repetitions of this measurement.
@@ -105,15 +115,18 @@ def llm(
         raise ArgumentError("llm() needs a model: llm('hf:llama', prompt=2048, new=256)")
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
-    numbers = {"devices": devices, "block_size": block_size, "prefill_tokens": prefill_tokens}
+    rule = find_engine(engine)
+    numbers = {"devices": devices, "prefill_tokens": prefill_tokens}
+    numbers["block_size"] = rule.block_size if block_size is None else block_size
     numbers["repetitions"] = repetitions
-    lengths_requested = {"prompt": prompt, "new": new}
+    lengths_requested = {"prompt": prompt, "new": new, "shared_prefix": shared_prefix}
     numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
-    reserve, batches = _share(reserve), BATCH_SIZE("batch_size", batch)
+    share, batches = _share(rule.reserve if reserve is None else reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
     speculation = read_speculation(draft_tokens, acceptance)
+    layout = read_layout(requested["devices"], parallel)
     stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
     reports: list[LanguageModelReport] = []
@@ -128,12 +141,17 @@ def llm(
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
             peak = _peak_dtype(facts, target, weight, stored)
-            cost = StepCost(facts, target, weight, peak, counts["devices"], counts["block_size"], stored)
-            if speculation is not None and facts.is_encoder_decoder:
-                raise InputError(f"draft_tokens={draft_tokens}: {facts.name} is an encoder-decoder; leave it out")
-            report = _report(facts, cost, counts, batches, reserve, speculation)
+            cost = StepCost(facts, target, weight, peak, layout, counts["block_size"], stored)
+            cost = replace(cost, shared_prefix=requested.get("shared_prefix", 0))
+            _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
+            if cost.shared_prefix >= lengths[0]:
+                raise ArgumentError(
+                    f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths[0]:,} tokens: give fewer "
+                    "tokens than a prompt has"
+                )
+            report = _report(facts, cost, counts, batches, share, speculation)
             cache = partial(followed.cache, block_size=counts["block_size"])
-            reports.append(replace(report, measured=measured, cache_after=cache))
+            reports.append(replace(report, measured=measured, cache_after=cache, engine=rule))
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
 
@@ -209,7 +227,8 @@ class _Followed:
         self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
-        return choose_lengths(prompt, new, self.backend.longest_context(self.model), self._title)
+        usual = self.backend.find_prompt_length(self.model) if prompt is None else None
+        return choose_lengths(prompt or usual, new, self.backend.longest_context(self.model), self._title)
 
     def facts(self, prompt: int, new: int) -> ModelFacts:
         facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
@@ -279,6 +298,13 @@ def _peak_dtype(
     names += [cache.name] if cache is not None else []
     dtypes = [facts.dtype, *(dtype for name in names for dtype in list_product_dtypes(name))]
     return max(dtypes, key=lambda dtype: device.peak(dtype) or 0.0)
+
+
+def _require_decoder_alone(facts: ModelFacts, **options: int | None) -> None:
+    """Raise `InputError` for an option that was given and has no meaning for an encoder-decoder."""
+    for name, value in options.items():
+        if value is not None and facts.is_encoder_decoder:
+            raise InputError(f"{name}={value}: {facts.name} is an encoder-decoder; leave it out")
 
 
 def _share(reserve: Any) -> float:

@@ -1,4 +1,4 @@
-"""Language models: memory against context, and tokens per second against the batch under the device's roof."""
+"""Language models: memory against context, the terms of a step, and tokens per second against the batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from profilerkit_pages.figures.canvas import (
 if TYPE_CHECKING:
     from . import LanguageModelReport
 
-__all__ = ["LANGUAGE_MODEL_KINDS", "cache_memory", "draw_language_models", "tokens_per_second"]
+__all__ = ["LANGUAGE_MODEL_KINDS", "cache_memory", "draw_language_models", "step_terms", "tokens_per_second"]
 
 _POINTS = 33
 _LARGEST_BATCH = 512
@@ -87,9 +87,39 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     return _finish(figure, axis, "tokens per second against batch")
 
 
+def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
+    """Return a figure of what a prefill and the last step take: a bar for each resource, stacked of its terms.
+
+    It is of the first report and its largest batch. The longest bar of a step binds it. Raises `ValueError` for a
+    report without a device, or with one that lacks a figure.
+    """
+    report = reports[0]
+    row = report.serving[-1]
+    figure, axis = _empty()
+    names: dict[str, str] = {}
+    bars: list[str] = []
+    unit, unit_name = unit_for(max(row.prefill.seconds or 0.0, row.decode.seconds or 0.0), "s", Scale.TIME)
+    for title, step in (("first token", row.prefill), ("last token", row.decode)):
+        if step.seconds is None:
+            raise ValueError(f"step_terms of {report.title}: give a device with a peak for the dtype and a bandwidth")
+        for resource in dict.fromkeys(term.resource for term in step.terms):
+            bars.append(f"{title}: {resource}")
+            start = 0.0
+            for term in (term for term in step.terms if term.resource == resource):
+                length = (term.seconds or 0.0) / unit
+                label = None if term.name in names else term.name
+                colour = names.setdefault(term.name, COLOURS[len(names) % len(COLOURS)])
+                axis.barh(bars[-1], length, left=start, color=colour, label=label)
+                start += length
+    axis.invert_yaxis()
+    axis.set_xlabel(title_axis(f"Time of batch {row.batch:,}, at least", unit_name))
+    return _finish(figure, axis, "where a step goes")
+
+
 #: The figures of language models by their names.
 LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] = {
     "cache_memory": cache_memory,
+    "step_terms": step_terms,
     "tokens_per_second": tokens_per_second,
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from .layout import Layout
 from .records import PassCounts
 from .step_cost import StepCost
 
@@ -57,7 +58,8 @@ class Fit:
         longest_context: The most tokens of each sequence of the batch; 0 if not even one fits.
         is_models_maximum: Whether that is the model's own maximum.
         largest_batch: The most sequences of the context; 0 if not even one fits.
-        needed_devices: The least number of devices for batch and context; None if no number is enough.
+        needed_devices: The least number of devices for batch and context, where the layout has more replicas, else more
+            stages, else cuts over more of them; None if no number is enough.
     """
 
     memory: Memory
@@ -70,14 +72,17 @@ class Fit:
     needed_devices: int | None
 
 
-def count_memory(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, devices: int) -> Memory:
-    """Return the bytes of one of so many devices: weights are divided evenly, the cache by heads, activations not."""
+def count_memory(
+    cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, layout: Layout
+) -> Memory:
+    """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass."""
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
-    tokens = max(min(batch * context, prefill_tokens), batch)
+    sequences = math.ceil(batch / layout.data)
+    tokens = max(min(sequences * context, prefill_tokens), sequences)
     return Memory(
-        math.ceil(cost.stored_weight_bytes / devices),
-        cost.device_cache_bytes(context, batch, devices),
+        cost.device_weight_bytes(layout),
+        cost.device_cache_bytes(context, batch, layout),
         None if facts.prefill is None else _scale_activations(facts.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
@@ -100,18 +105,27 @@ def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: 
         reserve: The share of each device's memory that is left free.
     """
 
-    def memory(sequences: int, tokens: int, devices: int) -> Memory:
-        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, devices)
+    def memory(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
+        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout)
 
-    requested = memory(batch, context, cost.devices)
+    requested = memory(batch, context)
     if requested.capacity is None:
         return Fit(requested, batch, context, cost.devices, None, False, None, None)
     most = cost.facts.longest_context or _MOST
-    longest = _largest(most, lambda tokens: bool(memory(batch, tokens, cost.devices).fits))
-    largest = _largest(_MOST, lambda sequences: bool(memory(sequences, context, cost.devices).fits))
-    too_few = _largest(_MOST, lambda devices: not memory(batch, context, devices).fits)
-    needed = None if too_few == _MOST else too_few + 1
+    longest = _largest(most, lambda tokens: bool(memory(batch, tokens).fits))
+    largest = _largest(_MOST, lambda sequences: bool(memory(sequences, context).fits))
+    too_few = _largest(_MOST, lambda count: not memory(batch, context, _widen(cost.layout, count)).fits)
+    needed = None if too_few == _MOST else _widen(cost.layout, too_few + 1).devices
     return Fit(requested, batch, context, cost.devices, longest, longest == most, largest, needed)
+
+
+def _widen(layout: Layout, count: int) -> Layout:
+    """Return a layout with so many replicas where it has some, else so many stages, else cut over so many devices."""
+    if layout.data > 1:
+        return replace(layout, data=count)
+    if layout.pipeline > 1:
+        return replace(layout, pipeline=count)
+    return replace(layout, tensor=count)
 
 
 def _largest(most: int, holds: Callable[[int], bool]) -> int:

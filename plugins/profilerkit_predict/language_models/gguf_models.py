@@ -73,6 +73,9 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
         cache_layers=layers,
         latent=latent,
         notes=tuple(notes),
+        width=sizes.width(),
+        layers=sizes.blocks,
+        sums_of_a_layer=sizes.count_sums_of_a_layer(),
     )
 
 
@@ -177,6 +180,14 @@ class _Sizes:
         if shape is None:
             raise self._refuse("no token_embd.weight")
         return shape[0]
+
+    def width(self) -> int:
+        return self._find("embedding_length") or 0
+
+    def count_sums_of_a_layer(self) -> int:
+        """Return how often devices that cut a layer add up what they have: once without a norm between its parts."""
+        norms = ("ffn_norm.weight", "post_attention_norm.weight")
+        return 2 if any(name.endswith(norms) for name in self.shapes) else 1
 
     def longest_context(self) -> int | None:
         return self._find("context_length")

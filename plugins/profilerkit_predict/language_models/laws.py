@@ -10,7 +10,7 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .records import Term
 
-__all__ = ["Law", "find_laws", "find_terms", "split_phases"]
+__all__ = ["Law", "find_laws", "find_root_call", "find_terms", "split_phases"]
 
 #: A law with its rate and its window; None for work that follows none.
 Law = tuple[str, int, int | None] | None
@@ -25,14 +25,19 @@ def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
     roots: dict[tuple[str, int], int] = {}
     phases: list[list[int]] = [[] for _ in calls[""]]
     for index, operator in enumerate(trace.operators):
-        root = _root_call((operator.layer, operator.call), calls, roots)
+        root = find_root_call((operator.layer, operator.call), calls, roots)
         if 0 <= root < len(phases):
             phases[root].append(index)
     return tuple(map(tuple, phases))
 
 
-def _root_call(start: tuple[str, int], calls: Mapping[str, Sequence[object]], roots: dict[tuple[str, int], int]) -> int:
-    """Return the index of the model's own call that a layer's call was made in; -1 outside all of them."""
+def find_root_call(
+    start: tuple[str, int], calls: Mapping[str, Sequence[object]], roots: dict[tuple[str, int], int]
+) -> int:
+    """Return the index of the model's own call that a layer's call was made in; -1 outside all of them.
+
+    ``roots`` keeps what was found for calls on the way.
+    """
     at: tuple[str, int] | None = start
     trail = []
     root = -1

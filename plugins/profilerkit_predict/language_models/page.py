@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .html import Section, Table, language_model_page
-from .text import report_notes, report_tables
+from .text import general_notes, report_notes, report_tables
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["render_page"]
 
 _FIGURES = {
+    "step_terms": "Where a step goes: the longest bar binds",
     "cache_memory": "Memory against context",
     "tokens_per_second": "Tokens per second against batch, under the roof of the device",
 }
@@ -25,10 +26,12 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None
 
     The figures need matplotlib; without it, or for a report without a device, the page says why one is missing.
     """
-    sections = [] if comparison is None else [Section("", [comparison])]
+    general = list(general_notes(reports))
+    sections = [] if comparison is None else [Section("", [comparison], general)]
     for report in reports:
         title = "" if comparison is None else report.title
-        sections.append(Section(title, report_tables(report), list(report_notes(report))))
+        notes = [*(general if comparison is None else []), *report_notes(report)]
+        sections.append(Section(title, report_tables(report), notes))
     pictures, remarks = _pictures(reports)
     return language_model_page(
         reports[0].title if comparison is None else "Language models", sections, pictures, remarks
@@ -36,7 +39,7 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None
 
 
 def _pictures(reports: Sequence[LanguageModelReport]) -> tuple[list[tuple[str, bytes]], list[str]]:
-    """Return both figures as pictures, and why others are missing."""
+    """Return the figures as pictures, and why others are missing."""
     from .figures import draw_language_models
 
     pictures, remarks = [], []

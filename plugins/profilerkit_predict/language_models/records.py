@@ -180,6 +180,8 @@ class WeightPart:
         experts: How many experts there are in each of its layers, for "experts".
         experts_per_token: How many of them each token is sent to.
         layers: In how many layers.
+        passes: Which passes read it: "all"; "first", that of a prompt alone, as an encoder's; or "none", as those of
+            layers for images in a pass over text.
     """
 
     kind: str
@@ -190,6 +192,7 @@ class WeightPart:
     experts: int = 0
     experts_per_token: int = 0
     layers: int = 1
+    passes: str = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +332,10 @@ class ModelFacts:
         unrouted_macs: Multiply-accumulates of a token for experts that it is not sent to, where a library runs all.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; empty if they are.
         cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
+        width: The features of a token between layers; 0 if that is not known.
+        layers: How many layers there are; 0 if that is not known.
+        sums_of_a_layer: How often devices that cut a layer between them add up what they have: after attention and
+            after the feed-forward part, or once where both run side by side.
         shapes_by: Makes ``shapes`` when they are first read.
         passes_by: Makes ``passes`` when they are first read.
     """
@@ -352,8 +359,16 @@ class ModelFacts:
     unrouted_macs: int = 0
     unknown_storage: str = ""
     cache_repeats: int = 1
+    width: int = 0
+    layers: int = 0
+    sums_of_a_layer: int = 2
     shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
     passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether tokens are sent to experts."""
+        return any(part.kind == "experts" for part in self.weights)
 
     @property
     def storage_formats(self) -> tuple[str, ...]:

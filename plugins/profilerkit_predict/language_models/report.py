@@ -13,6 +13,7 @@ from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .caching import CacheBytes
+from .engines import EngineRule
 from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
@@ -42,6 +43,7 @@ class LanguageModelReport:
         fits: What fits, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.
+        engine: The engine whose defaults hold for blocks of the cache and for the memory that stays free.
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 
@@ -55,6 +57,7 @@ class LanguageModelReport:
     fits: tuple[Fit, ...] = ()
     measured: GeneratedTokens | None = None
     speculation: Speculation | None = None
+    engine: EngineRule | None = None
     cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -141,7 +144,10 @@ class LanguageModelReport:
                 "device": self.device.name if self.device else None,
                 "tier": self.device.tier if self.device else None,
                 "devices": self.cost.devices,
+                "layout": str(self.cost.layout),
+                "name": self.engine.name if self.engine else "",
                 "block_size": self.cost.block_size,
+                "shared_prefix": self.cost.shared_prefix,
                 "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
                 "speculation": self.speculation
                 and (asdict(self.speculation) | {"tokens_per_step": self.speculation.tokens_per_step}),
@@ -168,7 +174,7 @@ class LanguageModelReport:
         return report_text(self)
 
     def to_html(self) -> str:
-        """Return the report as one page of HTML that needs nothing else, with both figures."""
+        """Return the report as one page of HTML that needs nothing else, with its figures."""
         from .page import render_page
 
         return render_page((self,))
@@ -179,7 +185,7 @@ class LanguageModelReport:
         write_text(target, self.to_html() if str(target).endswith(".html") else json_text(self.to_dict()))
 
     def plot(self, kind: str = "cache_memory") -> Any:
-        """Return a figure of matplotlib: "cache_memory" (by the context) or "tokens_per_second" (by the batch).
+        """Return a figure of matplotlib: "cache_memory", "step_terms" or "tokens_per_second".
 
         Raises `ArgumentError` for another kind, and `ImportError` if matplotlib is missing.
         """

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from .estimating import Estimate, average, compute_rate
 from .speculation import Speculation
 from .step_cost import Step, StepCost
 
-__all__ = ["ASSUMPTIONS", "ESTIMATED", "SAMPLED", "Serving", "predict_serving"]
+__all__ = ["ASSUMPTIONS", "ESTIMATED", "ROUTED", "SAMPLED", "SHARED", "Serving", "predict_serving"]
 
 #: What holds for every predicted time, in words.
 ASSUMPTIONS = (
-    "times are lower bounds where they are not called estimates: the greater of products at the dense peak and "
-    "compulsory bytes at the bandwidth; no launch, host or communication",
+    "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "
+    "compulsory bytes at the bandwidth, and what devices send each other at the rate of their link; no launch, no host",
     "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
     "no queue, no continuous batching: all prompts of a batch start together and have the same length",
-    "routing of experts is taken to be uniform",
-    "memory of several devices is that of tensor parallelism: each has at least one head of keys and values, and "
-    "latents whole; times divide all work and bytes evenly",
+)
+
+#: What holds for models with experts, in words.
+ROUTED = (
+    "all tokens of a step choose the same experts in a lower bound; with uniform routing each step reads more of them "
+    "(the column beside it), and real routers are between the two"
+)
+
+#: What holds for several devices, in words.
+SHARED = (
+    "devices that cut layers between them (tp) have at least one head of keys and values each, and latents whole; work "
+    "is divided evenly"
 )
 
 #: What holds for every estimate, in words.
@@ -37,7 +47,7 @@ class Serving:
         batch: Sequences.
         prompt: Tokens of each prompt.
         new: Tokens that are generated for each.
-        prefill: The step over the prompts.
+        prefill: The step over the prompts, without what they share.
         decode: The last step, with the longest cache; with speculation it checks drafted tokens too.
         time_to_first_token: Seconds of the prefill; None if a figure of the device is not known.
         time_per_output_token: The mean seconds of a later token; None also if there is none.
@@ -49,6 +59,8 @@ class Serving:
         per_token: The mean seconds of a later token between two ends, over at most `SAMPLED` of them.
         decode_rate: Tokens of all sequences in a second of decoding, between two ends.
         rate: New tokens of all sequences over the whole time, between two ends.
+        uniform_time_per_output_token: The same as ``time_per_output_token`` where tokens choose experts at random; None
+            for a model without experts.
     """
 
     batch: int
@@ -66,6 +78,7 @@ class Serving:
     per_token: Estimate | None = None
     decode_rate: Estimate | None = None
     rate: Estimate | None = None
+    uniform_time_per_output_token: float | None = None
 
 
 #: Of how many steps the time of a later one is the mean, for estimates.
@@ -85,17 +98,13 @@ def predict_serving(
     The prefill makes the first token, each later step one more: ``new - 1`` steps. With speculation a step checks the
     drafted tokens besides, and its time is divided by the tokens that it makes on average.
     """
-    prefill = cost(batch, prompt, 0)
-    checked = [_count_checked(cost, prompt + index, speculation) for index in range(new - 1)]
-    steps = [cost(batch, count, prompt + index, count) for index, count in enumerate(checked)]
-    seconds = [step.seconds for step in steps]
-    measured = [duration for duration in seconds if duration is not None]
-    first = prefill.seconds
-    later = sum(measured) / len(measured) if measured and len(measured) == len(steps) else None
-    if later is not None and speculation is not None:
-        later /= speculation.tokens_per_step
+    shared = cost.shared_prefix
+    prefill = cost(batch, prompt - shared, shared)
+    steps = list(_list_steps(cost, batch, prompt, new, speculation))
+    first, later = prefill.seconds, _average_seconds(steps, speculation)
+    uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None
     total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
-    estimate = cost.estimate(batch, prompt, 0)
+    estimate = cost.estimate(batch, prompt - shared, shared)
     per_token = _per_token(cost, batch, prompt, new, later, speculation)
     return Serving(
         batch,
@@ -113,7 +122,26 @@ def predict_serving(
         per_token,
         compute_rate(batch, (per_token, 1)),
         compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
+        None
+        if uniform is None
+        else _average_seconds(_list_steps(uniform, batch, prompt, new, speculation), speculation),
     )
+
+
+def _list_steps(cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None) -> Iterator[Step]:
+    """Yield the steps after the first token."""
+    for index in range(new - 1):
+        count = _count_checked(cost, prompt + index, speculation)
+        yield cost(batch, count, prompt + index, count)
+
+
+def _average_seconds(steps: Iterable[Step], speculation: Speculation | None) -> float | None:
+    """Return the mean seconds of a token; None if one is not known, or for no step."""
+    seconds = [step.seconds for step in steps]
+    durations = [duration for duration in seconds if duration is not None]
+    if not durations or len(durations) != len(seconds):
+        return None
+    return sum(durations) / len(durations) / (speculation.tokens_per_step if speculation is not None else 1)
 
 
 def _count_checked(cost: StepCost, cached: int, speculation: Speculation | None) -> int:

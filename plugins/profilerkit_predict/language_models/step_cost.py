@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profilerkit.arguments.checks import at_least
@@ -14,11 +14,30 @@ from profilerkit.process.cached import cached_property
 from ..checkpoints.formats import WeightFormat
 from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
+from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
-from .records import CacheLayer, ModelFacts
+from .records import CacheLayer, ModelFacts, WeightPart
 from .rewrites import engine_macs
+from .traffic import LinkTraffic, count_link_bytes
 
-__all__ = ["Step", "StepCost"]
+__all__ = ["Step", "StepCost", "StepTerm"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepTerm:
+    """One thing that takes time in a step, of one device.
+
+    Attributes:
+        name: What it is: "experts", "cache, read", "products", "all-reduce".
+        resource: What it takes: "compute", "memory" or "link".
+        amount: Multiply-accumulates of "compute", otherwise bytes.
+        seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
+    """
+
+    name: str
+    resource: str
+    amount: float
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +46,15 @@ class Step:
 
     Attributes:
         execution: The execution model that the numbers are of.
-        macs: Multiply-accumulates.
-        weight_bytes: Bytes of weights that are read, experts as expected for uniform routing.
-        cache_read_bytes: Bytes of the cache that are read.
+        macs: Multiply-accumulates of all sequences.
+        weight_bytes: Bytes of weights that are read, of one replica; of experts the fewest, or as `StepCost` says.
+        cache_read_bytes: Bytes of the cache that are read, of all sequences.
         cache_write_bytes: Bytes of the cache that are written.
-        compute_seconds: The products at the peak of the dtype; None if the device's peak is not known.
-        memory_seconds: The bytes at the bandwidth of the memory; None if that is not known.
+        compute_seconds: The products of a device at the peak of the dtype; None if the device's peak is not known.
+        memory_seconds: The bytes of a device at the bandwidth of its memory; None if that is not known.
+        link_seconds: The bytes that a device sends to others at the rate of its link; 0 for one device, and where the
+            link is not known.
+        terms: What each of these seconds is made of.
     """
 
     execution: str
@@ -42,6 +64,8 @@ class Step:
     cache_write_bytes: int
     compute_seconds: float | None
     memory_seconds: float | None
+    link_seconds: float = 0.0
+    terms: tuple[StepTerm, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -50,44 +74,58 @@ class Step:
 
     @property
     def seconds(self) -> float | None:
-        """The least seconds that the step can take: the greater of products and bytes; None if one is not known."""
+        """The least seconds that the step can take, all at the same time: the greatest; None if one is not known."""
         if self.compute_seconds is None or self.memory_seconds is None:
             return None
-        return max(self.compute_seconds, self.memory_seconds)
+        return max(self.compute_seconds, self.memory_seconds, self.link_seconds)
 
     @property
     def bound_by(self) -> str:
-        """What binds it: "compute" or "memory"; empty if the seconds are not known."""
+        """What binds it: "compute", "memory" or "link"; empty if the seconds are not known."""
         if self.compute_seconds is None or self.memory_seconds is None:
             return ""
-        return "compute" if self.compute_seconds >= self.memory_seconds else "memory"
+        seconds = {"compute": self.compute_seconds, "memory": self.memory_seconds, "link": self.link_seconds}
+        return max(seconds, key=seconds.__getitem__)
 
 
 @dataclass(frozen=True)
 class StepCost:
     """The cost of a step by batch, new tokens and tokens in the cache: ``cost(batch=8, new_tokens=1, cached=2048)``.
 
-    Seconds are lower bounds from the device's data: no launch, no host, no communication, no queue. A simulator of
-    serving adds its own, or takes ``cost.estimate(batch, new_tokens, cached)``, which a calibrated device has.
+    Seconds are lower bounds from the device's data: no launch, no host, no queue, and communication at the same time as
+    the rest. A simulator of serving adds its own, or takes ``cost.estimate(batch, new_tokens, cached)``, which a
+    calibrated device has.
 
     Attributes:
         facts: The model.
         device: The device; None for counts alone.
         weights: The format of the matrices; None for the one that they have.
         peak_dtype: The dtype whose peak the products run at.
-        devices: Over how many devices work and bytes are divided, perfectly.
+        layout: How devices share the model.
         block_size: Tokens in a block of the paged cache.
         cache_format: The format of the keys and values in the cache; None for the dtype of the activations. States of
             constant size keep that dtype.
+        has_uniform_routing: Whether tokens choose experts at random, so that a step reads as many as are expected (see
+            `count_expected_experts`). Otherwise all tokens of a step choose the same ones, of which a step reads the
+            fewest: a bound, as real routers are between the two.
+        shared_prefix: Tokens at the start of all prompts that are the same: they are in the cache once for each
+            replica, and a step reads them once.
     """
 
     facts: ModelFacts
     device: DeviceInfo | None = None
     weights: WeightFormat | None = None
     peak_dtype: str = ""
-    devices: int = 1
+    layout: Layout = ONE_DEVICE
     block_size: int = 16
     cache_format: WeightFormat | None = None
+    has_uniform_routing: bool = False
+    shared_prefix: int = 0
+
+    @property
+    def devices(self) -> int:
+        """How many devices share the model."""
+        return self.layout.devices
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
         """Return what a serving engine needs for a step of ``batch`` sequences.
@@ -105,20 +143,57 @@ class StepCost:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
         require_context(self.facts.longest_context, new_tokens + cached, self.facts.name)
         self._require_traced_source(new_tokens)
-        macs = engine_macs(self.facts, batch, new_tokens, cached, logits)
-        read, written = self._cache_traffic(batch, new_tokens, cached)
-        weight_bytes = self.weight_bytes_read(batch * new_tokens)
-        total = weight_bytes + read + written
-        peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
-        bandwidth = self._bandwidth(total)
+        read, written = map(round, self._cache_traffic(batch, new_tokens, cached))
+        terms = tuple(self._list_terms(batch, new_tokens, cached, logits))
         return Step(
             "engine",
-            macs,
-            weight_bytes,
+            engine_macs(self.facts, batch, new_tokens, cached, logits),
+            self.weight_bytes_read(batch * new_tokens, is_first=not cached),
             read,
             written,
-            2 * macs / peak / self.devices if peak else None,
-            total / bandwidth / self.devices if bandwidth else None,
+            _sum_seconds(terms, "compute"),
+            _sum_seconds(terms, "memory"),
+            _sum_seconds(terms, "link") or 0.0,
+            terms,
+        )
+
+    def _list_terms(self, batch: int, new_tokens: int, cached: int, logits: int) -> Iterator[StepTerm]:
+        """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly."""
+        layout, tokens = self.layout, batch * new_tokens
+        sequences = layout.count_sequences(batch, is_decode=cached > 0)
+        shares = layout.tensor * (1 if cached else layout.pipeline)
+        macs = engine_macs(self.facts, sequences, new_tokens, cached, logits) / shares
+        peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
+        yield StepTerm("products", "compute", macs, 2 * macs / peak if peak else None)
+
+        amounts: dict[str, float] = {}
+        for part in self.facts.weights:
+            spread = layout.data if part.kind == "experts" else 1
+            count = tokens if part.kind == "experts" else sequences * new_tokens
+            name = _WEIGHT_TERMS.get(part.kind, part.kind)
+            read_bytes = self._count_read_bytes(part, count, is_first=not cached)
+            amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
+        read, written = self._cache_traffic(sequences, new_tokens, cached, layout.tensor)
+        stages = 1 if cached else layout.pipeline
+        amounts |= {"cache, read": read / stages, "cache, written": written / stages}
+        bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
+        for name, amount in amounts.items():
+            if amount:
+                yield StepTerm(name, "memory", amount, amount / bandwidth if bandwidth else None)
+
+        link = self.device.link if self.device else None
+        for traffic in self._list_link_traffic(sequences * new_tokens):
+            yield StepTerm(traffic.name, "link", traffic.bytes, traffic.bytes / (link / 2) if link else None)
+
+    def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
+        """Return the bytes that a device sends for so many tokens of its own."""
+        facts, row = self.facts, self.facts.width * dtype_bytes(self.facts.dtype)
+        experts = [part for part in facts.weights if part.kind == "experts"]
+        chosen = max((part.experts_per_token for part in experts), default=0)
+        layers = sum(part.layers for part in experts)
+        reductions = facts.layers * facts.sums_of_a_layer
+        return count_link_bytes(
+            self.layout, tokens * row, reductions, layers, chosen if self.has_uniform_routing else 0
         )
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
@@ -153,23 +228,29 @@ class StepCost:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
         return count_macs(self.facts.terms, batch, new_tokens, cached, attended=False)
 
-    def weight_bytes_read(self, tokens: int) -> int:
-        """Return the bytes of weights that a step over so many tokens reads.
+    def weight_bytes_read(self, tokens: int, is_first: bool = False) -> int:
+        """Return the bytes of weights that a step over so many tokens reads, of one replica.
 
-        Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts as many as are
-        expected to be chosen (see `count_expected_experts`).
+        ``is_first`` says whether it is the pass over the prompts, which alone reads an encoder.
+
+        Matrices, heads, norms and buffers are read once; of tables a row for each token; of experts the fewest, or as
+        many as are expected to be chosen.
         """
-        total = 0.0
-        for part in self.facts.weights:
-            stored = count_stored_bytes(part, self.weights)
-            if part.kind == "embedding":
-                rows = part.elements // part.row_elements
-                total += stored * min(tokens * part.layers, rows) / rows
-            elif part.kind == "experts":
-                total += stored * count_expected_experts(part.experts, part.experts_per_token, tokens) / part.experts
-            else:
-                total += stored
-        return round(total)
+        return round(sum(self._count_read_bytes(part, tokens, is_first) for part in self.facts.weights))
+
+    def _count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
+        if part.passes == "none" or (part.passes == "first" and not is_first):
+            return 0.0
+        stored = count_stored_bytes(part, self.weights)
+        if part.kind == "embedding":
+            rows = part.elements // part.row_elements
+            return stored * min(tokens * part.layers, rows) / rows
+        if part.kind == "experts":
+            distinct: float = part.experts_per_token
+            if self.has_uniform_routing:
+                distinct = count_expected_experts(part.experts, part.experts_per_token, tokens)
+            return stored * distinct / part.experts
+        return stored
 
     @cached_property
     def stored_weight_bytes(self) -> int:
@@ -221,38 +302,64 @@ class StepCost:
         Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
         """
         tokens = self._in_cache(context)
-        return batch * sum(layer.count_paged_bytes(tokens, self.block_size) for layer in self.cache_layers)
+        return sum(self._count_paged_bytes(layer, tokens, batch) for layer in self.cache_layers)
 
-    def device_cache_bytes(self, context: int, batch: int, devices: int) -> int:
-        """Return the bytes of the cache that one of so many devices has, which share its heads: tensor parallelism.
+    def _count_paged_bytes(self, layer: CacheLayer, tokens: int, sequences: int) -> int:
+        """Return the bytes of a part of the cache in blocks, of which whole ones can be of several sequences."""
+        blocks = self._count_shared_entries(layer) // self.block_size
+        shared = layer.bytes_per_entry * blocks * self.block_size
+        return sequences * layer.count_paged_bytes(tokens, self.block_size) - (sequences - 1) * shared
 
-        A device has at least one head, and latents whole.
+    def _count_shared_entries(self, layer: CacheLayer) -> int:
+        """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
+        return 0 if layer.window is not None or layer.waits else layer.entries(self.shared_prefix)
+
+    def device_cache_bytes(self, context: int, batch: int, layout: Layout | None = None) -> int:
+        """Return the bytes of the cache that a device has in a layout, that of the cost by default.
+
+        Tensor parallelism shares the heads: a device has at least one, and latents whole.
         """
-        tokens = self._in_cache(context)
+        layout, tokens = layout or self.layout, self._in_cache(context)
+        sequences = math.ceil(batch / layout.data)
         return sum(
-            math.ceil(batch * layer.count_paged_bytes(tokens, self.block_size) / min(devices, layer.heads or devices))
+            math.ceil(
+                self._count_paged_bytes(layer, tokens, sequences)
+                / min(layout.tensor, layer.heads or layout.tensor)
+                / layout.pipeline
+            )
             for layer in self.cache_layers
         )
+
+    def device_weight_bytes(self, layout: Layout) -> int:
+        """Return the bytes of the weights that a device has in a layout: a share of a replica, and of all experts."""
+        total = 0.0
+        for part in self.facts.weights:
+            spread = layout.expert_devices if part.kind == "experts" else layout.tensor
+            total += count_stored_bytes(part, self.weights) / spread
+        return math.ceil(total / layout.pipeline)
 
     def _in_cache(self, context: int) -> int:
         """Return how many tokens the growing part of the cache has: those of the prompt are in an encoder's states."""
         return max(context - self.facts.traced_prompt + 1, 0) if self.facts.is_encoder_decoder else context
 
-    def _cache_traffic(self, batch: int, new_tokens: int, cached: int) -> tuple[int, int]:
-        """Return the bytes of the cache that a step reads, and those that it writes.
+    def _cache_traffic(self, batch: int, new_tokens: int, cached: int, tensor: int = 1) -> tuple[float, float]:
+        """Return the bytes of the cache that a step reads, and those that it writes, of one of so many devices.
 
         What is constant is a state, which each step reads and writes, or the cross attention's part, written once.
         """
         before, is_decode = self._in_cache(cached) if cached else 0, cached > 0
         new = 1 if self.facts.is_encoder_decoder else new_tokens
         keeps_constant = self.facts.is_encoder_decoder and is_decode
-        read = written = 0
+        read = written = saved = 0.0
         for layer in self.cache_layers:
+            shares = min(tensor, layer.heads or tensor)
             is_even = layer.stride == 1 or layer.waits
             added = layer.entries(new) if is_even else layer.entries(before + new) - layer.entries(before)
-            read += layer.bytes_per_entry * layer.entries_read(before) + layer.constant_bytes * is_decode
-            written += layer.bytes_per_entry * added + layer.constant_bytes * (not keeps_constant)
-        return batch * read, batch * written
+            entries, constant = layer.entries_read(before), layer.constant_bytes
+            read += (layer.bytes_per_entry * entries + constant * is_decode) / shares
+            written += (layer.bytes_per_entry * added + constant * (not keeps_constant)) / shares
+            saved += layer.bytes_per_entry * min(self._count_shared_entries(layer), entries) / shares
+        return batch * read - (batch - 1) * saved, batch * written
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
@@ -261,3 +368,14 @@ class StepCost:
                 f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.traced_prompt:,} tokens: "
                 f"the cost of {new_tokens:,} does not follow from it; call llm with prompt={new_tokens}"
             )
+
+
+#: How a reader knows the kinds of weights.
+_WEIGHT_TERMS = {"matrix": "matrices", "embedding": "tables", "other": "norms and buffers"}
+
+
+def _sum_seconds(terms: Iterable[StepTerm], resource: str) -> float | None:
+    """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
+    seconds = [term.seconds for term in terms if term.resource == resource]
+    durations = [value for value in seconds if value is not None]
+    return sum(durations) if durations and len(durations) == len(seconds) else None

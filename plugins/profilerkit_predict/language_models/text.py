@@ -7,13 +7,14 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from profilerkit.piping.quantity import Scale, scale_value
-
 from ..checkpoints.formats import list_product_dtypes
-from .serving import ASSUMPTIONS, ESTIMATED
+from .answers import TERM_TITLES, list_answers, list_term_rows, title_terms
+from .formatting import show_bytes, show_count, show_rate, show_seconds
+from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
 
 if TYPE_CHECKING:
     from .comparison import LanguageModelComparison
+    from .fitting import Fit
     from .records import PassCounts
     from .report import LanguageModelReport
     from .serving import Serving
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "comparison_table",
     "comparison_text",
+    "general_notes",
     "is_traced_pass",
     "json_text",
     "report_notes",
@@ -37,16 +39,17 @@ def json_text(values: Any) -> str:
 def report_text(report: LanguageModelReport) -> str:
     """Return the tables and notes of one report."""
     tables = [_table(*report_table) for report_table in report_tables(report)]
-    return "\n\n".join([*tables, _wrap(f"- {note}" for note in report_notes(report))])
+    notes = (*general_notes([report]), *report_notes(report))
+    return "\n\n".join([*tables, _wrap(f"- {note}" for note in notes)])
 
 
 def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """Return the tables of one report: the title, the titles of the columns and the rows of each, as texts."""
     serving = [_write_serving_row(report, index) for index in range(len(report.serving))]
+    answers: list[tuple[str, ...]] = list(list_answers(report))
     tables: list[tuple[str, Sequence[str], list[tuple[str, ...]]]] = [
-        ("Model", ("", ""), list(_model_rows(report))),
-        *_list_passes(report),
-        (_engine_title(report), _SERVING, serving),
+        *([("Answer", ("", ""), answers)] if answers else []),
+        (_engine_title(report), _list_serving_titles(report), serving),
     ]
     if any(
         one_serving.first_token is not None and one_serving.first_token.value is not None
@@ -61,6 +64,8 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
         )
     if report.fits and report.fits[0].memory.capacity is not None:
         tables.append(("Memory of one device", _FITS, [_fit_row(fit) for fit in report.fits]))
+    tables.append((title_terms(report), TERM_TITLES, list(list_term_rows(report))))
+    tables += [("Model", ("", ""), list(_model_rows(report))), *_list_passes(report)]
     if report.measured is not None:
         tables.append(("Measured", _MEASURED, list(_write_measured_rows(report))))
     return tables
@@ -68,10 +73,9 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
 
 #: The width of notes.
 _WIDTH = 100
-_SERVING = (
-    *("batch", "first token", "per token", "tokens/s", "prefill MACs", "step MACs", "step weights", "cache"),
-    "bound by",
-)
+_SERVING = ("batch", "first token", "per token", "tokens/s", "cache")
+#: A column of models with experts, beside the bound of each token.
+_ROUTED = "uniform routing"
 _ESTIMATES = ("batch", "first token", "between", "per token", "between", "tokens/s", "between")
 _MEASURED = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
 _FITS = ("batch", "weights", "cache", "activations", "reserve", "total", "fits", "context", "batch fits", "devices")
@@ -79,14 +83,15 @@ _FITS = ("batch", "weights", "cache", "activations", "reserve", "total", "fits",
 
 def _engine_title(report: LanguageModelReport) -> str:
     device = report.device
-    on = f"{report.cost.devices} x {device.name} ({device.tier})" if device else "no device: counts alone"
+    layout = f", {report.cost.layout}" if report.cost.devices > 1 else ""
+    on = f"{report.cost.devices} x {device.name} ({device.tier}){layout}" if device else "no device: counts alone"
     return f"Engine, {report.prompt:,} tokens of prompt and {report.new:,} new: {on}"
 
 
 def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     facts = report.facts
     yield "name", report.name
-    yield "parameters", _si(facts.parameters)
+    yield "parameters", show_count(facts.parameters)
     stored = report.cost.cache_format
     cache = (
         f"activations and cache {facts.dtype}" if stored is None else f"activations {facts.dtype}, cache {stored.name}"
@@ -120,18 +125,21 @@ def _pass_rows(first: PassCounts, second: PassCounts) -> Iterable[tuple[str, ...
     yield "operators", f"{first.operators:,}", f"{second.operators:,}"
 
 
+def _list_serving_titles(report: LanguageModelReport) -> tuple[str, ...]:
+    titles = (*_SERVING[:3], _ROUTED, *_SERVING[3:]) if report.facts.has_experts else _SERVING
+    return (*titles, "bound by")
+
+
 def _write_serving_row(report: LanguageModelReport, index: int) -> tuple[str, ...]:
     number = report.serving[index]
     bound = " / ".join(step.bound_by for step in (number.prefill, number.decode) if step.bound_by) or "-"
     return (
         f"{number.batch:,}",
-        _seconds(number.time_to_first_token),
-        _seconds(number.time_per_output_token),
-        _rate(number.tokens_per_second),
-        _si(number.prefill.macs),
-        _si(number.decode.macs),
-        _bytes(number.decode.weight_bytes),
-        _bytes(number.cache_bytes),
+        show_seconds(number.time_to_first_token),
+        show_seconds(number.time_per_output_token),
+        *([show_seconds(number.uniform_time_per_output_token)] if report.facts.has_experts else []),
+        show_rate(number.tokens_per_second),
+        show_bytes(number.cache_bytes),
         bound,
     )
 
@@ -143,7 +151,10 @@ def _fit_row(fit: Any) -> tuple[str, ...]:
     )
     return (
         f"{fit.batch:,}",
-        *(_bytes(size) for size in (memory.weights, memory.cache, memory.activations, memory.reserve, memory.total)),
+        *(
+            show_bytes(size)
+            for size in (memory.weights, memory.cache, memory.activations, memory.reserve, memory.total)
+        ),
         "yes" if memory.fits else "no",
         context,
         f"{fit.largest_batch:,}" if fit.largest_batch else "-",
@@ -171,13 +182,23 @@ def _write_measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...
         bound = getattr(match, name) if match else None
         estimate = ("-", "-")
         if predicted is not None:
-            estimate = _seconds(predicted.estimate), _between(predicted.low, predicted.high, _seconds)
-        yield title, _seconds(measured.median), f"{_seconds(low)} to {_seconds(high)}", *estimate, _seconds(bound)
+            estimate = show_seconds(predicted.estimate), _between(predicted.low, predicted.high, show_seconds)
+        yield (
+            title,
+            show_seconds(measured.median),
+            f"{show_seconds(low)} to {show_seconds(high)}",
+            *estimate,
+            show_seconds(bound),
+        )
 
 
 def _estimate_row(serving: Serving) -> tuple[str, ...]:
     cells = [f"{serving.batch:,}"]
-    for estimate, shown in ((serving.first_token, _seconds), (serving.per_token, _seconds), (serving.rate, _rate)):
+    for estimate, shown in (
+        (serving.first_token, show_seconds),
+        (serving.per_token, show_seconds),
+        (serving.rate, show_rate),
+    ):
         if estimate is None:
             cells += ["-", "-"]
         else:
@@ -191,11 +212,28 @@ def _between(low: float | None, high: float | None, shown: Callable[[float | Non
     return f"at most {shown(high)}" if low is None else f"{shown(low)} to {shown(high)}"
 
 
+def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
+    """Yield what holds for each of several reports, or for those with experts or several devices."""
+    yield from ASSUMPTIONS
+    if any(report.facts.has_experts for report in reports):
+        yield ROUTED
+    if any(report.cost.devices > 1 for report in reports):
+        yield SHARED
+
+
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
-    """Yield what a reader of the numbers must know."""
-    yield from (*ASSUMPTIONS, *report.facts.notes)
+    """Yield what a reader of the numbers of one report must know besides."""
+    yield from report.facts.notes
+    if report.cost.devices > 1 and not (report.device is not None and report.device.link):
+        yield f"what devices send each other is not in the times: {_UNKNOWN_LINK}"
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
+    if report.cost.shared_prefix:
+        yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
+    if report.engine is not None and report.engine.name:
+        yield f"blocks of {report.cost.block_size} tokens, and the reserve, are those of {report.engine.name} " + (
+            f"where they were not given ({report.engine.source})"
+        )
     if report.speculation is not None:
         yield _SPECULATION.format(
             count=report.speculation.draft_tokens,
@@ -240,14 +278,19 @@ _SPECULATION = (
 )
 _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
-    "memory enough; give devices={needed} for the bounds of so many"
+    "memory enough; give devices={needed} (--devices) for the bounds of so many"
 )
+_UNKNOWN_LINK = "the rate of the link between them is not known"
 
 
 def comparison_text(comparison: LanguageModelComparison) -> str:
     """Return one row for each report and batch size, the notes that all have, and those of each model."""
-    of_models = (f"{report.name}: {note}" for report in comparison.reports for note in report.facts.notes)
-    notes = _wrap(f"- {line}" for line in dict.fromkeys((*ASSUMPTIONS, *of_models)))
+    names: dict[str, dict[str, None]] = {}
+    for report in comparison.reports:
+        for note in report.facts.notes:
+            names.setdefault(note, {})[report.name] = None
+    of_models = (f"{', '.join(models)}: {note}" for note, models in names.items())
+    notes = _wrap(f"- {line}" for line in (*general_notes(comparison.reports), *of_models))
     return f"{_table(*comparison_table(comparison))}\n\n{notes}"
 
 
@@ -258,27 +301,35 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
     for report in comparison.reports:
         for index, serving in enumerate(report.serving):
             fit = report.fits[index] if report.fits else None
-            needed = "-" if fit is None or fit.needed_devices is None else f"{fit.needed_devices:,}"
             device = report.device.name if report.device else "-"
             slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
             name = report.name if len(lengths) == 1 else f"{report.name} ({report.prompt:,} + {report.new:,} tokens)"
-            row = (name, device, report.weights, f"{serving.batch:,}", _seconds(serving.time_to_first_token))
-            rate = _rate(serving.tokens_per_second)
+            row = (name, device, report.weights, f"{serving.batch:,}", show_seconds(serving.time_to_first_token))
+            rate = show_rate(serving.tokens_per_second)
             rows.append(
                 (
                     *row,
-                    _seconds(serving.time_per_output_token),
+                    show_seconds(serving.time_per_output_token),
                     rate,
-                    _bytes(slope),
-                    _bytes(serving.cache_bytes),
-                    needed,
+                    show_bytes(slope),
+                    "-" if fit is None else show_bytes(fit.memory.total),
+                    "-" if fit is None else _say_fits(fit),
                 )
             )
-    titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token", "cache")
+    titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token")
     title = "Language models, engine"
     if len(lengths) == 1:
         title += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())
-    return title, (*titles, "devices"), rows
+    return title, (*titles, "total", "fits"), rows
+
+
+def _say_fits(fit: Fit) -> str:
+    """Return whether it fits, else how many devices it needs."""
+    if fit.memory.fits is None:
+        return "-"
+    if fit.memory.fits:
+        return "yes"
+    return "never" if fit.needed_devices is None else f"needs {fit.needed_devices:,}"
 
 
 def _wrap(lines: Iterable[str]) -> str:
@@ -286,13 +337,13 @@ def _wrap(lines: Iterable[str]) -> str:
 
 
 def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of text: the first column to the left, the others to the right."""
+    """Return a table of text: the first column to the left, the others to the right, or left without titles."""
     header = [list(titles)] if any(titles) else []
     lines = [*header, *map(list, rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
     aligned = [
         "  ".join(
-            cell.ljust(w) if column == 0 else cell.rjust(w)
+            cell.rjust(w) if column and header else cell.ljust(w)
             for column, (cell, w) in enumerate(zip(line, widths, strict=True))
         )
         for line in lines
@@ -300,21 +351,3 @@ def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     if header:
         aligned.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join([title, *(line.rstrip() for line in aligned)])
-
-
-def _si(value: float) -> str:
-    return str(scale_value(value, "", Scale.SI))
-
-
-def _bytes(value: float | None) -> str:
-    return "-" if value is None else str(scale_value(value, "B", Scale.IEC))
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else str(scale_value(value, "s", Scale.TIME))
-
-
-def _rate(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

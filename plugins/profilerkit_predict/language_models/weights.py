@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
 
 from ..checkpoints.placing import PackedLayer
 from ..checkpoints.quantization import Formats
+from .laws import find_root_call
 from .records import WeightPart
 
-__all__ = ["Routing", "count_unrouted_macs", "weight_parts"]
+__all__ = ["Routing", "count_unrouted_macs", "find_passes", "weight_parts"]
 
 #: How many experts a layer has, and to how many a token is sent, by the configuration.
 Routing = tuple[int, int]
-#: Kind, dtype, elements of a row, experts, experts per token.
-_Key = tuple[str, str, int, int, int]
+#: Kind, dtype, elements of a row, experts, experts per token, and which passes read it.
+_Key = tuple[str, str, int, int, int, str]
 
 
 def weight_parts(
@@ -40,6 +41,7 @@ def weight_parts(
     macs = _macs_by_layer(decode)
     parts: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0])
     tables = _tables(trace.layers)
+    passes = find_passes(trace)
     seen: set[int] = set()
     counted: set[str] = set()
     for layer in trace.layers:
@@ -49,7 +51,8 @@ def weight_parts(
             if weight.identity in seen:
                 continue
             seen.add(weight.identity)
-            key = _key(weight, layer, chosen, weight.identity in tables, weight.identity == head)
+            kind = _find_kind(weight, layer, chosen, weight.identity in tables, weight.identity == head)
+            key: _Key = (*kind, passes[layer.path])
             size, form = weight.bytes, formats(layer.path, key[0])
             if form is not None:
                 key, size = (key[0], form.name, *key[2:]), form.count_bytes(weight.count)
@@ -64,9 +67,37 @@ def weight_parts(
             parts[key][2] += not met or key[0] != "experts"
             met = met or key[0] == "experts"
     return tuple(
-        WeightPart(kind, elements, stored, dtype, row, experts, per_token, layers)
-        for (kind, dtype, row, experts, per_token), (elements, stored, layers) in sorted(parts.items())
+        WeightPart(kind, elements, stored, dtype, row, experts, per_token, layers, read_in)
+        for (kind, dtype, row, experts, per_token, read_in), (elements, stored, layers) in sorted(parts.items())
     )
+
+
+def find_passes(trace: ModelTrace) -> dict[str, str]:
+    """Return which passes read the weights of each layer, by its path; see `WeightPart`.
+
+    A layer that is never called is read with the layer around it if nothing is inside it: models also use weights of a
+    layer without a call. If there are others inside, and none of them is called, no pass reads it.
+    """
+    calls = {layer.path: layer.calls for layer in trace.layers}
+    inside = {layer.path.rpartition(".")[0] for layer in trace.layers if layer.path}
+    around_called = {around for layer in trace.layers if layer.calls for around in _list_around(layer.path)}
+    passes: dict[str, str] = {}
+    for layer in trace.layers:
+        path, roots = layer.path, set()
+        if layer.calls:
+            roots = {find_root_call((path, index), calls, {}) for index in range(len(layer.calls))}
+            passes[path] = "all" if roots - {0} else "first"
+        elif path in around_called or path not in inside:
+            passes[path] = passes.get(path.rpartition(".")[0], "all")
+        else:
+            passes[path] = "none"
+    return passes
+
+
+def _list_around(path: str) -> Iterator[str]:
+    while path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _tables(layers: Iterable[LayerRecord]) -> set[int]:
@@ -115,7 +146,9 @@ def _experts_per_token(layer: LayerRecord, macs: int, batch: int, routing: Routi
     return routing[1] if routing is not None and routing[0] == experts else 0
 
 
-def _key(weight: WeightRecord, layer: LayerRecord, chosen: int, is_table: bool, is_head: bool) -> _Key:
+def _find_kind(
+    weight: WeightRecord, layer: LayerRecord, chosen: int, is_table: bool, is_head: bool
+) -> tuple[str, str, int, int, int]:
     if is_head:
         return "head", weight.dtype, 0, 0, 0
     if is_table:

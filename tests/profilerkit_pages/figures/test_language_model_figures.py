@@ -1,4 +1,4 @@
-"""The two figures of language models: their lines are the numbers of the reports."""
+"""The figures of language models: their lines and bars are the numbers of the reports."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def test_tokens_per_second_stay_under_both_roofs() -> None:
     assert list(moved) == pytest.approx([2**power / (step.bytes / 1e9) for power, step in enumerate(steps)])
     assert list(products) == pytest.approx([2**power / (2 * step.macs / 1e12) for power, step in enumerate(steps)])
     assert list(rates) == pytest.approx(list(map(min, products, moved)))
+
+
+def test_a_step_is_stacked_of_its_terms() -> None:
+    """A prefill moves 2,000 bytes of matrices, 200 of the head, 400 of the table, and 1,024 of the cache: in us."""
+    axis = report().plot("step_terms").axes[0]
+    labels = [text.get_text() for text in axis.get_yticklabels()]
+    assert labels == ["first token: compute", "first token: memory", "last token: compute", "last token: memory"]
+    memory = [bar.get_width() for bar in axis.patches if round(bar.get_y() + bar.get_height() / 2) == 1]
+    assert sorted(memory) == pytest.approx([0.2, 0.4, 1.024, 2.0])
 
 
 def test_an_unknown_figure_is_an_error() -> None:

@@ -12,6 +12,7 @@ from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
+from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
 from profilerkit_predict.language_models.shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
@@ -156,7 +157,7 @@ def test_experts_are_read_as_often_as_expected() -> None:
 @pytest.mark.parametrize(
     ("changes", "options", "reason"),
     [
-        ({}, {"devices": 2}, "estimates are for one device"),
+        ({}, {"layout": Layout(2)}, "estimates are for one device"),
         ({}, {"weights": weight_format("int4")}, "no estimates for int4: the calibration has products of the model's"),
         ({"latent": LatentAttention(1, 1, 2, 1, 1, 2)}, {}, "no estimates for latent attention"),
         ({"shapes": None}, {}, "no estimates: some work follows no law"),

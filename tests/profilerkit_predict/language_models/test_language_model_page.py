@@ -11,6 +11,7 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
+from profilerkit_predict.language_models.answers import list_answers, list_term_rows
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import ASSUMPTIONS, predict_serving
 
@@ -27,19 +28,51 @@ def test_the_page_has_every_table_and_note() -> None:
     page = report().to_html()
     captions = re.findall(r"<caption>(.*?)</caption>", page)
     assert captions == [
-        "Model",
-        "Passes as written",
+        "Answer",
         "Engine, 16 tokens of prompt and 4 new: 1 x toy (data sheet)",
         "Memory of one device",
+        "Where a step goes, batch 8, on each device",
+        "Model",
+        "Passes as written",
     ]
     assert all(f"<li>{note}</li>" in page for note in ASSUMPTIONS)
     assert f"<td>{16 * 1000 + 100 + 6 * 256:,}</td>" in page
 
 
-def test_the_page_has_both_figures_and_loads_nothing() -> None:
+def test_the_first_table_answers() -> None:
+    """By hand: 2,600 bytes of weights, 8 * 32 * 8 of cache, 6,400 of activations, a tenth of a million of reserve.
+
+    Of batch b, 32 tokens of 8 bytes and 100 bytes of activations for each sequence: (900,000 - 2,600) / 356. A prefill
+    moves 2,000 bytes of matrices, 200 of the head, 400 of the table and 8 * 16 * 8 of the cache; a step after c tokens
+    64 of the table and 8 * (c + 1) * 8 of the cache: 3,416 in the middle of three, 3,480 at the end.
+    """
+    answers = dict(list_answers(report()))
+    assert answers == {
+        "fits": "yes: batch 8 takes 108.4 KiB of 976.6 KiB of toy, reserve included",
+        "users": "2,520 users with 20 tokens each at the same time",
+        "first token": "at least 3.624 µs, batch 8",
+        "later tokens": f"at most {1e9 / 3416:,.0f} tokens/s for a user, batch 8",
+        "limited by": "first token: memory (matrices 55 %); later tokens: memory (matrices 57 %)",
+    }
+    assert list(list_answers(report(device=None))) == []
+
+
+def test_a_step_is_shown_term_by_term() -> None:
+    rows = {row[0]: row[1:] for row in list_term_rows(report())}
+    assert rows["matrices"] == ("1.953 KiB", "2 µs", "1.953 KiB", "2 µs")
+    assert rows["cache, read"] == ("-", "-", "1.125 KiB", "1.152 µs")
+    assert rows["products"][0] == "135.3 k MACs"
+
+
+def test_no_note_stands_twice_on_a_page() -> None:
+    both = LanguageModelComparison((report("First"), report("Second"))).to_html()
+    assert all(both.count(f"<li>{note}</li>") == 1 for note in ASSUMPTIONS)
+
+
+def test_the_page_has_its_figures_and_loads_nothing() -> None:
     pytest.importorskip("matplotlib")
     page = report().to_html()
-    assert page.count('<img src="data:image/png;base64,') == 2
+    assert page.count('<img src="data:image/png;base64,') == 3
     assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
     assert "<script" not in page
     assert "default-src 'none'" in page
@@ -53,7 +86,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "profilerkit_pages.figures.shown", raising=False)
     page = report().to_html()
-    assert page.count("figures need matplotlib; install profilerkit[plot]") == 2
+    assert page.count("figures need matplotlib; install profilerkit[plot]") == 3
     assert "<img" not in page
 
 

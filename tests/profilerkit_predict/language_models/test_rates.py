@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit_predict.language_models.text import _rate
+from profilerkit_predict.language_models.formatting import show_rate
 
 
 @pytest.mark.parametrize(
@@ -12,4 +12,4 @@ from profilerkit_predict.language_models.text import _rate
     [(None, "-"), (0.057, "0.057"), (3.14159, "3.14"), (99.5, "99.5"), (214.3, "214"), (1316.2, "1,316")],
 )
 def test_rates(rate: float | None, text: str) -> None:
-    assert _rate(rate) == text
+    assert show_rate(rate) == text

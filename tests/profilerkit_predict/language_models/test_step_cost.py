@@ -10,6 +10,7 @@ from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
+from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
 from profilerkit_predict.language_models.serving import predict_serving
 from profilerkit_predict.language_models.speculation import read_speculation
@@ -23,7 +24,7 @@ def test_a_step_of_decode_reads_weights_and_cache() -> None:
     assert step.weight_bytes == 2000 + 200 + 4 * 8  # four rows of four elements of two bytes
     assert (step.cache_read_bytes, step.cache_write_bytes) == (4 * 20 * 8, 4 * 8)
     assert step.compute_seconds == 2 * step.macs / 1e12
-    assert step.memory_seconds == (2232 + 640 + 32) / 1e9
+    assert step.memory_seconds == pytest.approx((2232 + 640 + 32) / 1e9)
     assert (step.seconds, step.bound_by) == (step.memory_seconds, "memory")
     assert step.execution == "engine"
 
@@ -36,7 +37,7 @@ def test_a_prefill_attends_to_half_the_square() -> None:
 
 
 def test_several_devices_share_the_work() -> None:
-    one, four = COST(2, 10), StepCost(toy_facts(), DEVICE, devices=4)(2, 10)
+    one, four = COST(2, 10), StepCost(toy_facts(), DEVICE, layout=Layout(4))(2, 10)
     assert four.compute_seconds == pytest.approx((one.compute_seconds or 0) / 4)
     assert four.memory_seconds == pytest.approx((one.memory_seconds or 0) / 4)
 
@@ -54,7 +55,7 @@ def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
     cost = StepCost(toy_facts(cache_layers=layers), DEVICE, cache_format=weight_format(name))
     assert cost.cache_bytes(32, 2) == 2 * (32 * entry + 100)
     assert cost(2, 1, 32).cache_read_bytes == 2 * (32 * entry + 100)
-    assert cost.device_cache_bytes(32, 2, 1) == cost.cache_bytes(32, 2)
+    assert cost.device_cache_bytes(32, 2) == cost.cache_bytes(32, 2)
 
 
 def test_latents_have_the_format_of_the_cache() -> None:
@@ -98,12 +99,120 @@ def test_wrong_speculation_is_an_error(arguments: tuple[object, object], message
     assert read_speculation(None, None) is None
 
 
-def test_experts_are_read_as_often_as_expected() -> None:
-    """8 experts, 2 a token: 4 tokens are expected to use 8 * (1 - 0.75 ** 4) = 5.46875 of them."""
-    part = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
-    cost = StepCost(toy_facts(weights=(part,)), DEVICE)
-    assert cost.weight_bytes_read(4) == round(16000 * 5.46875 / 8)
-    assert cost.weight_bytes_read(1) == 4000
+EXPERTS = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
+
+
+def test_experts_are_read_as_often_as_routing_makes() -> None:
+    """8 experts, 2 a token: 4 tokens all use the same ones, or at random 8 * (1 - 0.75 ** 4) = 5.46875 of them."""
+    fewest = StepCost(toy_facts(weights=(EXPERTS,)), DEVICE)
+    uniform = StepCost(toy_facts(weights=(EXPERTS,)), DEVICE, has_uniform_routing=True)
+    assert [fewest.weight_bytes_read(1), fewest.weight_bytes_read(4)] == [4000, 4000]
+    assert [uniform.weight_bytes_read(1), uniform.weight_bytes_read(4)] == [4000, round(16000 * 5.46875 / 8)]
+    row = predict_serving(fewest, 4, 10, 2)
+    assert row.time_per_output_token == fewest(4, 1, 10).seconds
+    assert row.uniform_time_per_output_token == uniform(4, 1, 10).seconds
+    assert predict_serving(COST, 4, 10, 2).uniform_time_per_output_token is None
+
+
+#: A billion bytes per second between devices in each direction.
+LINKED = DeviceInfo(
+    "linked",
+    dense_peaks=DEVICE.dense_peaks,
+    figures={**DEVICE.figures, "link_bandwidth": Figure(2e9, "a test")},
+)
+#: Two heads in the cache of 8 bytes a token; matrices of 2,000 bytes, experts of 16,000; width 4 in two layers.
+SHARED = toy_facts(
+    cache_layers=(CacheLayer("layers.0", 8, heads=2),),
+    weights=(WeightPart("matrix", 1000, 2000, "bfloat16"), EXPERTS),
+    width=4,
+    layers=2,
+)
+
+
+def list_amounts(text: str, batch: int, new: int, cached: int, is_uniform: bool = False) -> dict[str, float]:
+    """Return what a step takes of a device, by the name of each term."""
+    cost = StepCost(SHARED, LINKED, layout=read_layout(1, text), has_uniform_routing=is_uniform)
+    return {term.name: term.amount for term in cost(batch, new, cached).terms}
+
+
+def test_tensor_parallelism_cuts_matrices_and_replicates_heads() -> None:
+    """Four devices share two heads: each has half of the cache. Four all-reduces of 8 tokens of 4 numbers."""
+    amounts = list_amounts("tp4", 8, 1, 20)
+    assert amounts == {
+        "products": 8 * (1000 + 100 + 6 * 21) / 4,
+        "matrices": 500,
+        "experts": 16000 * 2 / 8 / 4,
+        "cache, read": 8 * 20 * 8 / 2,
+        "cache, written": 8 * 8 / 2,
+        "all-reduce": 4 * 8 * 4 * 2,
+    }
+
+
+def test_a_pipeline_has_a_group_of_sequences_in_each_stage() -> None:
+    """Two stages: a token waits for both, with half of the sequences; a prefill keeps both busy."""
+    amounts = list_amounts("pp2", 8, 1, 20)
+    assert amounts["products"] == 4 * (1000 + 100 + 6 * 21)
+    assert (amounts["matrices"], amounts["cache, read"]) == (2000, 4 * 20 * 8)
+    assert amounts["to the next stage"] == 4 * 4 * 2
+    assert list_amounts("pp2", 8, 10, 0)["products"] == 8 * (10 * 1000 + 100 + 6 * 55) / 2
+
+
+def test_replicas_of_attention_share_experts() -> None:
+    """Four replicas of two sequences each; experts over all four, whole, to which tokens are sent and sent back."""
+    amounts = list_amounts("dp4,ep4", 8, 1, 20)
+    assert (amounts["products"], amounts["matrices"]) == (2 * (1000 + 100 + 6 * 21), 2000)
+    assert amounts["experts"] == 16000 * 2 / 8 / 4
+    assert amounts["cache, read"] == 2 * 20 * 8
+    assert "all-to-all" not in amounts, "all experts may be at home"
+    uniform = list_amounts("dp4,ep4", 8, 1, 20, is_uniform=True)
+    assert uniform["all-to-all"] == 2 * 2 * (3 / 4) * (2 * 4 * 2)
+    assert uniform["experts"] == pytest.approx(16000 * (1 - 0.75**8) / 4)
+    assert list_amounts("dp4", 8, 1, 20)["all-gather"] == 2 * 3 * (2 * 4 * 2)
+
+
+def test_a_prefix_is_stored_and_read_once() -> None:
+    """Forty tokens of 8 bytes: two blocks of sixteen are shared, and a step reads forty once. A window shares none."""
+    layers = (CacheLayer("layers.0", 8), CacheLayer("layers.1", 8, window=10))
+    cost = StepCost(toy_facts(cache_layers=layers), DEVICE, shared_prefix=40)
+    assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
+    assert cost.device_cache_bytes(50, 4) == cost.cache_bytes(50, 4)
+    assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
+    row = predict_serving(cost, 4, 48, 2)
+    assert row.prefill == cost(4, 8, 40)
+    assert row.prefill.macs == 4 * (8 * 1000 + 100 + 6 * (8 * 40 + 36))
+
+
+def test_the_link_binds_where_it_takes_longest() -> None:
+    layout = read_layout(1, "tp2")
+    bound = StepCost(toy_facts(width=10**6, layers=2), LINKED, layout=layout)(1, 1, 20)
+    assert (bound.link_seconds, bound.bound_by) == (4 * 10**6 * 2 / 1e9, "link")
+    assert bound.seconds == bound.link_seconds
+    assert StepCost(toy_facts(width=10**6, layers=2), DEVICE, layout=layout)(1, 1, 20).link_seconds == 0
+
+
+def test_memory_of_a_layout() -> None:
+    cost = StepCost(SHARED, LINKED)
+    for text, weights, cache in (("tp4", 500 + 4000, 8 * 32 * 8 // 2), ("pp2", 9000, 8 * 32 * 8 // 2)):
+        memory = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, text))
+        assert (memory.weights, memory.cache) == (weights, cache), text
+    replicas = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, "dp4,ep4"))
+    assert (replicas.weights, replicas.cache) == (2000 + 4000, 2 * 32 * 8)
+
+
+@pytest.mark.parametrize(
+    ("devices", "text", "message"),
+    [
+        (1, "tp0", "parallel='tp0': give a text such as 'tp8', 'tp4,pp2' or 'dp8,ep8'"),
+        (1, 8, "parallel=8: give a text"),
+        (1, "", "parallel='': give a text"),
+        (1, "tp2,tp4", "parallel='tp2,tp4': give a text"),
+        (1, "tp2,ep8", "experts are spread over the devices of tp and dp together, which are 2; give ep2"),
+        (4, "tp8", "has 8 devices, and devices=4"),
+    ],
+)
+def test_a_layout_that_is_none_is_an_error(devices: int, text: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        read_layout(devices, text)
 
 
 def test_a_window_and_a_state_limit_the_cache() -> None:
@@ -165,7 +274,7 @@ def test_a_device_without_figures_gives_counts_alone() -> None:
 
 def test_memory_is_told_apart() -> None:
     """1,600 bytes of activations for 16 tokens: 100 a token, of at most 64 tokens in a pass."""
-    memory = count_memory(COST, batch=10, context=32, prefill_tokens=64, reserve=0.25, devices=2)
+    memory = count_memory(COST, batch=10, context=32, prefill_tokens=64, reserve=0.25, layout=Layout(2))
     assert (memory.weights, memory.cache) == (2600 // 2, 10 * 32 * 8 // 2)
     assert (memory.activations, memory.reserve) == (6400, 250_000)
     assert memory.total == 1300 + 1280 + 6400 + 250_000

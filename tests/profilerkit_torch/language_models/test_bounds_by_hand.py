@@ -15,6 +15,7 @@ from tiny_language_models import skip_where_experts_ask_for_addresses
 
 from profilerkit import InputError, kv_bytes, llm
 from profilerkit.plugging.loaders import load_model
+from profilerkit_predict.language_models import Layout
 
 transformers = pytest.importorskip("transformers")
 WIDTH, WORDS, PROMPT = 32, 50, 12
@@ -135,24 +136,70 @@ def test_the_file_of_modelopt_beside_a_configuration_is_read(tmp_path: Path) -> 
 
 
 def test_a_decoder_is_not_taken_for_an_encoder_decoder() -> None:
-    with pytest.raises(InputError, match="an encoder-decoder whose encoder takes no text"):
-        llm(transformers.WhisperConfig(), prompt=PROMPT, new=4)
+    with pytest.raises(InputError, match="an encoder-decoder, and transformers does not list it as one of text"):
+        llm(transformers.MusicgenConfig(), prompt=PROMPT, new=4)
     small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
     heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
     report: Any = llm(transformers.BartConfig(**small, **heads), prompt=PROMPT, new=4)
     assert report.facts.is_encoder_decoder, "the whole model, though transformers has its decoder alone too"
 
 
+def test_the_prompt_of_whisper_is_sound() -> None:
+    """openai/whisper-tiny, by hand: two convolutions, four layers of each kind, 1,500 positions of 30 seconds."""
+    report: Any = llm(transformers.WhisperConfig(), dtype="fp32")
+    d, f, sound = 384, 1536, 1500
+    encoder = 4 * (sound * (4 * d * d + 2 * d * f) + 2 * sound * sound * d)
+    decoder = 4 * (6 * d * d + 2 * d * f + 2 * d + 2 * sound * d) + 51865 * d
+    crossed = 4 * sound * 2 * d * d
+    convolutions = 2 * sound * 80 * 3 * d + sound * d * 3 * d
+    assert report.facts.prefill.macs == convolutions + encoder + crossed + decoder
+    assert report.facts.decode.macs == decoder + 4 * 2 * d, "one more key in each layer's own attention"
+    assert report.facts.cache[0].logical_bytes == 4 * 2 * (sound + 1) * d * 4
+    assert (report.prompt, report.facts.longest_context) == (1500, 1948)
+    # A step reads no weights of the encoder, nor of the projections of its states.
+    read = report.cost.weight_bytes_read(1)
+    assert read < 4 * (4 * (6 * d * d + 2 * d * f) + 51865 * d) + 10**6 < report.cost.stored_weight_bytes
+    with pytest.raises(InputError, match=r"takes sound, in 1,500 positions .* leave out prompt \(prompt=, --prompt\)"):
+        llm(transformers.WhisperConfig(), prompt=PROMPT, new=4)
+    with pytest.raises(InputError, match="measure=True: WhisperForConditionalGeneration takes sound"):
+        llm(transformers.WhisperForConditionalGeneration(transformers.WhisperConfig()), new=2, measure=True)
+
+
+def test_an_encoder_is_read_with_the_prompt_alone() -> None:
+    """One layer each of width 32 and 64: a step reads the decoder, and of its cross attention queries and output."""
+    small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+    report: Any = llm(transformers.BartConfig(**small, **heads), prompt=PROMPT, new=4, dtype="fp32")
+    first = sum(part.elements for part in report.facts.weights if part.kind == "matrix" and part.passes == "first")
+    encoder, crossed = 4 * WIDTH * WIDTH + 2 * WIDTH * 64, 2 * WIDTH * WIDTH
+    assert first == encoder + crossed
+    assert report.cost.weight_bytes_read(1, is_first=True) > report.cost.weight_bytes_read(1) + 4 * first
+
+
+def test_layers_for_images_are_stored_and_not_read() -> None:
+    text = {**COMMON, "intermediate_size": 64, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 64}
+    sight = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sight |= {"image_size": 28, "patch_size": 14}
+    config = transformers.Gemma3Config(text_config=text, vision_config=sight, mm_tokens_per_image=4)
+    report: Any = llm(config, prompt=PROMPT, new=4, dtype="fp32")
+    unread = sum(part.bytes for part in report.facts.weights if part.passes == "none")
+    assert unread >= 4 * (4 * 16 * 16 + 2 * 16 * 32 + 3 * 14 * 14 * 16)
+    assert report.cost.weight_bytes_read(10**6, is_first=True) == report.cost.stored_weight_bytes - unread
+    assert any(
+        "parameters of layers that text does not go through (model.vision_tower" in n for n in report.facts.notes
+    )
+
+
 def test_devices_share_heads_and_hold_latents_whole() -> None:
     report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
     whole = report.cost.cache_bytes(PROMPT, 8)
-    assert [report.cost.device_cache_bytes(PROMPT, 8, devices) for devices in (1, 2, 4)] == [
+    assert [report.cost.device_cache_bytes(PROMPT, 8, Layout(devices)) for devices in (1, 2, 4)] == [
         whole,
         whole // 2,
         whole // 2,
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
-    assert latent.cost.device_cache_bytes(PROMPT, 8, 4) == latent.cost.cache_bytes(PROMPT, 8)
+    assert latent.cost.device_cache_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
 
 
 def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:

@@ -255,6 +255,7 @@ def test_a_model_on_the_meta_device_is_not_measured() -> None:
         ({"prompt": 0}, "prompt=0: give a whole number from 1"),
         ({"new": 1.5}, "new=1.5: give a whole number from 1"),
         ({"batch": 0}, "batch_size=0: give a whole number from 1"),
+        ({"shared_prefix": 8}, "shared_prefix=8 (--shared-prefix) of prompts of 8 tokens: give fewer"),
     ],
 )
 def test_wrong_arguments_are_errors(arguments: dict[str, Any], message: str) -> None:

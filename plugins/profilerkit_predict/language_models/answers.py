@@ -1,0 +1,75 @@
+"""What a report answers in a few lines, and the terms of which a step is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .formatting import show_bytes, show_count, show_rate, show_seconds
+
+if TYPE_CHECKING:
+    from .report import LanguageModelReport
+    from .step_cost import Step, StepTerm
+
+__all__ = ["TERM_TITLES", "list_answers", "list_term_rows", "title_terms"]
+
+#: The columns of `list_term_rows`.
+TERM_TITLES = ("", "first token", "takes", "last token", "takes")
+
+
+def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
+    """Yield whether it fits, for how many users, how fast it is and what limits it; nothing without a device."""
+    device = report.device
+    if device is None:
+        return
+    of_device = f"of each of {report.cost.devices} {device.name}" if report.cost.devices > 1 else f"of {device.name}"
+    for fit in report.fits[-1:]:
+        memory, needed = fit.memory, "no number of" if fit.needed_devices is None else f"{fit.needed_devices:,}"
+        verdict = "yes" if memory.fits else f"no, needs {needed} devices"
+        size = f"{show_bytes(memory.total)} of {show_bytes(memory.capacity)} {of_device}, reserve included"
+        yield "fits", f"{verdict}: batch {fit.batch:,} takes {size}"
+        users = f"{fit.largest_batch:,} users" if fit.largest_batch else "not one user"
+        yield "users", f"{users} with {fit.context:,} tokens each at the same time"
+    fastest, most = report.serving[0], report.serving[-1]
+    if fastest.time_to_first_token is None:
+        return
+    alone = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
+    last = f"; {show_seconds(most.time_to_first_token)} until the last of {most.batch:,} prompts has one"
+    yield "first token", alone + (last if most != fastest else "")
+    if fastest.time_per_output_token and most.decode_tokens_per_second:
+        alone = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s for a user, batch {fastest.batch:,}"
+        together = (
+            f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}" if most != fastest else ""
+        )
+        yield "later tokens", alone + together
+    yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later tokens: {_name_limit(fastest.decode)}"
+
+
+def _name_limit(step: Step) -> str:
+    """Return what binds a step, with the largest of its terms and its share."""
+    terms = [term for term in step.terms if term.resource == step.bound_by and term.seconds]
+    if len(terms) < 2:
+        return step.bound_by
+    largest = max(terms, key=lambda term: term.seconds or 0.0)
+    share = (largest.seconds or 0.0) / sum(term.seconds or 0.0 for term in terms)
+    return f"{step.bound_by} ({largest.name} {100 * share:.0f} %)"
+
+
+def title_terms(report: LanguageModelReport) -> str:
+    """Return the title of the table of `list_term_rows`."""
+    return f"Where a step goes, batch {report.serving[-1].batch:,}, on each device"
+
+
+def list_term_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
+    """Yield a row for each term of a prefill and of the last step; of all resources the slowest binds."""
+    row = report.serving[-1]
+    first, last = ({term.name: term for term in step.terms} for step in (row.prefill, row.decode))
+    for name in dict.fromkeys((*first, *last)):
+        yield name, *_write_term(first.get(name)), *_write_term(last.get(name))
+
+
+def _write_term(term: StepTerm | None) -> tuple[str, str]:
+    if term is None:
+        return "-", "-"
+    amount = f"{show_count(term.amount)} MACs" if term.resource == "compute" else show_bytes(term.amount)
+    return amount, show_seconds(term.seconds)

@@ -1,0 +1,90 @@
+"""How devices share a model that is served: tensor, pipeline and expert parallel, and attention on replicas."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError
+
+__all__ = ["ONE_DEVICE", "Layout", "read_layout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How devices share a model.
+
+    Attributes:
+        tensor: Over how many devices each matrix, and the heads of each layer, are cut.
+        pipeline: Into how many stages of layers; the sequences of a step go through them in as many groups.
+        data: How many replicas of attention and dense layers there are, each with sequences of its own. Experts are
+            not replicated: those of all sequences are spread over ``tensor * data`` devices.
+        has_whole_experts: Whether an expert is on one device whole, to which its tokens are sent; otherwise each expert
+            is cut over all of them.
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    has_whole_experts: bool = False
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return self.tensor * self.pipeline * self.data
+
+    @property
+    def expert_devices(self) -> int:
+        """Over how many devices the experts of a layer are spread."""
+        return self.tensor * self.data
+
+    def count_sequences(self, batch: int, is_decode: bool) -> int:
+        """Return how many of so many sequences a device works on at the same time.
+
+        In decode each replica has its share, of which one group is in each stage.
+        """
+        return math.ceil(math.ceil(batch / self.data) / (self.pipeline if is_decode else 1))
+
+    def __str__(self) -> str:
+        sizes = {"tp": self.tensor, "pp": self.pipeline, "dp": self.data}
+        sizes["ep"] = self.expert_devices if self.has_whole_experts else 1
+        return ",".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "one device"
+
+
+#: The layout of a model on one device.
+ONE_DEVICE = Layout()
+
+
+def read_layout(devices: int, parallel: Any) -> Layout:
+    """Return the layout of both arguments: of ``devices`` alone tensor parallelism.
+
+    >>> read_layout(1, "dp8,ep8").devices, str(read_layout(4, None))
+    (8, 'tp4')
+
+    Raises `ArgumentError` for a text that is none, or that has another number of devices.
+    """
+    if parallel is None:
+        return Layout(tensor=devices)
+    parts = [part for part in re.split(r"[,\s]+", parallel.strip().lower()) if part] if type(parallel) is str else []
+    sizes = {match[1]: int(match[2]) for part in parts if (match := re.fullmatch(r"(tp|pp|dp|ep)([1-9]\d*)", part))}
+    if not parts or len(sizes) != len(parts):
+        raise ArgumentError(
+            f"parallel={shown(parallel)}: give a text such as 'tp8', 'tp4,pp2' or 'dp8,ep8': devices of tensor (tp), "
+            "pipeline (pp) and expert parallelism (ep), and replicas of attention (dp)"
+        )
+    expert = sizes.pop("ep", 1)
+    layout = Layout(sizes.get("tp", 1), sizes.get("pp", 1), sizes.get("dp", 1), expert > 1)
+    if expert not in (1, layout.expert_devices):
+        raise ArgumentError(
+            f"parallel={parallel!r}: experts are spread over the devices of tp and dp together, which are "
+            f"{layout.expert_devices}; give ep{layout.expert_devices}, or leave it out"
+        )
+    if devices not in (1, layout.devices):
+        raise ArgumentError(
+            f"parallel={parallel!r} has {layout.devices} devices, and devices={devices} (--devices) was given; leave "
+            "one of them out"
+        )
+    return layout
