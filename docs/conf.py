@@ -1,15 +1,25 @@
 """Sphinx's settings: ``make docs``."""
 
 import inspect
+import os
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "profilerkit"
 author = "The profilerkit developers"
 copyright = f"2026, {author}"
 release = version = installed_version("profilerkit")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+# Its tables stand in the index of the reference alone; the pages are written by hand.
+autosummary_generate = False
 exclude_patterns = ["_build"]
 # Docstrings name things in single backticks.
 default_role = "py:obj"
@@ -27,9 +37,22 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_title = f"profilerkit {release}"
-# Nobody needs the sources twice.
-html_copy_source = False
+# The colors of a report's page.
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1f5fbf", "color-brand-content": "#1f5fbf"},
+    "dark_css_variables": {"color-brand-primary": "#8ab4f8", "color-brand-content": "#8ab4f8"},
+}
+html_logo = html_favicon = "_static/logo.svg"
+# Where the site stands, as Read the Docs says; links in llms.txt begin with it.
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+# The sources are what llms.txt leads to; a reader needs no link to them.
+html_show_sourcelink = False
 highlight_language = "none"
+# Furo's own underlines the names of modules, which look like links then.
+pygments_dark_style = "github-dark"
+# Commands are copied without their prompt and what they print; outputs are not copied.
+copybutton_prompt_text = "$ "
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 
 def without_representations(app, what, name, obj, options, signature, returns):
@@ -54,6 +77,8 @@ def setup(app):
         if what in ("attribute", "data", "property"):
             lines[:] = written[name]
 
+    sys.path.insert(0, str(Path(__file__).parent))  # of the process that builds
+    app.setup_extension("machine_pages")
     app.connect("autodoc-before-process-signature", forget_bound_signature, priority=600)
     app.connect("autodoc-process-signature", without_representations)
     app.connect("autodoc-process-docstring", remember, priority=400)

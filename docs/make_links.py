@@ -11,9 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: The files with links into the repository.
-FILES = ("README.rst", "setup.cfg")
+FILES = ("README.rst", "setup.cfg", "docs/getting-started.rst")
 #: An address of a repository, before what it has under it.
-_ADDRESS = re.compile(r"https://[\w.-]+/[\w.-]+/[\w.-]+(?=/(?:actions|blob|raw|issues|security|tree)\b)")
+_ADDRESS = re.compile(r"https://[\w.-]+/[\w.-]+/[\w.-]+(?=/(?:actions|blob|raw|issues|security|tree)\b|\.git\b)")
 
 
 def address() -> str:

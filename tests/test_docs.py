@@ -32,6 +32,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 make_outputs = import_module("make_outputs")
 make_links = import_module("make_links")
+machine_pages = import_module("machine_pages")
 sys.path.remove(str(DOCS))
 PAGES = make_outputs.PAGES
 
@@ -101,13 +102,13 @@ def test_the_readme_is_short() -> None:
 def test_links_have_the_address_of_the_repository_and_lead_somewhere(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert make_links.with_address(text) == text, "run python docs/make_links.py"
-    linked = make_links.files_linked_from(text)
-    assert linked
-    assert [path for path in linked if not (ROOT / path).exists()] == []
+    assert make_links.address() in text
+    assert [path for path in make_links.files_linked_from(text) if not (ROOT / path).exists()] == []
 
 
 def test_a_new_address_reaches_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "`a <https://github.com/profilerkit/profilerkit/blob/main/README.rst>`_, https://example.org/a/b"
+    assert make_links.with_address("git clone https://a.org/b/c.git") == f"git clone {make_links.address()}.git"
     monkeypatch.setattr(make_links, "address", lambda: "https://example.org/x/y")
     assert (
         make_links.with_address(text) == "`a <https://example.org/x/y/blob/main/README.rst>`_, https://example.org/a/b"
@@ -149,7 +150,34 @@ def test_page_shows_what_the_demo_prints_of_both_frameworks(monkeypatch: pytest.
 def list_documented_names() -> set[str]:
     """Return the names that the reference of the public names has an entry for, with their packages."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api*.rst"))
-    return set(re.findall(r"^\.\. (?:auto)?(?:class|function|exception|data):: ([\w.]+)", text, re.MULTILINE))
+    return set(machine_pages.list_documented_names(text))
+
+
+def test_the_index_of_the_reference_has_every_page_and_every_name_that_has_a_docstring(tmp_path: Path) -> None:
+    pages = {"api-a": ".. autofunction:: p.f\n   :members:\n\n.. data:: p.C\n", "api-b": ".. autoclass:: p.q.D\n"}
+    for name, text in pages.items():
+        (tmp_path / f"{name}.rst").write_text(f"Title of {name}\n=====\n\n{text}", encoding="utf-8")
+    page = "API\n===\n\n.. api index\n\n.. toctree::\n   :hidden:\n\n   api-a\n   api-b\n"
+    assert machine_pages.write_index(tmp_path, page) == (
+        "API\n===\n\n"
+        f":doc:`Title of api-a <api-a>`\n{'-' * 29}\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.f\n\n"
+        f":doc:`Title of api-b <api-b>`\n{'-' * 29}\n\n.. autosummary::\n   :nosignatures:\n\n   ~p.q.D\n"
+        "\n.. toctree::\n   :hidden:\n\n   api-a\n   api-b\n"
+    )
+    reference = (DOCS / "api.rst").read_text(encoding="utf-8")
+    assert {f"   {path.stem}\n" for path in DOCS.glob("api-*.rst")} <= set(reference.splitlines(keepends=True))
+
+
+def test_a_line_of_llms_txt_has_the_first_sentence_of_its_page() -> None:
+    paragraph = "``compare`` takes 2.5 models or more,\nside by side. The first is the reference."
+    assert machine_pages.cut_sentence(paragraph) == "``compare`` takes 2.5 models or more, side by side."
+    assert machine_pages.cut_sentence("These pages are examples:") == "These pages are examples"
+
+
+def test_only_two_pages_say_how_to_install_profilerkit() -> None:
+    """With a release they change, and no third one may be forgotten."""
+    told = {path.name for path in PAGES if re.search(r"pip install '\.\[", path.read_text(encoding="utf-8"))}
+    assert told == {"README.rst", "getting-started.rst"}
 
 
 def test_signatures_in_the_reference_are_python() -> None:

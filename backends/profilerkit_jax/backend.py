@@ -10,7 +10,8 @@ import jax
 
 from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.keras_layers import is_keras, read_declared_call
+from profilerkit.backend_kit.keras_calls import read_declared_call
+from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import describe_changes, of_settings
 from profilerkit.declared_inputs import DeclaredInput, make_inputs

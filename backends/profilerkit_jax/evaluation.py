@@ -17,7 +17,7 @@ import numpy as np
 from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
 from profilerkit.arguments.structures import apply_transform, map_leaves
 from profilerkit.backend import DeviceLike
-from profilerkit.backend_kit.keras_layers import ends_in_sigmoid, is_keras
+from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_keras
 from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 from profilerkit_metrics.scoring import (

@@ -11,7 +11,8 @@ import torch
 
 from profilerkit import Backend, DataLoader, ForwardPass, InputError, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.keras_layers import is_keras, is_shipped, read_declared_call
+from profilerkit.backend_kit.keras_calls import read_declared_call
+from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.settings import describe_changes, of_settings
 from profilerkit.declared_inputs import DeclaredInput, make_inputs

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.optim import optimizer as torch_optimizer
 
-from profilerkit import NotOfferedError
+from profilerkit import InputError, NotOfferedError
 from profilerkit.backend_kit.installed import find_version
 from profilerkit.backend_kit.private_names import field, find
 
@@ -862,3 +862,21 @@ def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
         gradient = parameter.sharded_param.grad
         if gradient is not None:
             yield gradient.to_local()
+
+
+def use_given_shapes(stage: Any, schedule: Any) -> None:
+    """Have a stage of a pipeline receive what it was told to, instead of asking the ranks before and after it.
+
+    Raises `InputError` where it was not told. A torch without these names asks nobody where shapes are given.
+    """
+    mode = find("torch.distributed.pipelining._utils.InferenceMode")
+    if mode is None or not hasattr(schedule, "_warmup_p2p"):
+        return
+    told = getattr(stage, "_user_meta", None)
+    if told is not None and mode.needs_dynamic(told, stage_has_backward=True):
+        raise InputError(
+            f"stage {stage.stage_index} of the pipeline was not told what it receives and returns, and the ranks that "
+            "could tell are not here; give PipelineStage(..., input_args=, output_args=) tensors of one microbatch"
+        )
+    stage._inference_mode = mode.STATIC
+    schedule._warmup_p2p = lambda stages, has_backward, p2p_done: None

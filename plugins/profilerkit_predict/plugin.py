@@ -14,24 +14,28 @@ if TYPE_CHECKING:
 
 @hookimpl
 def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
-    """Return the functions that predict times; they compute only what is requested by name."""
+    """Return the functions that predict times; they compute only what is requested by name.
+
+    A rank of a mesh trains: it has no time of a forward pass alone.
+    """
     from .predicted_time import ComputePredictedTime, ComputePredictedTrainingTime
 
-    predictions: list[ProfilerFunction] = [ComputePredictedTime(), ComputePredictedTrainingTime()]
     if backend.name != "mesh":
-        return predictions
+        return [ComputePredictedTime(), ComputePredictedTrainingTime()]
     from .meshes.metrics import ComputeRank
+    from .meshes.step_time import ComputeRankTime
 
-    return [*predictions, ComputeRank()]
+    return [ComputePredictedTrainingTime(), ComputeRank(), ComputeRankTime()]
 
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the metrics of predicted times."""
     from .meshes.metrics import KEYS
+    from .meshes.step_time import TIMES
     from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
 
-    return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS]
+    return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS, *TIMES]
 
 
 @hookimpl
@@ -43,11 +47,11 @@ def profilerkit_placements() -> list[PlacementInfo]:
 
 @hookimpl
 def profilerkit_options() -> list[OptionInfo]:
-    """Return these arguments as options of ``profile``."""
+    """Return these arguments, and those of the links between devices, as options of ``profile``."""
     options = "profilerkit_predict.commands.mesh_options"
     return [
-        OptionInfo(f"--{name}", import_later(f"{options}:{name}_option"), argument=name)
-        for name in ("mesh", "parallelize", "rank")
+        OptionInfo(f"--{name.replace('_', '-')}", import_later(f"{options}:{name}_option"), argument=name)
+        for name in ("mesh", "parallelize", "rank", "network", "ranks_per_node")
     ]
 
 

@@ -96,13 +96,14 @@ def _notes(
     data: Mapping[str, StatusKey],
     batches: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield the notes on the report as a whole, then those on single values."""
-    yield from (*trace.notes, *trace.contradictions) if trace else ()
+    """Yield the notes on the report as a whole, then those on single values that it has not already."""
+    of_all = (*trace.notes, *trace.contradictions) if trace else ()
+    yield from of_all
     yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
     if len(set(batches.values())) > 1:
         listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
         yield f"values are for batches of different sizes: {listing}"
-    for note in dict.fromkeys(record.note for record in records if record.note):
+    for note in dict.fromkeys(record.note for record in records if record.note and record.note not in of_all):
         noted = ", ".join(record.friendly_name for record in records if record.note == note)
         yield f"{noted}: {note}"
     warned = {

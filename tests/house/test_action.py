@@ -34,10 +34,12 @@ if [ "$1" = diff ]; then echo "the difference"; exit 0; fi
 printf '### Budget of net\\n\\nmacs &lt;= 1 failed, 5 %% too high \\\\(net\\\\)\\n\\ntable\\n'
 exit "$CODE"
 """
-#: Notes its arguments and the file that it would send; answers with the comments that there are.
+#: Notes its arguments and the file that it would send; answers with the login of its token, which may be refused, and
+#: with the comment that the author who is asked for has.
 GH = """#!/bin/bash
 printf '%s\\n' "$*" >> "$CALLS"
-if [ "$2" = --paginate ]; then echo -n "$OWN"; exit 0; fi
+if [ "$2" = graphql ]; then echo "$LOGIN"; exit "$GH_CODE"; fi
+if [ "$2" = --paginate ]; then if [ "$AUTHOR" = "$WROTE" ]; then echo -n "$OWN"; fi; exit 0; fi
 exit "$GH_CODE"
 """
 
@@ -56,6 +58,8 @@ class Run:
             "CODE": "0",
             "GH_CODE": "0",
             "OWN": "",
+            "LOGIN": "a-bot",
+            "WROTE": "a-bot",
             **files,
             **variables,
         }
@@ -109,19 +113,34 @@ def test_an_error_of_the_command_is_an_error_of_the_action(tmp_path: Path) -> No
 
 @needs_bash
 @pytest.mark.parametrize(
-    ("own", "request_made"),
-    [("", "api --method POST repos/o/r/issues/7/comments"), ("42", "api --method PATCH repos/o/r/issues/comments/42")],
+    ("own", "author", "request_made"),
+    [
+        ("", "a-bot", "api --method POST repos/o/r/issues/7/comments"),
+        ("42", "a-bot", "api --method PATCH repos/o/r/issues/comments/42"),
+        ("42", "somebody", "api --method POST repos/o/r/issues/7/comments"),
+    ],
 )
-def test_there_is_one_comment_which_is_replaced(tmp_path: Path, own: str, request_made: str) -> None:
+def test_there_is_one_comment_of_the_tokens_author_which_is_replaced(
+    tmp_path: Path, own: str, author: str, request_made: str
+) -> None:
     report = tmp_path / "report.md"
     report.write_text("<!-- profilerkit budget: model -->\ntext\n")
-    given = {"REPORT": str(report), "REPOSITORY": "o/r", "NUMBER": "7", "OWN": own}
+    given = {"REPORT": str(report), "REPOSITORY": "o/r", "NUMBER": "7", "OWN": own, "WROTE": author}
     run = Run(tmp_path, COMMENT["run"], **given)
     assert run.done.returncode == 0, run.done.stderr
     assert run.calls[-1] == f"{request_made} --field body=@{report}"
     refused = Run(tmp_path, COMMENT["run"], **given, GH_CODE="1")
     assert refused.done.returncode == 0, "a fork's token may not comment, which is no failure of the model"
     assert refused.done.stdout.startswith("::warning::No comment was made")
+
+
+@needs_bash
+def test_a_token_that_may_not_ask_who_it_is_is_that_of_the_workflow(tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    report.write_text("<!-- profilerkit budget: model -->\ntext\n")
+    known = {"REPORT": str(report), "REPOSITORY": "o/r", "NUMBER": "7", "OWN": "42", "WROTE": "github-actions[bot]"}
+    run = Run(tmp_path, COMMENT["run"], **known, LOGIN="{an error}", GH_CODE="1")
+    assert run.calls[-1].startswith("api --method PATCH repos/o/r/issues/comments/42")
 
 
 def test_inputs_reach_scripts_through_the_environment_alone() -> None:

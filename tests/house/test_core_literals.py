@@ -22,6 +22,8 @@ ALLOWED = {
     "render/time_grids.py": {"execution_time", "throughput", "memory_footprint"},
     "results/json_values.py": {"execution_time", "throughput", "memory_footprint", "layer_times", "batch_sweep"},
     # Keras' own layers, which three backends count.
+    "backend_kit/keras_kinds.py": {"keras"},
+    "backend_kit/keras_calls.py": {"keras"},
     "backend_kit/keras_layers.py": {"keras"},
     # Whose tensors become arrays, for the backends that run on arrays.
     "backend_kit/numpy_data.py": {"torch", "tensorflow"},

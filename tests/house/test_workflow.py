@@ -1,10 +1,11 @@
-"""The workflow runs what the project has: real targets, the Pythons and the releases of ``setup.cfg``."""
+"""The workflows run what the project has, may do no more than they need, and name each action by a commit."""
 
 from __future__ import annotations
 
 import configparser
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +14,19 @@ from source_tree import ROOT, oldest_release
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
-WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+WORKFLOW, RELEASE = (ROOT / ".github" / "workflows" / name for name in ("tests.yml", "release.yml"))
 
 
-def workflow() -> dict[Any, Any]:
-    loaded: dict[Any, Any] = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+def workflow(path: Path = WORKFLOW) -> dict[Any, Any]:
+    loaded: dict[Any, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return loaded
 
 
-def steps() -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, job in workflow()["jobs"].items():
-        yield from ((name, step) for step in job["steps"])
+def steps(path: Path = WORKFLOW) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each step with its job; a job that is another workflow has none."""
+    for name, job in workflow(path)["jobs"].items():
+        yield from ((name, step) for step in job.get("steps", ()))
 
 
 def commands(job: str | None = None) -> str:
@@ -95,17 +98,44 @@ def test_every_file_that_is_named_exists() -> None:
     assert all((ROOT / name).is_file() for name in named)
 
 
+#: What the jobs of a release may do beside reading, and no other job.
+ALLOWED = {"publish": {"id-token": "write", "attestations": "write"}, "page": {"contents": "write"}}
+
+
 def test_every_job_may_only_read_and_ends() -> None:
-    whole = workflow()
-    assert whole["permissions"] == {"contents": "read"}
-    assert whole["concurrency"]["cancel-in-progress"] is True
-    for name, job in whole["jobs"].items():
-        assert "permissions" not in job, name
-        assert job["timeout-minutes"] <= 90, name
+    assert workflow()["concurrency"]["cancel-in-progress"] is True
+    for path in WORKFLOWS:
+        whole = workflow(path)
+        assert whole["permissions"] == {"contents": "read"}, path.name
+        for name, job in whole["jobs"].items():
+            assert job.get("permissions") == (ALLOWED.get(name) if path == RELEASE else None), name
+            assert "uses" in job or job["timeout-minutes"] <= 90, name
 
 
-def test_every_step_runs_a_command_or_an_action_of_one_major_version() -> None:
-    for name, step in steps():
+def test_only_a_tag_publishes_and_a_person_is_asked() -> None:
+    jobs = workflow(RELEASE)["jobs"]
+    assert (jobs["publish"]["if"], jobs["publish"]["needs"]) == ("github.ref_type == 'tag'", "build")
+    assert jobs["publish"]["environment"] == "pypi"
+    assert jobs["page"]["needs"] == "publish"
+    assert workflow(RELEASE)["concurrency"]["cancel-in-progress"] is False
+
+
+def test_a_version_is_the_same_everywhere() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == setup()["metadata"]["version"]
+    assert cited["repository-code"] == setup()["metadata"]["url"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_step_runs_a_command_or_an_action_of_one_commit(path: Path) -> None:
+    """A tag can be moved to other code; the comment behind a commit tells a reader, and Dependabot, the release."""
+    for name, step in steps(path):
         assert ("run" in step) != ("uses" in step), name
-        if "uses" in step:
-            assert re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]), step["uses"]
+    for used in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8")):
+        assert re.fullmatch(r"[\w.-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\./\.github/workflows/\w+\.yml", used), used
+
+
+def test_workflows_that_are_called_exist() -> None:
+    for path in WORKFLOWS:
+        for job in workflow(path)["jobs"].values():
+            assert (ROOT / job.get("uses", ".")).exists(), job

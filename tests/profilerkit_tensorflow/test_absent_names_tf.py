@@ -19,7 +19,7 @@ from absent_names import names_in
 from source_tree import ROOT, SUPPORT
 
 from profilerkit import NotOfferedError
-from profilerkit.backend_kit import keras_layers
+from profilerkit.backend_kit import keras_layers, keras_variables
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -74,7 +74,7 @@ def test_the_file_names_what_it_looks_for() -> None:
     [
         (keras_layers.flat_layers, "_flatten_layers"),
         (keras_layers.direct_layers, "_layers"),
-        (lambda layer: list(keras_layers.own_variables(layer)), "_non_trainable_variables"),
+        (lambda layer: list(keras_variables.own_variables(layer)), "_non_trainable_variables"),
     ],
 )
 def test_a_layer_without_a_name_is_refused(read: Any, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -103,6 +104,10 @@ class Wide(nn.Module):
         return y
 
 
+def wide_in_bfloat16() -> nn.Module:
+    return Wide().to(torch.bfloat16)
+
+
 def words() -> torch.Tensor:
     return torch.zeros(BATCH, LENGTH, dtype=torch.long)
 
@@ -170,3 +175,59 @@ class Asking(Net):
 
 def no_module() -> int:
     return 3
+
+
+class Part(nn.Module):
+    """A stage of the network: with the embedding if it is the first, with the head if it is the last."""
+
+    def __init__(self, net: Net, stage: int, stages: int) -> None:
+        super().__init__()
+        share = BLOCKS // stages
+        self.layers = net.layers[stage * share : (stage + 1) * share]
+        self.emb = net.emb if stage == 0 else nn.Identity()
+        self.head = nn.Sequential(net.n, net.head) if stage == stages - 1 else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.emb(x)
+        for layer in self.layers:
+            x = layer(x)
+        y: torch.Tensor = self.head(x)
+        return y
+
+
+def sum_up(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return output.sum()
+
+
+def make_pipeline(model: Net, mesh: Any, kind: Any = ScheduleGPipe, microbatches: int = 4) -> Any:
+    """Return the rank's stage, and a schedule of so many microbatches of one sample."""
+    rank, stages = mesh.get_local_rank(), mesh.size()
+    hidden = torch.empty(1, LENGTH, WIDTH, device="meta", requires_grad=True)
+    first, last = words()[:1], torch.empty(1, LENGTH, WORDS, device="meta", requires_grad=True)
+    stage = PipelineStage(
+        Part(model, rank, stages),
+        rank,
+        stages,
+        torch.device("cpu"),
+        input_args=first if rank == 0 else hidden,
+        output_args=last if rank == stages - 1 else hidden,
+        group=mesh.get_group(),
+    )
+    return stage, kind(stage, microbatches, loss_fn=sum_up)
+
+
+def make_short_pipeline(model: Net, mesh: Any) -> Any:
+    return make_pipeline(model, mesh, microbatches=2)
+
+
+def make_alternating_pipeline(model: Net, mesh: Any) -> Any:
+    return make_pipeline(model, mesh, Schedule1F1B)
+
+
+def make_pipeline_without_shapes(model: Net, mesh: Any) -> Any:
+    stage = PipelineStage(Part(model, 0, 2), 0, 2, torch.device("cpu"), group=mesh.get_group())
+    return stage, ScheduleGPipe(stage, 2, loss_fn=sum_up)
+
+
+def make_stages_of_nothing(model: Net, mesh: Any) -> Any:
+    return model, None

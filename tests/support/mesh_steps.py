@@ -18,6 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat import FakeTensorMode, make_fake_store
+from profilerkit_torch.meshes import zero_parameters
 from profilerkit_torch.meshes.ranks import trace_rank
 
 #: By name: what builds the model, the mesh, how it is spread, and the rank.
@@ -35,13 +36,30 @@ STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any, int]] = {
     "bfloat16": (networks.Net, {"dp_shard": 4}, networks.shard_in_bfloat16, 0),
     "checkpoints": (networks.net_with_checkpoints, {"dp_shard": 4}, "fsdp2", 0),
     "fsdp2 and tp": (networks.Net, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
+    "pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 0),
+    "end of pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 1),
+    "short pipeline": (networks.Net, {"pp": 2}, networks.make_short_pipeline, 0),
+    "1f1b": (networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 0),
+    "end of 1f1b": (networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 1),
+    "zero1": (networks.Net, {"dp_shard": 4}, "zero1", 0),
+    "zero2": (networks.Net, {"dp_shard": 4}, "zero2", 3),
+    "zero3": (networks.Net, {"dp_shard": 4}, "zero3", 0),
+    "zero3 of wide layers": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 without reuse": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 in bfloat16": (networks.wide_in_bfloat16, {"dp_shard": 3}, "zero3", 0),
 }
 
 
 def make_step(name: str) -> RankTrace:
     build, mesh, parallelize, rank = STEPS[name]
+    is_bare = name == "zero3 without reuse"
+    zero_parameters.RULES = zero_parameters.Rules(ahead=0, reuse=0) if is_bare else zero_parameters.Rules()
+    inputs = ModelInputs(networks.words())
+    if "pp" in mesh:
+        samples = networks.words()[:1].expand(2 if name == "short pipeline" else 4, -1)
+        inputs = ModelInputs(samples.clone(), target=samples.clone())
     try:
-        return trace_rank(build, ModelInputs(networks.words()), mesh, parallelize, rank)
+        return trace_rank(build, inputs, mesh, parallelize, rank)
     finally:
         dist.destroy_process_group()
 

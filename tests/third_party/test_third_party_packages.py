@@ -10,6 +10,7 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from fresh_environments import Environment, built_wheels
@@ -194,6 +195,14 @@ def test_the_wheel_alone_offers_the_backends_of_backends(wheels: dict[str, Path]
     assert {"tensorflow", "torch"} <= shipped
     assert "numpy" not in shipped
     assert run_program(environment, program) == sorted(shipped)
+
+
+def test_only_packages_of_profilerkit_are_at_the_top_of_the_wheel(wheels: dict[str, Path]) -> None:
+    """Another name there, such as tests, would be imported in place of a user's own."""
+    with ZipFile(wheels["profilerkit"]) as wheel:
+        top = {name.partition("/")[0] for name in wheel.namelist()}
+    assert {"profilerkit", "profilerkit_torch"} <= top
+    assert {name for name in top if not name.startswith("profilerkit")} == set()
 
 
 def test_uninstalled_they_are_gone(framework: str, wheels: dict[str, Path], tmp_path: Path) -> None:

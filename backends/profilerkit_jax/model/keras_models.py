@@ -10,15 +10,10 @@ import jax
 
 from profilerkit import WithoutValuesError
 from profilerkit.backend_kit.call_stack import list_layers
-from profilerkit.backend_kit.keras_layers import (
-    call_arguments,
-    is_keras_unbuilt,
-    is_shipped,
-    list_children,
-    own_states,
-    own_variables,
-    read_declared_shapes,
-)
+from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
+from profilerkit.backend_kit.keras_kinds import is_shipped
+from profilerkit.backend_kit.keras_layers import is_keras_unbuilt, list_children
+from profilerkit.backend_kit.keras_variables import own_states, own_variables
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.restoring import restored
 

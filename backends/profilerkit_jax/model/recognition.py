@@ -6,7 +6,7 @@ import functools
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from profilerkit.backend_kit.keras_layers import is_keras, keras_backend
+from profilerkit.backend_kit.keras_kinds import is_keras, keras_backend
 
 from .jax_model import JaxModel
 from .wrapped import is_equinox_wrapper

@@ -10,7 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from profilerkit.backend_kit.keras_layers import is_keras, keras_bookkeeping
+from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import Contents, Identity, list_slots
 
 from .jax_model import JaxModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.costs import Cost, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS

@@ -19,7 +19,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs, WithoutValuesError
-from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_calls import call_arguments
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.unfinished import require_finished
 
 from .call_signatures import call_served, takes_training

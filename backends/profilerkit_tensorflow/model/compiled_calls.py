@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 from ..compat import is_from_sigmoid
 from ..untouched.preservation import preserve

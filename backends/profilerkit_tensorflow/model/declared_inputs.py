@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_call
+from profilerkit.backend_kit.keras_calls import read_declared_call
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.declared_inputs import DeclaredInput
 
 from .call_signatures import is_saved_for_inference, read_served_signature

@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_shapes
+from profilerkit.backend_kit.keras_calls import read_declared_shapes
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 __all__ = ["require_tensors", "wrong_ranks"]
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit import call_stack, keras_layers
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, variable_name
+from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_variables import variable_name
 
 from ..compat import is_saved_model, parts_of_module
 from .variables import find_stored_variable
@@ -91,13 +92,13 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
     if is_keras(layer) or is_legacy_keras(layer):
         scales = set(map(id, _list_scales_of_file(layer)))
-        yield from (named for named in keras_layers.own_variables(layer) if id(named[1]) not in scales)
+        yield from (named for named in keras_variables.own_variables(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
         for path, variable in parts_of_module(layer, is_variable):
             yield _write_path(path), variable
     elif is_saved_model(layer):
         variables = _list_saved_variables(layer)
-        scales = set(map(id, keras_layers.quantization_data(variables)))
+        scales = set(map(id, keras_variables.quantization_data(variables)))
         for variable in variables:
             if not (holds_random_state(variable) or id(variable) in scales):
                 yield variable_name(variable), variable
@@ -106,13 +107,13 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
 def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
     """Yield the variables of a layer that are no parameters, by name, and whether the layer saves them.
 
-    See `profilerkit.backend_kit.keras_layers.own_states`. A saved model has the scales of its quantized weights.
+    See `profilerkit.backend_kit.keras_variables.own_states`. A saved model has the scales of its quantized weights.
     """
     if is_keras(layer) or is_legacy_keras(layer):
-        yield from keras_layers.own_states(layer)
+        yield from keras_variables.own_states(layer)
         yield from ((variable_name(variable), variable, True) for variable in _list_scales_of_file(layer))
     elif is_saved_model(layer):
-        for variable in keras_layers.quantization_data(_list_saved_variables(layer)):
+        for variable in keras_variables.quantization_data(_list_saved_variables(layer)):
             yield variable_name(variable), variable, True
 
 
@@ -125,9 +126,10 @@ def _list_scales_of_file(layer: Any) -> list[Any]:
     """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
     if not holds_saved_model(layer):
         return []
-    variables = {id(find_stored_variable(variable)): variable for _, variable in keras_layers.own_variables(layer)}
+    variables = {id(find_stored_variable(variable)): variable for _, variable in keras_variables.own_variables(layer)}
     return [
-        variables[id(scale)] for scale in keras_layers.quantization_data(map(find_stored_variable, variables.values()))
+        variables[id(scale)]
+        for scale in keras_variables.quantization_data(map(find_stored_variable, variables.values()))
     ]
 
 

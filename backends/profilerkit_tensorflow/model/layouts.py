@@ -8,7 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras, read_declared_shapes
+from profilerkit.backend_kit.keras_calls import read_declared_shapes
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from .input_checks import require_tensors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from profilerkit import BackendNotFoundError
-from profilerkit.backend_kit.keras_layers import is_keras, keras_backend
+from profilerkit.backend_kit.keras_kinds import is_keras, keras_backend
 
 __all__ = ["claims"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import variable_name
+from profilerkit.backend_kit.keras_variables import variable_name
 from profilerkit.times.wording import format_count
 
 from .kinds import holds_saved_model, is_saved_model, own_states, own_variables

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import HeldState, Visit

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras, own_variables
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import flat_layers
+from profilerkit.backend_kit.keras_variables import own_variables
 
 from .kinds import is_function, list_layers
 from .variables import ModelParts

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers, is_keras, is_layer_class
+from profilerkit.backend_kit.keras_kinds import is_keras, is_layer_class
+from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers
 
 from ..compat import is_saved_model, unwrap_variable
 from ..untouched.held_state import HeldState, Visit

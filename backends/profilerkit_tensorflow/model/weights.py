@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 from ..compat import whole_variable
 from .kinds import own_variables

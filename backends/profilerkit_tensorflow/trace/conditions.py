@@ -8,7 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import flat_layers, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import flat_layers
 from profilerkit.backend_kit.settings import list_changes
 
 from ..compat import is_compiled

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.process.restoring import restored
 
 from ..compat import convert, make_twin

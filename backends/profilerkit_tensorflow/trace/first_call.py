@@ -15,7 +15,8 @@ from operator import is_
 from typing import Any
 
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.backend_kit.keras_layers import direct_layers, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.process.restoring import restored
 
 from ..model.kinds import is_layer, list_layers, own_variables

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.backend_kit.keras_layers import quantization_data
+from profilerkit.backend_kit.keras_variables import quantization_data
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
 

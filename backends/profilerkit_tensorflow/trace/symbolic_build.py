@@ -7,7 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import call_arguments, is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_calls import call_arguments
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 from ..compat import FuncGraph, makes_unallocated
 from ..model.unallocated import collect_unallocated, make_without_values

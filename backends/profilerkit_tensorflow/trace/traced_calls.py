@@ -10,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.keras_layers import call_arguments, is_keras
+from profilerkit.backend_kit.keras_calls import call_arguments
+from profilerkit.backend_kit.keras_kinds import is_keras
 
 from ..model.call_signatures import takes_training
 from ..model.calls import call_model, check_outputs

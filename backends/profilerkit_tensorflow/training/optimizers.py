@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.backend_kit.keras_layers import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 from ..model.weights import count_bytes, count_elements
 

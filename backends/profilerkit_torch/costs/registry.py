@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from profilerkit.arguments.checks import mapping
-from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown

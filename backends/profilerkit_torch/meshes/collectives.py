@@ -115,6 +115,7 @@ class _Kind(NamedTuple):
     kind: str
     dimensions: str
     phase: str
+    overlaps: bool
 
 
 @dataclass
@@ -134,9 +135,9 @@ class Exchanges:
         self._mesh = mesh
         self._sums: dict[_Kind, _Sum] = {}
 
-    def add(self, message: Message, layer: str, phase: str) -> None:
-        """Add a collective of a layer."""
-        kind = _Kind(layer, message.kind, self._name_dimensions(message.ranks), phase)
+    def add(self, message: Message, layer: str, phase: str, overlaps: bool = False) -> None:
+        """Add a collective of a layer; one that ``overlaps`` runs beside the rank's own work."""
+        kind = _Kind(layer, message.kind, self._name_dimensions(message.ranks), phase, overlaps)
         total = self._sums.setdefault(kind, _Sum(len(message.ranks)))
         total.calls += 1
         total.bytes += message.bytes
@@ -154,6 +155,7 @@ class Exchanges:
                 total.calls,
                 total.bytes,
                 total.sent_bytes,
+                kind.overlaps,
             )
             for kind, total in self._sums.items()
         )

@@ -8,37 +8,40 @@ broadcast from rank 0 before each forward pass.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from profilerkit.process.restoring import call_each, restored
-
 from ..compat import call_after_backward
+from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
 from .shares import count_bytes
+from .step_scheme import StepScheme
 
-__all__ = ["reduce_in_buckets"]
+__all__ = ["DataParallel"]
 
 #: The bytes at which a bucket is full: the first, and the others.
 _FIRST_LIMIT, _LIMIT = 2**20, 25 * 2**20
 
 
-@contextmanager
-def reduce_in_buckets(model: nn.Module, group: Any, recorder: RankRecorder) -> Iterator[None]:
-    """Broadcast the buffers of a model, and reduce its gradients in the backward passes inside."""
-    buckets = _Buckets(model, group, recorder)
-    stops: list[Callable[[], None]] = []
-    with restored(partial(call_each, stops)):
-        for parameter in buckets.parameters:
-            stops.append(parameter.register_post_accumulate_grad_hook(buckets.take).remove)
-        buckets.broadcast(model.buffers())
-        yield
+class DataParallel(StepScheme):
+    """Broadcasts the buffers of a model, and reduces its gradients in the backward pass."""
+
+    def __init__(self, model: nn.Module, group: Any) -> None:
+        self._model = model
+        self._group = group
+
+    @contextmanager
+    def in_step(self, recorder: RankRecorder) -> Iterator[None]:
+        """Exchange what is to be exchanged, inside."""
+        buckets = _Buckets(self._model, self._group, recorder)
+        with follow_gradients(buckets.parameters, buckets.take):
+            buckets.broadcast(self._model.buffers())
+            yield
 
 
 class _Buckets:
@@ -53,13 +56,13 @@ class _Buckets:
         self._waiting: dict[torch.dtype, list[torch.Tensor]] = defaultdict(list)
         #: How many elements were reduced.
         self._reduced: dict[torch.dtype, int] = defaultdict(int)
-        with recorder.work_for_model("communication"):
+        with recorder.work_apart("", "communication"):
             elements = _count_by_dtype(self.parameters)
             self._flat = {dtype: torch.empty(number, dtype=dtype) for dtype, number in elements.items()}
 
     def broadcast(self, buffers: Iterable[torch.Tensor]) -> None:
         """Send all buffers of a dtype at once from rank 0."""
-        with self._recorder.work_for_model("communication"):
+        with self._recorder.work_apart("", "communication"):
             for dtype, elements in _count_by_dtype(buffers).items():
                 dist.broadcast(torch.empty(elements, dtype=dtype), 0, group=self._group)
 
@@ -79,7 +82,7 @@ class _Buckets:
 
     def _reduce(self, dtype: torch.dtype) -> None:
         elements = sum(parameter.numel() for parameter in self._waiting[dtype])
-        with self._recorder.work_for_model("communication"):
+        with self._recorder.work_apart("", "communication"):
             dist.all_reduce(self._flat[dtype].narrow(0, self._reduced[dtype], elements), group=self._group)
         self._reduced[dtype] += elements
         self._waiting[dtype].clear()

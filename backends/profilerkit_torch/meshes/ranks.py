@@ -5,9 +5,8 @@ The process belongs to this: its group of processes stays, and is that of all ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,19 +17,20 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
-from profilerkit.process.restoring import call_each, restored
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.records import RankTrace
 
 from ..compat import FAKE_MODULE, FakeTensorMode, make_fake_store
 from ..trace.live_bytes import LiveBytes
-from ..training.differentiation import NO_BACKWARD_PASS, list_differentiated, make_loss, note_unused
 from .attention import spread_attention
 from .collectives import Exchanges
+from .passes import rehearse
+from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
-from .schemes import InStep, add_nothing, spread_by_scheme
-from .shares import count_bytes, count_weight_bytes, find_gradient, find_share, list_rank_layers, take_share
+from .schemes import spread_by_scheme
+from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers
+from .step_scheme import StepScheme
 
 __all__ = ["trace_rank"]
 
@@ -46,12 +46,14 @@ def trace_rank(
     device_mesh = _make_mesh(mesh, rank)
     with torch.device("meta"):
         model = _require_module(build(), "the function that builds the model")
-    model, in_step = _spread(model, parallelize, device_mesh)
+    model, scheme = _spread(model, parallelize, device_mesh)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
         model.to_empty(device="cpu").train()
-        called = inputs.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+        chosen = scheme.select_inputs(inputs)
+        called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
         recorder = RankRecorder(RankLayers(model), Exchanges(mesh))
-        return _trace_step(model, called, recorder, in_step, _describe(mesh, rank))
+        scheme.prepare(model, lambda: rehearse(model, called))
+        return _trace_step(model, called, recorder, scheme, _describe(mesh, rank))
 
 
 def _make_mesh(mesh: Mapping[str, int], rank: int) -> DeviceMesh:
@@ -68,14 +70,17 @@ def _require_module(model: Any, source: str) -> nn.Module:
     return model
 
 
-def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tuple[nn.Module, InStep]:
-    """Return the model as the scheme, or the user's function, spreads it over the mesh; and what its step needs."""
+def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tuple[nn.Module, StepScheme]:
+    """Return the model as the scheme, or the user's function, spreads it; and what that does in the step."""
     spread_attention()
     if isinstance(parallelize, str):
         return model, spread_by_scheme(parallelize, model, device_mesh)
     result = None if parallelize is None else parallelize(model, device_mesh)
+    if isinstance(result, tuple) and len(result) == 2:
+        pipeline = Pipeline(*result)
+        return pipeline.model, pipeline
     spread = model if result is None else _require_module(result, "parallelize")
-    return spread, add_nothing
+    return spread, StepScheme()
 
 
 @contextmanager
@@ -98,18 +103,18 @@ def _describe(mesh: Mapping[str, int], rank: int) -> str:
     return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
 
 
-def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, in_step: InStep, note: str) -> RankTrace:
+def _trace_step(
+    model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, scheme: StepScheme, note: str
+) -> RankTrace:
     """Return what the forward and the backward pass of a model show, which is spread and has no values."""
-    weight_bytes = _count_weights(model, recorder.live)
+    weights = [scheme.find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
+    weight_bytes = _count_weights(weights, recorder.live)
     input_bytes = _count_inputs(inputs, recorder.live)
-    with recorder.follow(), torch.autograd.set_multithreading_enabled(False), in_step(recorder):
-        recorder.begin("forward")
-        outputs = inputs.run(model)  # these are alive to the end, as in a loop of training
-        recorder.begin("backward")
-        notes = _run_backward(model, outputs, recorder)
+    with recorder.follow(), torch.autograd.set_multithreading_enabled(False), scheme.in_step(recorder):
+        notes = scheme.run(model, inputs, recorder)
     memory = _make_timeline(recorder, weight_bytes, input_bytes)
     trace = ModelTrace(
-        list_rank_layers(model, recorder.layers.inventory, recorder.layers.calls),
+        list_rank_layers(recorder.layers.inventory, recorder.layers.calls, scheme.find_share),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
@@ -119,15 +124,15 @@ def _trace_step(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, i
     return RankTrace(
         trace,
         recorder.exchanges.list_collectives(),
-        _count_gradients(model),
+        _count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         {"weights": weight_bytes, **recorder.peak_parts},
         dict(recorder.unknown),
+        scheme.optimizer_share,
     )
 
 
-def _count_weights(model: nn.Module, live: LiveBytes) -> int:
+def _count_weights(weights: Iterable[torch.Tensor], live: LiveBytes) -> int:
     """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
-    weights = [find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
     for weight in weights:
         live.add(weight, 0)
     return count_weight_bytes(weights)
@@ -162,32 +167,3 @@ def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
     """Return the parts that every training step has; what a mesh adds is among the others."""
     named = {name: parts.get(name, 0) for name in ("inputs", "activations", "gradients")}
     return {**named, "other": sum(parts.values()) - sum(named.values())}
-
-
-@contextmanager
-def _note_gradients(model: nn.Module, recorder: RankRecorder) -> Iterator[None]:
-    """Have each gradient noted that autograd leaves in a parameter itself."""
-
-    def note(parameter: torch.Tensor) -> None:
-        recorder.note_gradients([find_gradient(parameter)])
-
-    stops: list[Callable[[], None]] = []
-    with restored(partial(call_each, stops)):
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                stops.append(parameter.register_post_accumulate_grad_hook(note).remove)
-        yield
-
-
-def _run_backward(model: nn.Module, outputs: Any, recorder: RankRecorder) -> list[str]:
-    """Go back from the loss that the model returns, or else from the sum of its outputs; return notes.
-
-    Layers that a checkpoint runs once more are no calls of their own: their calls are kept apart.
-    """
-    differentiated = [take_share(tensor) for tensor in list_differentiated(outputs)]
-    if not differentiated:
-        return [NO_BACKWARD_PASS]
-    loss, start = make_loss(differentiated, recorder.live)
-    with recorder.layers.apart(), _note_gradients(model, recorder):
-        loss.backward(start)
-    return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)

@@ -25,10 +25,11 @@ from ..compat import (
     read_group_gradients,
     read_group_path,
     schema_of,
+    storage_address,
 )
 from ..costs import Kind, classify
-from ..trace.live_bytes import LiveBytes
 from ..trace.operator_facts import tensors_in
+from ..trace.pass_record import OperatorRecord
 from ..trace.replay import make_plan
 from .collectives import Exchanges, count_additions, is_collective, read_message
 from .rank_layers import RankLayers
@@ -41,8 +42,10 @@ _PLAIN = (torch.Tensor, nn.Parameter, FakeTensor)
 _SILENT = ("profiler", "prim")
 
 
-class RankRecorder(TorchDispatchMode):
+class RankRecorder(TorchDispatchMode, OperatorRecord):
     """A mode below tensors that are spread over ranks: it sees the operators on this rank's own share alone."""
+
+    layers: RankLayers
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -51,19 +54,14 @@ class RankRecorder(TorchDispatchMode):
 
     def __init__(self, layers: RankLayers, exchanges: Exchanges) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.layers: RankLayers = layers
+        OperatorRecord.__init__(self, layers)
         self.exchanges: Exchanges = exchanges
-        self.live: LiveBytes = LiveBytes()
-        #: "forward" or "backward".
-        self.phase: str = "forward"
-        self.operators: list[OpRecord] = []
-        self.live_bytes: list[int] = []
         #: What the most bytes alive were for.
         self.peak_parts: dict[str, int] = {}
-        self.uncounted: Counter[str] = Counter()
-        self.unsized: Counter[str] = Counter()
         #: Collectives that are not known, by name.
         self.unknown: Counter[str] = Counter()
+        #: The phase that a tensor is sent or received for, by the address of its storage, where one was told.
+        self._phases: dict[int, str] = {}
         self._peak_bytes = -1
         #: Whether torch runs operators at the shapes of the whole model, to find how a result is spread.
         self._is_planning = False
@@ -151,8 +149,15 @@ class RankRecorder(TorchDispatchMode):
             return Cost(0, 0)
         if message is None:
             return Cost(0, 0)
-        self.exchanges.add(message, self.layers.current, self.phase)
+        told = (self._phases.get(storage_address(tensor.untyped_storage())) for tensor in tensors_in(args))
+        phase = next(filter(None, told), self.phase)
+        overlaps = self._works_for_group or message.kind in ("send", "receive")
+        self.exchanges.add(message, self.layers.current, phase, overlaps)
         return count_additions(message, args, result)
+
+    def note_exchanged(self, tensor: torch.Tensor, phase: str) -> None:
+        """Note for which phase a tensor will be sent or received, whenever that is."""
+        self._phases[storage_address(tensor.untyped_storage())] = phase
 
     def note_gradients(self, gradients: Iterable[torch.Tensor | None]) -> None:
         """Note that gradients are there to stay: this rank's share of them."""
@@ -196,13 +201,7 @@ class RankRecorder(TorchDispatchMode):
         self.live.part = "activations" if phase == "forward" else "other"
 
     @contextmanager
-    def work_for_model(self, part: str) -> Iterator[None]:
-        """Count what runs inside for the model as a whole, and its tensors to a part of memory."""
-        with self._work_apart("", part):
-            yield
-
-    @contextmanager
-    def _work_apart(self, path: str, part: str) -> Iterator[None]:
+    def work_apart(self, path: str, part: str) -> Iterator[None]:
         """Count what runs inside for a layer, whatever node of the backward pass runs, and its tensors to a part."""
         outside = self._works_for_group, self.live.part
         self._works_for_group, self.live.part = True, part
@@ -216,7 +215,7 @@ class RankRecorder(TorchDispatchMode):
         """Return a method of a group whose work is that of its own layer, and whose tensors are a part of memory."""
 
         def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._work_apart(read_group_path(group), part):
+            with self.work_apart(read_group_path(group), part):
                 result = method(group, *args, **kwargs)
             self.note_gradients(read_group_gradients(group))
             return result

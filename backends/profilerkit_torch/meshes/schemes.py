@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 
 from profilerkit import ArgumentError
 
-from .data_parallel import reduce_in_buckets
-from .recorder import RankRecorder
+from .data_parallel import DataParallel
+from .step_scheme import StepScheme
+from .zero_parameters import PartitionedParameters
+from .zero_states import PartitionedStates
 
-__all__ = ["InStep", "add_nothing", "spread_by_scheme"]
-
-#: What is active in the step of a model that a scheme has spread.
-InStep: TypeAlias = Callable[[RankRecorder], AbstractContextManager[Any]]
-
-
-def add_nothing(recorder: RankRecorder) -> AbstractContextManager[Any]:
-    """Add nothing to a step: what spreads the model does all that is to be done."""
-    return nullcontext()
+__all__ = ["spread_by_scheme"]
 
 
-def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> InStep:
-    """Spread a model by a scheme, and return what is active in its step.
+def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
+    """Spread a model by a scheme, and return what that does in its step.
 
     Raises `ArgumentError` for a mesh with other dimensions than the scheme uses, or in another order.
     """
@@ -43,13 +35,13 @@ def spread_by_scheme(name: str, model: nn.Module, device_mesh: DeviceMesh) -> In
     return scheme.spread(model, device_mesh)
 
 
-def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
+def _shard_fully(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
     """Shard the model with ``fully_shard``: each module of each list of modules, and what is left with the root."""
     from torch.distributed.fsdp import fully_shard
 
     for module in (*_list_blocks(model), model):
         fully_shard(module, mesh=device_mesh)
-    return add_nothing
+    return StepScheme()
 
 
 def _list_blocks(model: nn.Module) -> list[nn.Module]:
@@ -65,15 +57,23 @@ def _list_blocks(model: nn.Module) -> list[nn.Module]:
     return blocks
 
 
-def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> InStep:
+def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
     """Have the gradients reduced in the step, as ``DistributedDataParallel`` does: it sees nothing but real groups."""
-    return partial(reduce_in_buckets, model, device_mesh.get_group())
+    return DataParallel(model, device_mesh.get_group())
+
+
+def _partition_states(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
+    return PartitionedStates(device_mesh.get_group())
+
+
+def _partition_parameters(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
+    return PartitionedParameters(device_mesh.get_group())
 
 
 class _Scheme(NamedTuple):
     """What spreads a model, the dimensions of the mesh that it uses, and the one that it needs."""
 
-    spread: Callable[[nn.Module, DeviceMesh], InStep]
+    spread: Callable[[nn.Module, DeviceMesh], StepScheme]
     dimensions: tuple[str, ...]
     needed: str
 
@@ -81,4 +81,7 @@ class _Scheme(NamedTuple):
 _SCHEMES = {
     "fsdp2": _Scheme(_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
     "ddp": _Scheme(_replicate, ("dp_replicate",), "dp_replicate"),
+    "zero1": _Scheme(_partition_states, ("dp_shard",), "dp_shard"),
+    "zero2": _Scheme(_partition_states, ("dp_shard",), "dp_shard"),
+    "zero3": _Scheme(_partition_parameters, ("dp_shard",), "dp_shard"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,9 +49,11 @@ def count_weight_bytes(shares: Iterable[torch.Tensor]) -> int:
 
 
 def list_rank_layers(
-    model: nn.Module, inventory: Inventory, calls: Mapping[str, Sequence[LayerCall]]
+    inventory: Inventory,
+    calls: Mapping[str, Sequence[LayerCall]],
+    find_share: Callable[[torch.Tensor], torch.Tensor],
 ) -> tuple[LayerRecord, ...]:
-    """Return a record of each module, with this rank's share of its weights."""
+    """Return a record of each module of a model, with this rank's share of its weights."""
     identities: dict[Any, int] = {}
 
     def record(name: str, tensor: torch.Tensor, is_saved: bool = True) -> WeightRecord:

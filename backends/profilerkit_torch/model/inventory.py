@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.cached import cached_property
 
 from ..compat import read_buffers, read_parameters

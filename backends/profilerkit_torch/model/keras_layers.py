@@ -22,7 +22,9 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit import call_stack
-from profilerkit.backend_kit.keras_layers import direct_layers, is_keras, is_shipped, list_children, own_variables
+from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
+from profilerkit.backend_kit.keras_layers import direct_layers, list_children
+from profilerkit.backend_kit.keras_variables import own_variables
 
 from ..compat import keras_states, keras_value, keras_weights, read_children
 

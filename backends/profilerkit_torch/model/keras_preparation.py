@@ -11,7 +11,9 @@ import torch
 from torch import nn
 
 from profilerkit import ModelInputs, WithoutValuesError
-from profilerkit.backend_kit.keras_layers import call_arguments, direct_layers, is_keras, read_declared_shapes
+from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
+from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from ..compat import keras_value, set_keras_value

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit import call_stack
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_kinds import is_keras
 
 from ..compat import read_buffers, read_children, read_parameters
 from .attributes import list_further_attributes, list_reachable

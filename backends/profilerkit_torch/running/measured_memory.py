@@ -22,7 +22,7 @@ from .devices import memory_reader, resolve_device
 from .profiler_sessions import run_profiler
 from .runs import prepare_run
 
-__all__ = ["measure_peak", "on_accelerator"]
+__all__ = ["measure_peak", "on_accelerator", "on_cpu"]
 
 
 def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
@@ -40,7 +40,7 @@ def _measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> 
     target = resolve_device(model, device)
     with prepare_run(model, inputs, RunOptions(device=device)) as call:
         call()
-        measure = _on_cpu if target.type == "cpu" else on_accelerator
+        measure = on_cpu if target.type == "cpu" else on_accelerator
         return MeasuredPeak(_count_bytes(inputs, target) + measure(call, target), call.runs)
 
 
@@ -58,7 +58,7 @@ def _count_bytes(inputs: ModelInputs, target: torch.device) -> int:
     return live.total + sum(moved.values())
 
 
-def _on_cpu(call: Callable[[], Any], _: torch.device) -> int:
+def on_cpu(call: Callable[[], Any], _: torch.device) -> int:
     """Add up the profiler's events of memory allocated and freed, in order of time."""
     with run_profiler([ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()

@@ -37,6 +37,7 @@ class Excerpt:
     live_bytes: list[int]
     base: int
     uncounted: Counter[str]
+    unsized: Counter[str]
     choices: list[Choice]
     windows: list[Window]
     operator_macs: int
@@ -69,6 +70,7 @@ class Excerpt:
         record.operators += self.operators
         record.live_bytes += [alive - self.base + base for alive in self.live_bytes]
         record.uncounted.update(self.uncounted)
+        record.unsized.update(self.unsized)
         record.operator_macs += self.operator_macs
         record.windows.append(Window(start, len(record.operators), base + peaks.low, base + peaks.high, reason))
 
@@ -76,7 +78,7 @@ class Excerpt:
 def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, Any]:
     """Return what is recorded in a call, taken off the record, and what the call returns."""
     start, base = len(record.operators), record.live.total
-    uncounted, all_macs = record.uncounted.copy(), record.operator_macs
+    uncounted, unsized, all_macs = record.uncounted.copy(), record.unsized.copy(), record.operator_macs
     first_choice, first_window = len(record.choices), len(record.windows)
     try:
         result = call()
@@ -86,13 +88,15 @@ def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, 
             live_bytes=record.live_bytes[start:],
             base=base,
             uncounted=record.uncounted - uncounted,
+            unsized=record.unsized - unsized,
             choices=record.choices[first_choice:],
             windows=[window.shift(-start) for window in record.windows[first_window:]],
             operator_macs=record.operator_macs - all_macs,
         )
         del record.operators[start:], record.live_bytes[start:]
         del record.choices[first_choice:], record.windows[first_window:]
-        record.uncounted.clear()
-        record.uncounted.update(uncounted)
+        for counter, before in ((record.uncounted, uncounted), (record.unsized, unsized)):
+            counter.clear()
+            counter.update(before)
         record.operator_macs = all_macs
     return excerpt, result

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.costs.attention import attention
 from profilerkit.trace.records import LayerCall, OpRecord
 

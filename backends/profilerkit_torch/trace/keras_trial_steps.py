@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from profilerkit.backend_kit.keras_layers import is_keras
+from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.trace.records import LayerCall
 
 __all__ = ["TrialSteps"]

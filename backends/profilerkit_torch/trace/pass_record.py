@@ -24,12 +24,26 @@ from .live_bytes import LiveBytes
 from .operator_facts import tensors_in
 from .tensor_infos import tensor_info
 
-__all__ = ["NOTHING", "PassRecord"]
+__all__ = ["NOTHING", "OperatorRecord", "PassRecord"]
 
 NOTHING = Cost(0, 0)
 
 
-class PassRecord:
+class OperatorRecord:
+    """The operators of a pass, the bytes alive after each, and how often something could not be counted."""
+
+    def __init__(self, layers: LayerStack) -> None:
+        self.layers = layers
+        self.live: LiveBytes = LiveBytes()
+        #: Which part of a step runs: see `OpRecord`.
+        self.phase: str = "forward"
+        self.operators: list[OpRecord] = []
+        self.live_bytes: list[int] = []
+        self.uncounted: Counter[str] = Counter()
+        self.unsized: Counter[str] = Counter()
+
+
+class PassRecord(OperatorRecord):
     """The record of a pass over the layers that a stack follows.
 
     A layer that has a formula of the user's costs what that says: its operators are recorded without a cost.
@@ -41,14 +55,7 @@ class PassRecord:
     fuses_on: torch.device | None = None
 
     def __init__(self, layers: LayerStack) -> None:
-        self.layers = layers
-        self.live: LiveBytes = LiveBytes()
-        #: Which part of a step runs: see `OpRecord`.
-        self.phase: str = "forward"
-        self.operators: list[OpRecord] = []
-        self.live_bytes: list[int] = []
-        self.uncounted: Counter[str] = Counter()
-        self.unsized: Counter[str] = Counter()
+        super().__init__(layers)
         #: Where one of several branches is taken, and nobody knows which.
         self.choices: list[Choice] = []
         #: The same, for the bytes alive.

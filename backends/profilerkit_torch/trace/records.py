@@ -9,7 +9,8 @@ from typing import Any
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
-from profilerkit.backend_kit.keras_layers import is_keras, own_states
+from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_variables import own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.restoring import call_each, restored
 
 from ..compat import disable_dispatch_modes
 from ..trace.live_bytes import LiveBytes
 
-__all__ = ["NO_BACKWARD_PASS", "list_differentiated", "make_loss", "note_unused"]
+__all__ = ["NO_BACKWARD_PASS", "follow_gradients", "list_differentiated", "make_loss", "note_unused"]
 
 #: The note of a step without gradients.
 NO_BACKWARD_PASS = "no output depends on a trainable weight, so that there is no backward pass"
@@ -52,6 +55,17 @@ def make_loss(outputs: Iterable[torch.Tensor], live: LiveBytes) -> tuple[torch.T
     for tensor in (loss, start):
         live.add(tensor, 0)
     return loss, start
+
+
+@contextmanager
+def follow_gradients(parameters: Iterable[torch.Tensor], call: Callable[[torch.Tensor], None]) -> Iterator[None]:
+    """Call a function with each parameter, inside, as soon as its gradient is there."""
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops), in_child=False):
+        for parameter in parameters:
+            if parameter.requires_grad and parameter.is_leaf:
+                stops.append(parameter.register_post_accumulate_grad_hook(call).remove)
+        yield
 
 
 def note_unused(trained: Iterable[tuple[str, torch.Tensor]]) -> list[str]:

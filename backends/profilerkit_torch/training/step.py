@@ -7,7 +7,7 @@ computed again there, by activation checkpointing, belongs to the layer that com
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -21,7 +21,7 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import find_raising_line
 from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
-from profilerkit.process.restoring import call_each, for_each, restored
+from profilerkit.process.restoring import for_each, restored
 
 from ..compat import (
     GLOBAL_GRADIENT_HOOKS,
@@ -38,7 +38,7 @@ from ..trace.tracing import trace_model
 from ..untouched.caller_context import apart, as_caller
 from ..untouched.snapshots import refill
 from ..untouched.substitution import substitute
-from .differentiation import NO_BACKWARD_PASS, list_differentiated, make_loss, note_unused
+from .differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss, note_unused
 from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
@@ -120,11 +120,7 @@ class TrainingPass(InferencePass):
 
     def _run_backward(self, model: nn.Module, outputs: list[torch.Tensor], recorder: TrainingRecorder) -> None:
         trained = [(name, p) for name, p in list_named_parameters(model) if p.requires_grad]
-        stops: list[Callable[[], None]] = []
-        with restored(partial(call_each, stops), in_child=False):
-            for _, parameter in trained:
-                if parameter.is_leaf:
-                    stops.append(parameter.register_post_accumulate_grad_hook(recorder.note_gradient).remove)
+        with follow_gradients((parameter for _, parameter in trained), recorder.note_gradient):
             loss, start = make_loss(outputs, recorder.live)
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from profilerkit.backend_kit.keras_layers import is_shipped
+from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
 from ..compat import current_node, next_node, node_number, operator, read_parameters

@@ -8,7 +8,7 @@ from profilerkit.cli.options import make_callback
 
 from ..meshes.layout import MESH, SCHEMES
 
-__all__ = ["mesh_option", "parallelize_option", "rank_option"]
+__all__ = ["mesh_option", "network_option", "parallelize_option", "rank_option", "ranks_per_node_option"]
 
 mesh_option: click.Option = click.Option(
     ["--mesh"],
@@ -23,4 +23,16 @@ parallelize_option: click.Option = click.Option(
 )
 rank_option: click.Option = click.Option(
     ["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0."
+)
+network_option: click.Option = click.Option(
+    ["--network"],
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="BYTES",
+    help="With --mesh and --on: bytes per second between nodes, of each device; 400 Gbit/s are 50e9.",
+)
+ranks_per_node_option: click.Option = click.Option(
+    ["--ranks-per-node"],
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="With --mesh and --on: how many devices a node has. Default: 8.",
 )

@@ -15,7 +15,7 @@ from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 __all__ = ["MESH", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
 
 #: The schemes that have a name.
-SCHEMES: tuple[str, ...] = ("fsdp2", "ddp")
+SCHEMES: tuple[str, ...] = ("fsdp2", "ddp", "zero1", "zero2", "zero3")
 _EXPECTED = "names and sizes of its dimensions: mesh={'dp_shard': 64, 'tp': 8}, or 'dp_shard=64,tp=8'"
 _SIZE = at_least(1)
 
@@ -81,11 +81,6 @@ def read_parallelize(value: Any) -> Any:
     """Return a function, the text of one, or the name of a scheme; raises `ArgumentError` for anything else."""
     if value is None or callable(value) or (isinstance(value, str) and (value in SCHEMES or _is_function(value))):
         return value
-    if value in ("zero1", "zero2", "zero3"):
-        raise ArgumentError(
-            f"parallelize={value!r} is not followed yet; 'fsdp2' and 'ddp' are, and any function of your own: "
-            "parallelize=shard, which is called with the model and the mesh"
-        )
     nearest = ", ".join(map(repr, by_likeness(str(value), SCHEMES)))
     raise ArgumentError(
         f"parallelize={shown(value)}: give a function that is called with the model and the mesh, the text of one such "

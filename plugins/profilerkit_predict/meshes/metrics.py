@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from profilerkit import Metric, ModelTrace, Noted, ProfilerFunction, Unavailable
@@ -11,6 +11,7 @@ from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
+from profilerkit.trace.records import LayerRecord
 from profilerkit.trace.table import Table
 from profilerkit_metrics.kinds import Bytes
 from profilerkit_metrics.training import TrainingMemory, find_optimizer_bytes, find_step_memory
@@ -54,7 +55,10 @@ class RankOptimizerBytes(Bytes):
     """Bytes of the optimizer's state for one rank's share of the weights."""
 
     NAME: str = "rank_optimizer_bytes"
-    FORMULA: str = "the state of the optimizer for each parameter's share on this rank"
+    FORMULA: str = (
+        "the state of the optimizer for each parameter's share on this rank; with DeepSpeed's schemes also the copies "
+        "of weights that it updates"
+    )
     OMISSIONS: str = "counters of steps"
     SOURCE: str = _SOURCE
 
@@ -103,7 +107,7 @@ class Collectives(Metric):
     """The collectives of one rank in a training step: a row for equal ones of a layer.
 
     The columns: ``layer``, ``kind``, ``dimension`` of the mesh, ``ranks``, ``phase``, ``calls``, ``bytes`` of the whole
-    tensors, and ``sent_bytes`` of this rank around a ring.
+    tensors, ``sent_bytes`` of this rank around a ring, and whether it ``overlaps``: runs beside the rank's own work.
     """
 
     NAME: str = "collectives"
@@ -155,12 +159,12 @@ class ComputeRank(ProfilerFunction):
         """
         step: RankTrace = backend.step  # type: ignore[attr-defined]
         trace = training_trace
-        state = find_optimizer_bytes(backend, model, trace, optimizer)
-        memory = find_step_memory(trace, state, optimizer, backend)
+        state = _find_state(backend, model, step, optimizer)
+        memory = find_step_memory(replace(trace, notes=trace.notes[1:]), state, optimizer, backend)
         missing = tuple(f"{name} ({calls} calls)" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
-        note = trace.notes[0]
+        note = trace.notes[0]  # of which rank all this is: said once
         return {
             RankParameterBytes.NAME: Noted(sum(weight.bytes for weight in trace.parameters), note),
             RankGradientBytes.NAME: step.gradient_bytes,
@@ -170,6 +174,18 @@ class ComputeRank(ProfilerFunction):
             CollectiveBytes.NAME: qualify(sent, missing),
             Collectives.NAME: qualify(table, missing),
         }
+
+
+def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -> OptimizerBytes | str:
+    """Return what the optimizer keeps for what it updates, or the reason why that is not known."""
+    share = step.optimizer_share
+    if share is None or optimizer is None:
+        return find_optimizer_bytes(backend, model, step.trace, optimizer)
+    partitions = replace(step.trace, layers=(LayerRecord("", "partitions", 0, share.weights),))
+    state = find_optimizer_bytes(backend, model, partitions, optimizer)
+    if isinstance(state, str):
+        return state
+    return OptimizerBytes(state.state + share.copy_bytes, state.update + share.update_bytes)
 
 
 def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:

@@ -84,11 +84,10 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return self.trace_step(model, inputs).trace
 
     def inapplicable(self, model: RankModel) -> Mapping[str, str]:
-        """Return the metrics of inference, as a rank trains, and those of times: its collectives have none yet."""
-        unpredicted = "the time of the collectives of a rank is not predicted"
+        """Return the metrics of inference, as a rank trains, and the time of a step without its collectives."""
         return {
             "memory_footprint": "a rank of a mesh is traced in a training step: see rank_peak_memory",
-            **dict.fromkeys(("predicted_time", "predicted_layers", "predicted_training_time"), unpredicted),
+            "predicted_training_time": "a rank of a mesh has collectives too: see rank_step_time",
         }
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profilerkit import ModelTrace
+from profilerkit.trace.records import WeightRecord
 
-__all__ = ["Collective", "RankTrace"]
+__all__ = ["Collective", "OptimizerShare", "RankTrace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +20,12 @@ class Collective:
         kind: "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", ...
         dimension: The dimension of the mesh that they run over; several are joined by commas.
         ranks: How many ranks take part.
-        phase: "forward" or "backward".
+        phase: "forward", "backward", or "update" of the weights by the optimizer.
         calls: How many there are.
         bytes: The bytes of the whole tensors: what is gathered, scattered, reduced or exchanged.
         sent_bytes: The bytes that this rank sends, around a ring.
+        overlaps: Whether they run beside the rank's own work, as what gathers weights and reduces gradients does; the
+            next operator waits for any other.
     """
 
     layer: str
@@ -33,6 +36,22 @@ class Collective:
     calls: int
     bytes: int
     sent_bytes: int
+    overlaps: bool
+
+
+@dataclass(frozen=True)
+class OptimizerShare:
+    """What the optimizer of a rank updates in place of the weights: partitions of them.
+
+    Attributes:
+        weights: The partitions.
+        copy_bytes: The bytes of the partitions where they are copies, which the rank keeps beside the weights.
+        update_bytes: The bytes of the gradients of partitions, copied while these are updated.
+    """
+
+    weights: tuple[WeightRecord, ...]
+    copy_bytes: int
+    update_bytes: int
 
 
 @dataclass(frozen=True)
@@ -45,6 +64,7 @@ class RankTrace:
         gradient_bytes: The bytes of the gradients that it keeps for the optimizer.
         peak_parts: What the bytes at the peak are for.
         unknown: Collectives that no size is known of, with the number of their calls.
+        optimizer_share: What the optimizer updates; None: the rank's share of the weights.
     """
 
     trace: ModelTrace
@@ -52,3 +72,4 @@ class RankTrace:
     gradient_bytes: int = 0
     peak_parts: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
+    optimizer_share: OptimizerShare | None = None

@@ -37,7 +37,7 @@ def test_report_is_that_of_the_rank(report: Report) -> None:
     assert report["macs"] == 3_538_944
     assert report["collective_bytes"] == sum(row["sent_bytes"] for row in report["collectives"])
     assert sum(report["rank_peak_parts"].values()) + report["rank_optimizer_bytes"] == report["rank_peak_memory"]
-    assert any("rank 0 of 4 (dp_shard=4)" in note.lower() for note in report.notes)
+    assert str(report).count("ank 0 of 4 (dp_shard=4)") == 1
 
 
 def test_inference_and_runs_are_refused(report: Report) -> None:
@@ -46,7 +46,7 @@ def test_inference_and_runs_are_refused(report: Report) -> None:
         networks.Net, networks.words(), mesh=MESH_OF_TWO, on="h100", metrics=["predicted_training_time"]
     )
     reason = on_device.statuses["predicted_training_time"].missing[0]
-    assert "the time of the collectives of a rank is not predicted" in reason
+    assert "see rank_step_time" in reason
     assert "execution_time" not in report.statuses  # as static=True says; the metrics of the rank need no run
 
 
@@ -69,8 +69,7 @@ def test_rank_that_the_mesh_lacks(rank: Any) -> None:
 def test_scheme_that_is_not_known() -> None:
     with pytest.raises(ArgumentError, match=r"'train.py:shard', or the name of a scheme: 'fsdp2'"):
         read_parallelize("fsdp")
-    with pytest.raises(ArgumentError, match="'zero1' is not followed yet"):
-        read_parallelize("zero1")
+    assert read_parallelize("zero3") == "zero3"
 
 
 def test_model_that_is_built_already() -> None:
@@ -113,6 +112,10 @@ def test_what_a_step_cannot_be_traced_of() -> None:
         profile_strictly(networks.Asking, None)
     with pytest.raises(ArgumentError, match="over dp_replicate and dp_shard, in this order, and the mesh has tp"):
         profile_strictly(networks.Net, "fsdp2", {"tp": 2})
+    with pytest.raises(errors.InputError, match=r"stage 0 of the pipeline was not told .* give PipelineStage\("):
+        profile_strictly(networks.Net, networks.make_pipeline_without_shapes)
+    with pytest.raises(errors.InputError, match="return stages, schedule"):
+        profile_strictly(networks.Net, networks.make_stages_of_nothing)
     with pytest.raises(errors.ModelFailedError, match=r"ended without an answer \(exit code 3\)"):
         profile_strictly(networks.Net, networks.leave)
     with pytest.raises(errors.InputError, match="cannot be sent to a process of its own"):

@@ -233,6 +233,136 @@ def test_replicas_of_shards_reduce_them(steps: dict[str, RankTrace]) -> None:
     assert count_parameter_bytes(steps["hsdp"]) == whole // 4
 
 
+#: DeepSpeed's bucket of gradients, which is as large for a network of 460,032 bytes.
+BUCKET = 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        # The first partition of four has 28,752 elements: the embedding, norms and attention of a block (24,704), and
+        # the beginning of "up", which is kept whole.
+        ("zero1", WORDS * WIDTH + NORMS + 4 * WIDTH**2 + 4 * WIDTH**2),
+        # The last has the head, the last norm, "down" and the end of "up": 8,256 + 16,384 < 28,752 < 41,024.
+        ("zero2", WORDS * WIDTH + WIDTH + 2 * 4 * WIDTH**2),
+    ],
+)
+def test_states_are_partitioned(steps: dict[str, RankTrace], name: str, kept: int) -> None:
+    elements = OUTSIDE + BLOCKS * (MATRICES + NORMS)
+    partition = elements // 4
+    whole = elements * BYTE
+    step = steps[name]
+    assert count_parameter_bytes(step) == whole
+    assert step.gradient_bytes == kept * BYTE
+    assert step.optimizer_share is not None
+    assert [weight.bytes for weight in step.optimizer_share.weights] == [partition * BYTE]
+    assert step.optimizer_share.copy_bytes == step.optimizer_share.update_bytes == partition * BYTE
+    assert list_totals(step) == [
+        ("all-reduce", "dp_shard", "backward", 1, whole, 2 * whole * 3 // 4),
+        ("all-gather", "dp_shard", "update", 1, whole, whole * 3 // 4),
+    ]
+    # At the end of the backward pass: the bucket, and a copy of what it holds in the order of the partitions.
+    inputs, outputs = BATCH * LENGTH * 8, BATCH * LENGTH * WORDS * BYTE
+    assert step.trace.memory.peak_bytes() == whole + inputs + outputs + BUCKET * BYTE + whole
+    assert step.trace.macs == steps["alone"].trace.macs
+    assert not any("gradient" in note for note in step.trace.notes)
+
+
+def test_small_weights_stay_whole(steps: dict[str, RankTrace]) -> None:
+    elements = OUTSIDE + BLOCKS * (MATRICES + NORMS)  # each weight has fewer than 100,000
+    step, whole = steps["zero3"], elements * BYTE
+    assert count_parameter_bytes(step) == step.gradient_bytes == whole // 4
+    assert step.peak_parts["gathered weights"] == whole
+    weights = 3 + 8 * BLOCKS
+    assert list_totals(step) == [
+        ("reduce-scatter", "dp_shard", "backward", 1, whole, whole * 3 // 4),
+        ("all-gather", "dp_shard", "update", weights, whole, whole * 3 // 4),
+    ]
+
+
+#: The bytes of `Wide`: three layers, an embedding, ten numbers in a buffer.
+LAYER, EMBEDDING, SCALE = 1024 * 2560 * BYTE, WORDS * 1024 * BYTE, 10 * BYTE
+
+
+def test_weights_that_are_needed_again_soon_stay_gathered(steps: dict[str, RankTrace]) -> None:
+    """Those of the first layer are gathered, and ahead of their layers all others together."""
+    step, whole = steps["zero3 of wide layers"], 3 * LAYER + EMBEDDING
+    assert [(c.layer, c.kind, c.phase, c.calls, c.bytes) for c in step.collectives] == [
+        ("emb", "all-gather", "forward", 1, EMBEDDING),
+        ("layers.0", "all-gather", "forward", 1, 3 * LAYER),
+        ("", "reduce-scatter", "backward", 1, whole),
+    ]
+    assert count_parameter_bytes(step) == whole // 4
+    assert step.peak_parts["weights"] == whole // 4 + SCALE
+    # What is gathered together is copied into a tensor of each weight: for a moment there are both.
+    assert step.peak_parts["gathered weights"] == whole + 3 * LAYER
+    assert step.peak_parts["gradients"] == whole // 4
+
+
+def test_weights_are_gathered_for_each_layer(steps: dict[str, RankTrace]) -> None:
+    step = steps["zero3 without reuse"]
+    gathered = [(c.layer, c.phase, c.calls, c.bytes, c.sent_bytes) for c in find(step, kind="all-gather")]
+    layers = [("layers.0", LAYER), ("back", LAYER), ("last", LAYER)]
+    assert gathered == [
+        (layer, phase, 1, size, size * 3 // 4)
+        for phase, order in (
+            ("forward", [("emb", EMBEDDING), *layers]),
+            ("backward", [*reversed(layers), ("emb", EMBEDDING)]),
+        )
+        for layer, size in order
+    ]
+    # One layer is whole at a time; gradients leave for the bucket one by one.
+    assert step.peak_parts["gathered weights"] <= LAYER
+    assert step.peak_parts["communication"] == BUCKET * BYTE + 3 * LAYER + EMBEDDING
+    assert step.trace.macs == steps["ddp of wide layers"].trace.macs
+
+
+def test_partitions_in_bfloat16_have_copies(steps: dict[str, RankTrace]) -> None:
+    # Of 1024 * 2560 and of 128 * 1024 elements each of three ranks has a third, rounded up.
+    partition = 3 * 873_814 + 43_691
+    step = steps["zero3 in bfloat16"]
+    assert count_parameter_bytes(step) == step.gradient_bytes == partition * 2
+    assert step.optimizer_share is not None
+    assert step.optimizer_share.copy_bytes == step.optimizer_share.update_bytes == partition * BYTE
+    assert sum(c.bytes for c in find(step, kind="reduce-scatter")) == 3 * partition * 2
+
+
+#: The bytes that go from stage to stage for a microbatch of one sample, and the elements of the first and last stage.
+PASSED = LENGTH * WIDTH * BYTE
+STAGES = (WORDS * WIDTH + MATRICES + NORMS, WORDS * WIDTH + WIDTH + MATRICES + NORMS)
+
+
+@pytest.mark.parametrize(("name", "stage"), [("pipeline", 0), ("end of pipeline", 1), ("1f1b", 0), ("end of 1f1b", 1)])
+def test_stages_pass_microbatches_on(steps: dict[str, RankTrace], name: str, stage: int) -> None:
+    step, whole = steps[name], 4 * PASSED
+    assert count_parameter_bytes(step) == step.gradient_bytes == STAGES[stage] * BYTE
+    passed = {(c.kind, c.phase): (c.dimension, c.calls, c.bytes, c.sent_bytes) for c in step.collectives}
+    sends, receives = ("forward", "backward") if stage == 0 else ("backward", "forward")
+    assert passed == {("send", sends): ("pp", 4, whole, whole), ("receive", receives): ("pp", 4, whole, 0)}
+    block = 4 * LENGTH * MATRICES + 4 * 2 * HEADS * LENGTH**2 * (WIDTH // HEADS)
+    assert step.trace.macs == 3 * (block + (4 * LENGTH * WIDTH * WORDS if stage else 0))
+    assert {operator.phase for operator in step.trace.operators} == {"forward", "backward"}
+    assert not step.trace.uncounted
+    layers = {layer.path for layer in step.trace.layers if layer.calls}
+    assert "layers.0.attn.q" in layers
+    assert step.trace.memory.parts["inputs"] == 4 * LENGTH * 8  # the words, or the target
+
+
+def test_schedules_keep_activations_of_as_many_microbatches(steps: dict[str, RankTrace]) -> None:
+    """The peak is in the second backward pass, when all gradients are there: the first microbatch is gone then.
+
+    Of four microbatches GPipe has the other three, 1F1B two, as the third forward pass comes before; of two, one.
+    """
+    whole, short, alternating = (
+        steps[name].peak_parts["activations"] for name in ("pipeline", "short pipeline", "1f1b")
+    )
+    microbatch = whole - alternating
+    assert microbatch > 0
+    # The gradient of each microbatch has a buffer to be received in, from the beginning.
+    assert whole - short == 2 * microbatch + 2 * PASSED
+    assert steps["end of 1f1b"].trace.memory.peak_bytes() < steps["end of pipeline"].trace.memory.peak_bytes()
+
+
 def test_mixed_precision_gathers_half_the_bytes(steps: dict[str, RankTrace]) -> None:
     whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE
     totals = {(kind, phase): size for kind, _, phase, _, size, _ in list_totals(steps["bfloat16"])}

@@ -15,7 +15,7 @@ import pytest
 from source_tree import SUPPORT
 
 from profilerkit import BackendNotFoundError, profile
-from profilerkit.backend_kit.keras_layers import keras_backend
+from profilerkit.backend_kit.keras_kinds import keras_backend
 from profilerkit.plugging.offers import find_backend
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,101 @@
+"""A pipeline: the rank has some of its stages, and runs their parts of each microbatch in the order of a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.process.restoring import call_each, restored
+
+from ..compat import use_given_shapes
+from ..training.differentiation import follow_gradients, note_unused
+from .recorder import RankRecorder
+from .shares import find_gradient
+from .step_scheme import StepScheme
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline(StepScheme):
+    """Runs torch's own schedule over the rank's stages; what it receives has the shapes that the stages were given."""
+
+    def __init__(self, stages: Any, schedule: Any) -> None:
+        self._stages: list[Any] = list(stages) if isinstance(stages, list | tuple) else [stages]
+        self._schedule = schedule
+        if not self._stages or not all(isinstance(stage, PipelineStage) for stage in self._stages):
+            raise InputError(
+                "parallelize returned two values; for a pipeline these are the rank's stages, each a PipelineStage, "
+                "and their schedule: return stages, schedule"
+            )
+        for stage in self._stages:
+            use_given_shapes(stage, schedule)
+
+    @property
+    def model(self) -> nn.Module:
+        """The modules of the rank's stages: one as it is, several in a list."""
+        modules = [stage.submod for stage in self._stages]
+        return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
+
+    def select_inputs(self, inputs: ModelInputs) -> ModelInputs:
+        """Return what the rank gets: the first stage the inputs, the last the target, any stage other named ones."""
+        named = dict(inputs.kwargs)
+        if not any(stage.is_last for stage in self._stages):
+            named.pop("target", None)
+        return ModelInputs(*(inputs.args if any(stage.is_first for stage in self._stages) else ()), **named)
+
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: RankRecorder) -> list[str]:
+        """Run the schedule."""
+
+        def note(parameter: torch.Tensor) -> None:
+            recorder.note_gradients([find_gradient(parameter)])
+
+        recorder.begin("forward")
+        with follow_gradients(model.parameters(), note), self._follow_stages(recorder):
+            self._schedule.step(*inputs.args, **inputs.kwargs)
+        return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
+
+    @contextmanager
+    def _follow_stages(self, recorder: RankRecorder) -> Iterator[None]:
+        """Record the backward pass of each microbatch as that, and what is sent and received for it."""
+
+        def count_backward(method: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                recorder.begin("backward")
+                try:
+                    with recorder.layers.apart():
+                        return method(*args, **kwargs)
+                finally:
+                    recorder.begin("forward")
+
+            return call
+
+        def note_tensors(method: Callable[..., Any], phase: str) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                operations = method(*args, **kwargs)
+                for operation in operations:
+                    recorder.note_exchanged(operation.tensor, phase)
+                return operations
+
+            return call
+
+        stops: list[Callable[[], None]] = []
+        with restored(partial(call_each, stops)):
+            for stage in self._stages:
+                for name, wrap in (
+                    ("backward_one_chunk", count_backward),
+                    ("backward_weight_one_chunk", count_backward),
+                    ("get_fwd_send_ops", partial(note_tensors, phase="forward")),
+                    ("get_fwd_recv_ops", partial(note_tensors, phase="forward")),
+                    ("get_bwd_send_ops", partial(note_tensors, phase="backward")),
+                    ("get_bwd_recv_ops", partial(note_tensors, phase="backward")),
+                ):
+                    setattr(stage, name, wrap(getattr(stage, name)))
+                    stops.append(partial(delattr, stage, name))
+            yield

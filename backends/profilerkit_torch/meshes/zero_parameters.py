@@ -1,0 +1,354 @@
+"""ZeRO 3 by the rules and defaults of DeepSpeed: each rank keeps a part of each weight, and gathers those it needs.
+
+A layer's own weights are gathered before the layer runs, forward and backward, by one all-gather, and given back after
+it, unless they are needed again within so many elements of weights. Those of the next layers are gathered ahead.
+Small weights stay whole, and are gathered again after each update. Gradients wait in a bucket of fixed size, which
+stays from step to step; it is scattered when the next does not fit.
+
+What is needed when is known from the first steps, so that the step here is one of the later ones.
+Addresses: ``partitioned_param_coordinator.py``, ``partition_parameters.py``, ``stage3.py`` and ``config.py`` in
+``deepspeed/runtime/zero`` at github.com/deepspeedai/DeepSpeed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from profilerkit.backend_kit.call_stack import tensors_in
+from profilerkit.process.restoring import call_each, restored
+from profilerkit.trace.records import WeightRecord
+from profilerkit_predict.meshes.records import OptimizerShare
+
+from ..compat import call_after_backward, read_parameters
+from ..model.modules import list_layers
+from ..training.differentiation import follow_gradients
+from .collectives import Message
+from .recorder import RankRecorder
+from .shares import count_bytes, find_share
+from .step_scheme import StepScheme
+from .zero_states import BUCKET_ELEMENTS, MASTER_BYTES, require_one_dtype
+
+__all__ = ["RULES", "PartitionedParameters", "Rules"]
+
+#: ``sub_group_size``: the elements that the optimizer updates together.
+_UPDATED_ELEMENTS = 1_000_000_000
+
+
+class Rules(NamedTuple):
+    """DeepSpeed's settings, in elements of weights, with their defaults.
+
+    Attributes:
+        persistent: ``stage3_param_persistence_threshold``: weights of so many or fewer stay whole.
+        ahead: ``stage3_prefetch_bucket_size``: so many are gathered ahead.
+        live: ``stage3_max_live_parameters``: nothing is gathered ahead where more are whole.
+        reuse: ``stage3_max_reuse_distance``: weights that are needed again before so many others are not given back.
+    """
+
+    persistent: int = 100_000
+    ahead: int = 50_000_000
+    live: int = 1_000_000_000
+    reuse: int = 1_000_000_000
+
+
+RULES = Rules()
+
+
+class _Weight:
+    """A weight: the rank's part of it, and whether it is whole now."""
+
+    def __init__(self, path: str, order: int, parameter: nn.Parameter, ranks: int) -> None:
+        self.path = path
+        self.order = order
+        self.parameter = parameter
+        self.elements = parameter.numel()
+        with torch.no_grad():
+            self.partition = parameter.new_empty(-(-self.elements // ranks))
+        self.is_whole = False
+        #: The all-gather that is under way.
+        self.coming: _Gathering | None = None
+        #: The layers that need it now.
+        self.users: set[nn.Module] = set()
+        #: Up to which event of the step it was looked for.
+        self.sought_until = -1
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is neither whole nor under way."""
+        return not self.is_whole and self.coming is None
+
+    def resize(self, elements: int) -> None:
+        """Give the whole weight memory for so many elements."""
+        self.parameter.untyped_storage().resize_(elements * self.parameter.itemsize)
+
+
+class _Gathering(NamedTuple):
+    """An all-gather: of which weights, and the tensor of them all that several are gathered into."""
+
+    weights: Sequence[_Weight]
+    flat: torch.Tensor | None
+
+
+@contextmanager
+def _follow_layers(
+    modules: Iterable[nn.Module], begin: Callable[[nn.Module], None], end: Callable[[nn.Module], None]
+) -> Iterator[None]:
+    """Call functions with each module as it begins and ends, forward and backward, inside."""
+
+    def begin_forward(module: nn.Module, arguments: Any) -> None:
+        begin(module)
+
+    def end_forward(module: nn.Module, arguments: Any, output: Any) -> None:
+        end(module)
+        if torch.is_grad_enabled():
+            for tensor in tensors_in(output, torch.is_tensor):
+                if tensor.requires_grad:
+                    tensor.register_hook(partial(begin_backward, module))
+
+    def begin_backward(module: nn.Module, gradient: torch.Tensor) -> None:
+        begin(module)
+
+    def end_backward(module: nn.Module, inputs: Any, outputs: Any) -> None:
+        end(module)
+
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops)):
+        for module in modules:
+            stops.append(module.register_forward_pre_hook(begin_forward).remove)
+            stops.append(module.register_forward_hook(end_forward).remove)
+            stops.append(module.register_full_backward_hook(end_backward).remove)
+        yield
+
+
+class PartitionedParameters(StepScheme):
+    """Gathers weights when they are needed, and scatters their gradients."""
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+
+    def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
+        """Note in a rehearsal which layers need their weights when, and give all weights away but the small ones."""
+        self._dtype = require_one_dtype(list(model.parameters()))
+        ranks = dist.get_world_size(self._group)
+        weights: dict[int, _Weight] = {}
+        self._by_module: dict[nn.Module, list[_Weight]] = {}
+        for path, module in list_layers(model):
+            parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
+            for parameter in parameters:
+                if id(parameter) not in weights:
+                    weights[id(parameter)] = _Weight(path, len(weights), parameter, ranks)
+            if parameters:
+                self._by_module[module] = [weights[id(parameter)] for parameter in parameters]
+        self._weights = weights
+        self._order: list[nn.Module] = []
+        with _follow_layers(self._by_module, self._order.append, lambda module: None):
+            rehearse()
+        for weight in weights.values():
+            weight.parameter.grad = None
+            weight.is_whole = weight.elements <= RULES.persistent
+            if not weight.is_whole:
+                weight.resize(0)
+        self._describe()
+
+    def _describe(self) -> None:
+        """Say what the optimizer updates: the parts themselves where these are in float32, else copies of them."""
+        trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
+        parts = [weight.partition for weight in trained]
+        elements = sum(part.numel() for part in parts)
+        size = elements * MASTER_BYTES
+        partition = WeightRecord("partitions", 0, elements, size, "float32", True, shape=(elements,))
+        copied = 0 if self._dtype == torch.float32 else size
+        self.optimizer_share = OptimizerShare((partition,), copied, min(elements, _UPDATED_ELEMENTS) * MASTER_BYTES)
+        self.gradient_bytes = count_bytes(parts)
+
+    def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the rank's part of a weight; buffers are whole."""
+        weight = self._weights.get(id(tensor))
+        return find_share(tensor) if weight is None else weight.partition
+
+    @contextmanager
+    def in_step(self, recorder: RankRecorder) -> Iterator[None]:
+        """Gather weights and scatter gradients inside; gather the small weights after the update."""
+        for weight in self._weights.values():
+            recorder.live.part = "gathered weights"
+            recorder.live.add(weight.parameter)
+        gathers = _Gathers(self._by_module, self._order, self._group, recorder)
+        trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
+        scatters = _Scatters(trained, self._dtype, self._group, recorder)
+        with (
+            _follow_layers(self._by_module, gathers.begin, gathers.end),
+            follow_gradients((weight.parameter for weight in trained), scatters.take),
+        ):
+            yield
+        ranks = tuple(dist.get_process_group_ranks(self._group))
+        for weight in self._weights.values():
+            if weight.elements <= RULES.persistent:
+                gathered = count_bytes([weight.partition]) * len(ranks)
+                recorder.exchanges.add(Message("all-gather", ranks, gathered), weight.path, "update")
+
+
+class _Gathers:
+    """Gathers the weights of layers before they run, and gives them back after."""
+
+    def __init__(
+        self,
+        by_module: dict[nn.Module, list[_Weight]],
+        order: Sequence[nn.Module],
+        group: Any,
+        recorder: RankRecorder,
+    ) -> None:
+        self._by_module = by_module
+        self._order = order
+        self._group = group
+        self._ranks = dist.get_world_size(group)
+        self._recorder = recorder
+        #: How many layers have begun, forward and backward.
+        self._step = 0
+        #: The elements of weights that are whole or under way, without the small ones.
+        self._live = 0
+        #: The weights that will be needed, with the number of the layer that needs them.
+        self._queue = deque(
+            (weight, step)
+            for step, module in enumerate(order)
+            for weight in sorted(by_module[module], key=lambda weight: weight.order)
+        )
+
+    @torch.no_grad()
+    def begin(self, module: nn.Module) -> None:
+        """Have the weights of a layer whole, and gather the next ones ahead."""
+        weights = self._by_module[module]
+        self._gather([weight for weight in weights if weight.is_away])
+        for weight in weights:
+            weight.users.add(module)
+            if weight.coming is not None:
+                self._wait(weight.coming)
+        self._look_ahead({weight for weight in weights if weight.sought_until < self._step})
+        self._step += 1
+
+    @torch.no_grad()
+    def end(self, module: nn.Module) -> None:
+        """Give the weights of a layer back that are not needed again soon."""
+        needed_soon = self._find_needed_soon()
+        for weight in self._by_module[module]:
+            weight.users.discard(module)
+            stays = weight.elements <= RULES.persistent or weight.sought_until > self._step or weight in needed_soon
+            if weight.is_whole and not weight.users and not stays:
+                weight.resize(0)
+                weight.is_whole = False
+                self._live -= weight.elements
+
+    def _find_needed_soon(self) -> set[_Weight]:
+        """Return the weights of the next layers, up to a number of elements."""
+        needed: set[_Weight] = set()
+        elements = 0
+        for module in self._order[self._step :]:
+            if elements >= RULES.reuse:
+                break
+            needed.update(self._by_module[module])
+            elements += sum(weight.elements for weight in self._by_module[module])
+        return needed
+
+    def _look_ahead(self, needed: set[_Weight]) -> None:
+        """Take those that are needed now off the queue, and gather the next ones."""
+        taken: set[_Weight] = set()
+        while self._queue and len(taken) < len(needed):
+            taken.add(self._pop())
+        ahead: dict[_Weight, None] = {}
+        most = min(RULES.live - self._live, RULES.ahead)
+        while self._queue and sum(weight.elements for weight in ahead) < most:
+            weight = self._pop()
+            if weight.is_away:
+                ahead[weight] = None
+        self._gather(list(ahead))
+
+    def _pop(self) -> _Weight:
+        weight, step = self._queue.popleft()
+        weight.sought_until = max(weight.sought_until, step)
+        return weight
+
+    def _gather(self, weights: Sequence[_Weight]) -> None:
+        """Begin to gather weights, together: they count for the layer of the first."""
+        if not weights:
+            return
+        part = sum(weight.partition.numel() for weight in weights)
+        first = weights[0]
+        with self._recorder.work_apart(first.path, "gathered weights"):
+            if len(weights) == 1:
+                first.resize(part * self._ranks)
+                whole = first.parameter.data.as_strided((part * self._ranks,), (1,))
+                dist.all_gather_into_tensor(whole, first.partition, group=self._group)
+                gathering = _Gathering(weights, None)
+            else:
+                flat = first.partition.new_empty(part * self._ranks)
+                dist.all_gather_into_tensor(flat, flat.narrow(0, 0, part), group=self._group)
+                gathering = _Gathering(weights, flat)
+        for weight in weights:
+            weight.coming = gathering
+            self._live += weight.elements
+
+    def _wait(self, gathering: _Gathering) -> None:
+        """Have weights that were gathered together each in a tensor of its own."""
+        for weight in gathering.weights:
+            weight.coming, weight.is_whole = None, True
+            if gathering.flat is not None:
+                with self._recorder.work_apart(weight.path, "gathered weights"):
+                    weight.resize(weight.elements)
+                    weight.parameter.data.view(-1).copy_(gathering.flat.narrow(0, 0, weight.elements))
+
+
+class _Scatters:
+    """Scatters gradients that wait in a bucket; what a rank keeps of them has a place of its own."""
+
+    def __init__(self, weights: Sequence[_Weight], dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
+        self._by_parameter = {id(weight.parameter): weight for weight in weights}
+        self._dtype = dtype
+        self._group = group
+        self._ranks = dist.get_world_size(group)
+        self._recorder = recorder
+        self._waiting: list[_Weight] = []
+        self._waiting_elements = 0
+        #: Gradients for which the bucket is too small.
+        self._large: list[torch.Tensor] = []
+        self._is_called_after = False
+        with recorder.work_apart("", "communication"):
+            self._bucket = torch.empty(BUCKET_ELEMENTS, dtype=dtype)
+        with recorder.work_apart("", "gradients"):
+            self._gradients = torch.empty(sum(weight.partition.numel() for weight in weights), dtype=dtype)
+
+    def take(self, parameter: torch.Tensor) -> None:
+        """Move a gradient to the bucket, which is scattered before if it has no place for it."""
+        if not self._is_called_after:
+            call_after_backward(self._scatter)
+            self._is_called_after = True
+        weight = self._by_parameter[id(parameter)]
+        if self._waiting and self._waiting_elements + weight.elements > BUCKET_ELEMENTS:
+            self._scatter()
+        if self._waiting_elements + weight.elements > BUCKET_ELEMENTS and parameter.grad is not None:
+            self._large.append(parameter.grad)
+        self._waiting.append(weight)
+        self._waiting_elements += weight.elements
+        parameter.grad = None
+
+    def _scatter(self) -> None:
+        """Scatter what waits; several gradients, and one that must be padded, are copied into one tensor first."""
+        if not self._waiting:
+            return
+        part = sum(weight.partition.numel() for weight in self._waiting)
+        is_alone = len(self._waiting) == 1 and self._waiting[0].elements == part * self._ranks
+        with self._recorder.work_apart("", "communication"):
+            flat = self._find_source() if is_alone else torch.empty(part * self._ranks, dtype=self._dtype)
+            dist.reduce_scatter_tensor(flat.narrow(0, 0, part), flat, group=self._group)
+        self._waiting.clear()
+        self._large.clear()
+        self._waiting_elements = 0
+
+    def _find_source(self) -> torch.Tensor:
+        source = self._large[0].flatten() if self._large else self._bucket
+        return source.narrow(0, 0, self._waiting_elements)

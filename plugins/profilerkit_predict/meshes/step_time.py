@@ -1,0 +1,190 @@
+"""The time of a rank's training step on a device: of its work, and of its collectives by the links between devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from profilerkit import ModelTrace, Noted, Partial, ProfilerFunction, Unavailable
+from profilerkit.arguments.checks import Check, at_least, positive
+from profilerkit.backend import Backend
+from profilerkit.devices import DeviceInfo, DeviceInfoLike, UnknownPeakError, device
+from profilerkit.piping.function import Keys
+from profilerkit.trace.bounds import Bounds
+from profilerkit_metrics.kinds import Seconds
+
+from ..prediction import NothingToPredictError, Prediction, predict_trace
+from .layout import RankModel
+from .records import Collective, RankTrace
+
+__all__ = ["TIMES", "CollectiveTime", "ComputeRankTime", "ExposedTime", "Links", "RankStepTime"]
+
+_SOURCE = "profilerkit's own definition"
+_UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
+
+
+class CollectiveTime(Seconds):
+    """Seconds that the links between devices take for the collectives of a rank's step, at least."""
+
+    NAME: str = "collective_time"
+    FORMULA: str = (
+        "sum over collectives: the bytes that the rank sends around a ring / the bandwidth of its link in one "
+        "direction; between nodes, if that is more, / (the group's ranks in the node * the network's bandwidth)"
+    )
+    OMISSIONS: str = "the latency of each collective; other jobs on the network"
+    SOURCE: str = _SOURCE
+
+
+class ExposedTime(Seconds):
+    """Seconds of a rank's step in which it waits for collectives, where all else runs at the device's predicted rate.
+
+    What the next operator needs is waited for. What gathers weights and reduces gradients runs beside the work, and is
+    waited for where it takes longer.
+    """
+
+    NAME: str = "exposed_time"
+    FORMULA: str = "seconds of collectives that are waited for + max(0, seconds of the others - seconds of the work)"
+    OMISSIONS: str = "the first gathering and the last reduction, which have no work beside them"
+    SOURCE: str = _SOURCE
+
+
+class RankStepTime(Seconds):
+    """Seconds of a rank's training step: its work, and the collectives that it waits for."""
+
+    NAME: str = "rank_step_time"
+    FORMULA: str = "predicted_training_time of the rank's own operators + exposed_time"
+    OMISSIONS: str = "the optimizer's update; loading data"
+    SOURCE: str = _SOURCE
+
+
+#: The metrics of the time of a rank.
+TIMES = (RankStepTime, CollectiveTime, ExposedTime)
+
+
+@dataclass(frozen=True)
+class Links:
+    """What connects the devices of a mesh whose ranks are numbered through the nodes.
+
+    Attributes:
+        mesh: The sizes of the mesh's dimensions by name, the outermost first.
+        rank: The rank.
+        link: Bytes per second from a device to others of its node, in one direction.
+        network: Bytes per second from a device to other nodes; None if not known.
+        ranks_per_node: How many devices a node has.
+    """
+
+    mesh: Mapping[str, int]
+    rank: int
+    link: float
+    network: float | None
+    ranks_per_node: int
+
+    def leaves_node(self, collective: Collective) -> bool:
+        """Return whether ranks of several nodes take part in a collective."""
+        return self._count_in_node(collective) < collective.ranks
+
+    def find_seconds(self, collective: Collective) -> float:
+        """Return the least seconds that collectives take; where the network is not known, those of the link alone."""
+        in_node = self._count_in_node(collective)
+        inside = collective.sent_bytes / self.link if in_node > 1 or self.network is None else 0.0
+        if in_node == collective.ranks or self.network is None:
+            return inside
+        return max(inside, collective.sent_bytes / (in_node * self.network))
+
+    def _count_in_node(self, collective: Collective) -> int:
+        """Return how many of the ranks of a collective are in this rank's node."""
+        node = self.rank // self.ranks_per_node
+        group = self._list_group(collective.dimension.split(","))
+        return sum(rank // self.ranks_per_node == node for rank in group)
+
+    def _list_group(self, dimensions: Iterable[str]) -> list[int]:
+        """Return the ranks that differ from this one in no other dimensions."""
+        ranks, step = [self.rank], prod(self.mesh.values())
+        for dimension, size in self.mesh.items():
+            step //= size
+            if dimension in dimensions:
+                ranks = [rank + (index - rank // step % size) * step for rank in ranks for index in range(size)]
+        return ranks
+
+
+class ComputeRankTime(ProfilerFunction):
+    """Predicts the time of a rank's step on a device, from its trace. Computed only if a device is given."""
+
+    KEYS: ClassVar[Keys] = TIMES
+    CHECKS: ClassVar[Mapping[str, Check]] = {
+        "network": positive("network=50e9, bytes per second of each device").or_none(),
+        "ranks_per_node": at_least(1),
+    }
+    ON_DEMAND: ClassVar[bool] = True
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
+
+    def check(self, arguments: Mapping[str, Any]) -> None:
+        """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
+        if arguments.get("on") is not None:
+            device(arguments["on"])
+
+    def __call__(
+        self,
+        model: RankModel,
+        backend: Backend,
+        training_trace: ModelTrace,
+        on: DeviceInfoLike | None = None,
+        dtype: str | None = None,
+        network: float | None = None,
+        ranks_per_node: int = 8,
+    ) -> dict[str, Any]:
+        """Return the seconds.
+
+        Args:
+            model: One rank's share of a model.
+            backend: Its backend.
+            training_trace: The trace of a training step of the rank.
+            on: The device of each rank: a `DeviceInfo`, a name, or the path of a file.
+            dtype: The dtype of matrix products. Default: the dtype in the trace.
+            network: Bytes per second between nodes, of each device in one direction; 400 Gbit/s are 50e9.
+            ranks_per_node: How many devices a node has.
+        """
+        step: RankTrace = backend.step  # type: ignore[attr-defined]
+        reason, target = "no device was given; give one: on='h100'", None if on is None else device(on)
+        if target is not None:
+            reason = f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"
+        if target is None or (step.collectives and target.link is None):
+            return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
+        try:
+            work = predict_trace(training_trace, target, dtype=dtype)
+        except (UnknownPeakError, NothingToPredictError) as error:
+            return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(str(error)))
+        links = Links(model.mesh, model.rank, _find_link(target), network, ranks_per_node)
+        return _predict(work, step.collectives, links)
+
+
+def _find_link(target: DeviceInfo) -> float:
+    """Return the bytes per second of a device's link in one direction; of one without a link any, as none is used."""
+    return (target.link or 2.0) / 2
+
+
+def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) -> dict[str, Any]:
+    """Return the values, as bounds where the device is known by its data sheet."""
+    seconds = {collective: links.find_seconds(collective) for collective in collectives}
+    beside = sum(took for collective, took in seconds.items() if collective.overlaps)
+    waited = sum(seconds.values()) - beside
+    is_unknown = links.network is None and any(map(links.leaves_node, seconds))
+    missing = (_UNKNOWN_NETWORK,) if is_unknown else ()
+    exposed = waited + max(0.0, beside - work.seconds)
+    low = waited + max(work.low, beside)
+    high = None if work.high is None or is_unknown else waited + max(work.high, beside)
+    is_bound = work.estimate is None
+    made_by = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
+    value = low if is_bound else waited + max(work.seconds, beside)
+    total = sum(seconds.values())
+    note = f"on {work.device.name} ({work.tier}), {work.seconds:.3g} s of work"
+    return {
+        RankStepTime.NAME: Noted(Partial(value, (made_by, *missing), Bounds(low, high)), note),
+        CollectiveTime.NAME: Partial(
+            total, ("what the links do not reach of their bandwidth", *missing), Bounds(total, None)
+        ),
+        ExposedTime.NAME: Partial(exposed, (made_by, *missing), Bounds(waited, None)),
+    }

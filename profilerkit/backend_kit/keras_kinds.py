@@ -1,0 +1,64 @@
+"""Which values are layers and models of Keras, on any framework that Keras runs on: Keras 3, and ``tf_keras``.
+
+Keras is never imported here: if a model is a Keras model, Keras is imported already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ..process.cached import once_for_each
+
+__all__ = ["ends_in_sigmoid", "is_keras", "is_layer_class", "is_legacy_keras", "is_shipped", "keras_backend"]
+
+
+def is_keras(value: Any) -> bool:
+    """Return whether a value is a layer or model of Keras 3."""
+    return _is_layer_from("keras", value)
+
+
+def is_legacy_keras(value: Any) -> bool:
+    """Return whether a value is a layer or model of ``tf_keras``, the new name of Keras 2."""
+    return _is_layer_from("tf_keras", value)
+
+
+def is_layer_class(kind: type) -> bool:
+    """Return whether a class is one of layers or models, of Keras 3 or ``tf_keras``."""
+    return any(package in sys.modules and is_derived(kind) for package, is_derived in _is_layer_class.items())
+
+
+def _is_layer_from(package: str, value: Any) -> bool:
+    kind: Any = type(value)
+    return package in sys.modules and _is_layer_class[package](kind)
+
+
+def _layer_class_check(package: str) -> Callable[[type], bool]:
+    def is_layer_class(kind: type) -> bool:
+        is_derived = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
+        return is_derived and issubclass(kind, sys.modules[package].layers.Layer)
+
+    return once_for_each(is_layer_class)
+
+
+_is_layer_class = {package: _layer_class_check(package) for package in ("keras", "tf_keras")}
+
+
+def keras_backend() -> str | None:
+    """Return the name of the framework that Keras 3 runs on in this process; None if Keras is not imported."""
+    keras = sys.modules.get("keras")
+    return None if keras is None else str(keras.config.backend())
+
+
+def is_shipped(layer: Any) -> bool:
+    """Return whether a layer's class is part of Keras, and not the user's own."""
+    return type(layer).__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+def ends_in_sigmoid(model: Any) -> bool | None:
+    """Return whether a Keras model ends in a sigmoid; None where its last layer has no activation of its own."""
+    layers = getattr(model, "layers", None)
+    last = layers[-1] if layers else model
+    activation = getattr(getattr(last, "activation", None), "__name__", None)
+    return None if activation is None else activation == "sigmoid"

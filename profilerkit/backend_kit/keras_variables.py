@@ -1,0 +1,93 @@
+"""The weights and states of a layer of Keras itself, without those of the layers inside of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .call_stack import tensors_in
+from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
+
+__all__ = ["own_states", "own_variables", "quantization_data", "variable_name"]
+
+#: Names that Keras gives to what quantization adds to a layer.
+_QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_idx$")
+
+
+def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
+    states = {id(state) for _, state, _ in _list_carried_states(layer)}
+    variables = list_stored_variables(layer, "trainable", "non_trainable")
+    yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
+    for inside in _list_cells(layer):
+        yield from own_variables(inside)
+
+
+def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the names and variables of a Keras layer itself that are no parameters, and whether it saves them.
+
+    It saves the scales, zero points and histories of a quantized layer. It does not save the states of a stateful
+    recurrent layer, and variables that the layer's ``weights`` leave out.
+    """
+    yield from _list_carried_states(layer)
+    for inside in _list_cells(layer):
+        yield from own_states(inside)
+
+
+def quantization_data(variables: Iterable[Any]) -> list[Any]:
+    """Return the scales, zero points and histories among variables that Keras made, of which the layers are not known.
+
+    A name such as ``kernel_scale`` is one if the same layer has a kernel of integers, or a history of float8.
+    """
+    layers: dict[str, list[Any]] = {}
+    for variable in variables:
+        layers.setdefault(str(getattr(variable, "path", variable.name)).rpartition("/")[0], []).append(variable)
+    return [
+        variable
+        for together in layers.values()
+        if any(_is_quantized(one_variable) for one_variable in together)
+        for variable in together
+        if _QUANTIZATION_DATA.search(variable_name(variable))
+    ]
+
+
+def _is_quantized(variable: Any) -> bool:
+    name, dtype = variable_name(variable), getattr(variable.dtype, "name", variable.dtype)
+    return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
+
+
+def _list_carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+    """Yield what `own_states` does, for a layer without its cells."""
+    if getattr(layer, "quantization_mode", None) is not None:
+        for variable in list_stored_variables(layer, "trainable", "non_trainable"):
+            if _QUANTIZATION_DATA.search(variable_name(variable)):
+                yield variable_name(variable), variable, True
+    # A stateful layer's states are among its variables too: each is told once.
+    unsaved = {id(state): state for state in (*_list_recurrent_states(layer), *_list_unlisted_variables(layer))}
+    yield from ((variable_name(state), state, False) for state in unsaved.values())
+
+
+def _list_recurrent_states(layer: Any) -> list[Any]:
+    """Return what a stateful recurrent layer carries from one call to the next."""
+    carried = getattr(layer, "states", None) if getattr(layer, "stateful", False) else None
+    return list(tensors_in(carried, lambda value: hasattr(value, "assign")))
+
+
+def _list_unlisted_variables(layer: Any) -> list[Any]:
+    """Return the untrained variables that the layer's ``weights`` leave out, as those of random numbers are."""
+    untrained = list_stored_variables(layer, "non_trainable")
+    weights = {id(weight) for weight in layer.weights} if untrained else set()
+    return [variable for variable in untrained if id(variable) not in weights]
+
+
+def _list_cells(layer: Any) -> list[Any]:
+    """Return the layers inside one of Keras' recurrent layers, whose weights count as the layer's own."""
+    if not hides_its_cell(layer):
+        return []
+    return [inside for child in direct_layers(layer) for inside in (child, *direct_layers(child))]
+
+
+def variable_name(variable: Any) -> str:
+    """Return the last part of a variable's name, without the number of its output."""
+    return re.sub(r":\d+$", "", str(variable.name)).rpartition("/")[2]

@@ -1,0 +1,109 @@
+"""The time of a rank's step: of collectives by the links that they use, and what of it is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
+
+import mesh_networks as networks
+from click.testing import CliRunner
+
+from profilerkit import ArgumentError, DeviceInfo, Report, profile
+from profilerkit.cli import cli
+from profilerkit.devices import Figure
+from profilerkit_predict.meshes.records import Collective
+from profilerkit_predict.meshes.step_time import Links
+
+#: The peak in FLOP/s, and the bytes per second of the link in one direction.
+PEAK, LINK = 1e9, 1e6
+TOY = DeviceInfo(
+    "toy",
+    dense_peaks={"float32": Figure(PEAK, "an example")},
+    figures={"link_bandwidth": Figure(2 * LINK, "an example")},
+)
+#: The forward MACs of the network, by the formula of test_mesh_ranks; a step has three times as many.
+MACS = 3 * 3_538_944
+
+
+def collective(dimension: str, ranks: int) -> Collective:
+    return Collective("", "all-gather", dimension, ranks, "forward", 1, 0, 900, False)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "dimension", "ranks", "seconds"),
+    [
+        ({"dp": 16, "tp": 8}, "tp", 8, 900 / 450),  # ranks 0 to 7: one node
+        ({"dp": 16, "tp": 8}, "dp", 16, 900 / 50),  # ranks 0, 8, ...: each in a node of its own
+        ({"dp": 16}, "dp", 16, 900 / (8 * 50)),  # two nodes, each of which has eight ways out
+        ({"dp": 128}, "dp", 128, 900 / (8 * 50)),
+        ({"dp": 2, "tp": 2}, "dp,tp", 4, 900 / 450),
+    ],
+)
+@pytest.mark.parametrize("rank", [0, 3])
+def test_seconds_by_the_slowest_link(
+    mesh: dict[str, int], dimension: str, ranks: int, seconds: float, rank: int
+) -> None:
+    links = Links(mesh, rank, link=450, network=50, ranks_per_node=8)
+    assert links.find_seconds(collective(dimension, ranks)) == pytest.approx(seconds)
+    unknown = Links(mesh, rank, link=450, network=None, ranks_per_node=8)
+    assert unknown.find_seconds(collective(dimension, ranks)) == pytest.approx(900 / 450)
+
+
+def profile_on_toy(parallelize: Any, mesh: dict[str, int], **arguments: Any) -> Report:
+    return profile(
+        networks.Net,
+        networks.words(),
+        mesh=mesh,
+        parallelize=parallelize,
+        on=TOY,
+        metrics=["rank_step_time", "collective_time", "exposed_time", "collective_bytes"],
+        **arguments,
+    )
+
+
+def test_gathered_weights_come_beside_the_work() -> None:
+    report = profile_on_toy("fsdp2", {"dp_shard": 4})
+    work, links = 2 * MACS / PEAK, report["collective_bytes"] / LINK
+    assert report["collective_time"] == pytest.approx(links)
+    assert report["exposed_time"] == pytest.approx(links - work)  # 0.86 s on the links, 0.02 s of work
+    assert report["rank_step_time"] == pytest.approx(links)
+    assert "≥" in str(report)
+
+
+def test_tensor_parallel_layers_wait() -> None:
+    report = profile_on_toy(networks.shard_tensors, {"tp": 2}, network=50)
+    assert report["exposed_time"] == report["collective_time"] == pytest.approx(report["collective_bytes"] / LINK)
+    blocks, head = MACS - 3 * 2 * 16 * 64 * 128, 3 * 2 * 16 * 64 * 128
+    work = 2 * (blocks // 2 + head) / PEAK
+    assert report["rank_step_time"] == pytest.approx(work + report["exposed_time"])
+
+
+@pytest.mark.slow
+def test_what_is_not_known_is_said() -> None:
+    report = profile_on_toy("fsdp2", {"dp_shard": 16})
+    assert "give its bytes per second and device: network=50e9" in str(report.statuses["rank_step_time"].missing)
+    unlinked = DeviceInfo("unlinked", dense_peaks={"float32": Figure(PEAK, "an example")})
+    report = profile(
+        networks.Net,
+        networks.words(),
+        mesh={"dp_shard": 4},
+        parallelize="fsdp2",
+        on=unlinked,
+        metrics=["rank_step_time"],
+    )
+    assert "the bandwidth between devices of unlinked is not known" in report.statuses["rank_step_time"].missing[0]
+    nowhere = profile(networks.Net, networks.words(), mesh={"dp_shard": 4}, metrics=["exposed_time"])
+    assert "no device was given; give one: on='h100'" in nowhere.statuses["exposed_time"].missing[0]
+
+
+def test_network_that_cannot_be() -> None:
+    with pytest.raises(ArgumentError, match="network=50e9, bytes per second"):
+        profile_on_toy("fsdp2", {"dp_shard": 4}, network=0)
+    with pytest.raises(ArgumentError, match="ranks_per_node=0"):
+        profile_on_toy("fsdp2", {"dp_shard": 4}, ranks_per_node=0)
+    result = CliRunner().invoke(cli, ["profile", "train.py:Net", "--mesh", "tp=2", "--network", "0"])
+    assert result.exit_code == 2
+    assert "--network" in result.output
