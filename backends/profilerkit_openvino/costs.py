@@ -58,17 +58,6 @@ class Call(OperatorCall):
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    def has_input(self, index: int) -> bool:
-        """Say whether an optional input is there."""
-        return index < len(self.inputs)
-
-    def read(self, index: int) -> Any:
-        """Return the values of an input that is a constant; raise `UnknownCostError` for any other."""
-        value = self.value(index)
-        if value is None:
-            raise UnknownCostError
-        return value
-
 
 # Moved, made, chosen, compared ----------------------------------------------------------------------------------------
 _FREE = """

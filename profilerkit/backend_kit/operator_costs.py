@@ -99,7 +99,8 @@ class OperatorCall:
         type: The operator, as the framework spells it: ``"Conv"``.
         inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
         outputs: Shapes of its outputs.
-        input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``.
+        input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``; empty for an optional input
+            that is left out.
         output_dtypes: Names of the outputs' dtypes.
         value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
             None.
@@ -121,6 +122,17 @@ class OperatorCall:
     def numbers(self) -> Numbers:
         """What numbers it works on: complex ones if one of its inputs is complex."""
         return Numbers.of(self.input_dtypes, self.output_dtypes)
+
+    def has_input(self, index: int) -> bool:
+        """Return whether an optional input is there."""
+        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
+
+    def read(self, index: int) -> Any:
+        """Return the values of an input; raise `UnknownCostError` if they are not known before the model runs."""
+        value = self.value(index) if self.has_input(index) else None
+        if value is None:
+            raise UnknownCostError
+        return value
 
     def is_constant(self, index: int, number: int) -> bool:
         """Return whether an input is known to be that single number; larger constants are not read."""

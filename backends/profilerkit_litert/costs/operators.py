@@ -169,10 +169,10 @@ def pool_squares(call: LiteRTCall) -> Cost:
 @OPERATORS.register("REDUCE_WINDOW")
 def reduce_windows(call: LiteRTCall) -> Cost:
     """An operation for each element of the window, whose shape is the third input; truth values cost nothing."""
-    window, function = call.value(2), call.option("reduceFunction", 0)
-    if window is None or not 1 <= function <= 6:
+    window, function = int(call.read(2).prod()), call.option("reduceFunction", 0)
+    if not 1 <= function <= 6:
         raise UnknownCostError
-    return pooling.pool(call.outputs[0].numel * (function < 5), int(window.prod()), average=function < 3)
+    return pooling.pool(call.outputs[0].numel * (function < 5), window, average=function < 3)
 
 
 @OPERATORS.register("RESIZE_BILINEAR")
@@ -204,10 +204,7 @@ def normalize(call: LiteRTCall) -> Cost:
 @OPERATORS.register("RFFT2D")
 def transform(call: LiteRTCall) -> Cost:
     """Transforms of real images of a length that the second input tells."""
-    lengths = call.value(1)
-    if lengths is None:
-        raise UnknownCostError
-    length = int(lengths.prod())
+    length = int(call.read(1).prod())
     return fourier.transform(Shape(call.inputs[0][:-2]).numel * length, length, real=True)
 
 

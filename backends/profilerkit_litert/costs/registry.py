@@ -13,7 +13,6 @@ from profilerkit.backend_kit.operator_costs import (
     OperatorCall,
     OperatorCosts,
     RegisterCost,
-    UnknownCostError,
     UnknownShapeError,
 )
 from profilerkit.costs import Cost, CostRegistry, activation
@@ -56,24 +55,13 @@ class LiteRTCall(OperatorCall):
 
     option: Callable[..., Any] = _leave_default
 
-    def has_input(self, index: int) -> bool:
-        """Return whether an optional input is there."""
-        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
-
-    def read(self, index: int) -> np.ndarray[Any, Any]:
-        """Return the values of an input; raise `UnknownCostError` where they are not known."""
-        value = self.value(index) if self.has_input(index) else None
-        if value is None:
-            raise UnknownCostError
-        return np.asarray(value)
-
     def list_numbers(self, index: int) -> list[int]:
         """Return the values of an input as a list of numbers; raise as `read` does."""
         return [int(number) for number in np.ravel(self.read(index))]
 
     def array(self, index: int = 0) -> np.ndarray[Any, Any]:
         """Return the values of an input, or an array of its shape that takes no memory."""
-        return self.read(index) if self.is_known(index) else np.broadcast_to(np.int8(0), self.inputs[index])
+        return np.asarray(self.read(index)) if self.is_known(index) else np.broadcast_to(np.int8(0), self.inputs[index])
 
     def is_known(self, *indices: int) -> bool:
         """Return whether the values of these inputs are known, or of all if none are named."""

@@ -8,34 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import KerasNames
+from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from .reading import Graph, Operator
 
-__all__ = ["Scopes", "find_scopes"]
+__all__ = ["find_scopes"]
 
 #: A scope of litert-torch, ``torch.nn.modules.linear.Linear_up``: the class of the model, or the name of a layer.
 _TORCH_SCOPE = re.compile(r".*\._*(?:([^_.]+)$|[^_.]+_(.+)$)")
-#: The type of a layer that only holds others.
-_CONTAINER = "Module"
-
-
-@dataclass
-class Scopes:
-    """The layers of a graph.
-
-    Attributes:
-        chains: For each operator the calls of layers that it is in, the model's own first.
-        types: The type of each layer by its path, layers in the order of the graph, the model itself first.
-    """
-
-    chains: list[tuple[Scope, ...]] = field(default_factory=list)
-    types: dict[str, str] = field(default_factory=dict)
 
 
 class _Node(NamedTuple):
@@ -55,23 +39,14 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
         for operator, weight in zip(graph.operators, weights, strict=True)
     ]
     names = KerasNames(nodes)
-    scopes = Scopes(types={"": names.name or name})
-    with_weight: set[str] = set()
     placed = list(zip(graph.operators, weights, names.paths(), strict=True))
-    scopes.chains = [(Scope(""), *map(Scope, paths, calls)) for _, _, (paths, calls) in placed]
-    for operator, weight, (paths, _) in sorted(placed, key=lambda item: item[0].name == "DEQUANTIZE"):
-        if not paths:  # what unpacks weights stands before all else
-            continue
-        for outer in accumulate(paths[-1].split("."), lambda prefix, part: f"{prefix}.{part}"):
-            scopes.types.setdefault(outer, _CONTAINER)
-        if paths[-1] not in with_weight:
-            scopes.types[paths[-1]] = operator.name
-        if weight or operator.graphs:
-            with_weight.add(paths[-1])
-    for path in list(scopes.types):
-        if path and any(inner.startswith(f"{path}.") for inner in scopes.types):
-            scopes.types[path] = _CONTAINER
-    return scopes
+    typed = [
+        TypedOperator(paths[-1] if paths else "", operator.name, bool(weight or operator.graphs))
+        for operator, weight, (paths, _) in placed
+    ]
+    typed.sort(key=lambda operator: operator.type == "DEQUANTIZE")  # what unpacks weights stands before all else
+    chains = [(Scope(""), *map(Scope, paths, calls)) for _, _, (paths, calls) in placed]
+    return Scopes(chains, name_types(names.name or name, typed))
 
 
 def _number(operator: Operator) -> tuple[list[str], list[str]]:

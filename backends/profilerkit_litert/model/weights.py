@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import WeightRecord
 
 from .reading import Graph, LiteRTModel, Tensor
-from .scopes import Scopes
 
 __all__ = ["weight_records"]
 

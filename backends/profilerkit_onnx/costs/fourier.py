@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import elementwise, fourier
 
-from .registry import Cost, NodeCall, UnknownCostError, register_op_cost
+from .registry import Cost, NodeCall, register_op_cost
 
 
 @register_op_cost("DFT")
@@ -18,12 +18,7 @@ def dft(call: NodeCall) -> Cost:
 
 
 def _scalar(call: NodeCall, index: int, default: int) -> int:
-    if not call.has_input(index):
-        return default
-    value = call.value(index)
-    if value is None:
-        raise UnknownCostError
-    return int(value)
+    return int(call.read(index)) if call.has_input(index) else default
 
 
 @register_op_cost("STFT")

@@ -77,7 +77,3 @@ class NodeCall(OperatorCall):
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute; the default where the node lacks it."""
         return self.attributes.get(name, default)
-
-    def has_input(self, index: int) -> bool:
-        """Say whether an optional input is there."""
-        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from onnx import ModelProto
 
-from .layer_calls import LayersAround
+from profilerkit.backend_kit.named_layers import LayersAround, nest_scopes
 
-__all__ = ["is_path", "name_types_by_operators", "read_names"]
+__all__ = ["read_names"]
 
 
 def read_names(model: ModelProto) -> list[LayersAround]:
@@ -20,7 +20,7 @@ def read_names(model: ModelProto) -> list[LayersAround]:
     called so by its sibling ``/block/convolution``, and by the weights, which have the names of their layers.
     """
     scopes = [node.name.lstrip("/").rpartition("/")[0] for node in model.graph.node]
-    paths_by_scope = {scope: tuple(_join_parts(scope.split("/"))) for scope in dict.fromkeys(scopes)}
+    paths_by_scope = {scope: tuple(nest_scopes(scope.split("/"))) for scope in dict.fromkeys(scopes)}
     all_paths = {path for paths in paths_by_scope.values() for path in paths}
     owners = {tensor.name.rpartition(".")[0] for tensor in model.graph.initializer}
     calls = {path: _split_number(path, all_paths, owners) for path in all_paths}
@@ -48,38 +48,3 @@ def _split_number(path: str, all_paths: Container[str], owners: Iterable[str]) -
 
 def _has_weights(path: str, owners: Iterable[str]) -> bool:
     return any(owner == path or owner.startswith(f"{path}.") for owner in owners)
-
-
-def _join_parts(parts: Sequence[str]) -> Iterator[str]:
-    """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
-
-    A part may repeat the name of the container that it is in, whose scope is the one before.
-    """
-    path, last = "", ""
-    for part in parts:
-        if not is_path(part):
-            continue
-        inside = part.removeprefix(f"{last}.") if last else part
-        path, last = (f"{path}.{inside}" if path else inside), part
-        yield path
-
-
-def is_path(text: str) -> bool:
-    """Return whether a text is names with dots between them."""
-    return all(text.split("."))
-
-
-def name_types_by_operators(model: ModelProto, around_nodes: Sequence[LayersAround]) -> dict[str, str]:
-    """Return the type of each innermost layer: the operator that has a weight, else the last one of it."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    types: dict[str, str] = {}
-    with_weight: set[str] = set()
-    containers = {path.rpartition(".")[0] for around in around_nodes for path in around.paths}
-    for node, around in zip(model.graph.node, around_nodes, strict=True):
-        path = around.paths[-1] if around.paths else ""
-        if not path or path in containers or path in with_weight:
-            continue
-        types[path] = node.op_type
-        if weights.intersection(node.input):
-            with_weight.add(path)
-    return types

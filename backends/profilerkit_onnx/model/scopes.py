@@ -13,36 +13,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from onnx import ModelProto, NodeProto
 
 from profilerkit.backend_kit.keras_scopes import KerasNames
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.named_layers import (
+    CONTAINER,
+    CallCounter,
+    LayersAround,
+    Scopes,
+    TypedOperator,
+    is_path,
+    name_types,
+)
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .layer_calls import CallCounter, LayersAround
-from .named_scopes import is_path, name_types_by_operators, read_names
+from .named_scopes import read_names
 
-__all__ = ["Scopes", "find_name", "find_scopes", "write_scope"]
+__all__ = ["find_name", "find_scopes", "write_scope"]
 
 #: The keys of torch's exporter in the metadata of a node.
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
-#: What the type of a layer is called that only holds others, where the exporter does not tell.
-CONTAINER = "Module"
-
-
-@dataclass
-class Scopes:
-    """The layers of a model.
-
-    Attributes:
-        chains: For each node of the graph the calls of layers that it is in, the model's own first.
-        types: The type of each layer by its path, layers in the order of the graph, the model itself first.
-    """
-
-    chains: list[tuple[Scope, ...]] = field(default_factory=list)
-    types: dict[str, str] = field(default_factory=dict)
 
 
 def find_scopes(model: ModelProto) -> Scopes:
@@ -54,16 +45,23 @@ def find_scopes(model: ModelProto) -> Scopes:
     else:
         names = KerasNames(nodes).paths() if _is_from_keras(model) else None
         around_nodes = read_names(model) if names is None else [LayersAround(*layers) for layers in names]
-        types = name_types_by_operators(model, around_nodes)
-    scopes = Scopes(types={"": find_name(model)})
-    counter = CallCounter()
-    for node, around in zip(nodes, around_nodes, strict=True):
+        types = name_types("", _list_typed(model, around_nodes))
+    ordered = {"": find_name(model)}
+    for around in around_nodes:
         for path in around.paths:
-            if path not in scopes.types:
-                for outer in reversed([*walk_outwards(path)]):
-                    scopes.types.setdefault(outer, types.get(outer, CONTAINER))
-        scopes.chains.append(counter.enter(node.op_type, around, _is_scoped(node)))
-    return scopes
+            if path not in ordered:
+                ordered |= {outer: types.get(outer, CONTAINER) for outer in reversed([*walk_outwards(path)]) if outer}
+    counter = CallCounter()
+    placed = zip(nodes, around_nodes, strict=True)
+    return Scopes([counter.enter(node.op_type, around, _is_scoped(node)) for node, around in placed], ordered)
+
+
+def _list_typed(model: ModelProto, around_nodes: Sequence[LayersAround]) -> Iterator[TypedOperator]:
+    """Yield the operators that the types of layers may be."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for node, around in zip(model.graph.node, around_nodes, strict=True):
+        path = around.paths[-1] if around.paths else ""
+        yield TypedOperator(path, node.op_type, not weights.isdisjoint(node.input))
 
 
 def find_name(model: ModelProto) -> str:

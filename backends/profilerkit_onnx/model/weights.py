@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from onnx import GraphProto, ModelProto, NodeProto
 
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
-from .scopes import Scopes
 from .types import count_bytes, dtype_name
 
 __all__ = ["Constant", "list_constants", "list_graphs", "weight_records"]

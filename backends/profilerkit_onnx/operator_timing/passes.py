@@ -11,11 +11,12 @@ from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.ran_nodes import RanNode, make_node, time_operators
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import CalledOperator, OperatorTimes
 
-from ..model.scopes import Scopes, find_scopes
+from ..model.scopes import find_scopes
 from ..running.optimized import Rewritten, main_node, rewrite
 from ..running.profiled import ProfiledPass, profile_passes
 from ..running.rewritten_nodes import Origin

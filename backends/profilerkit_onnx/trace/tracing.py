@@ -12,12 +12,13 @@ from onnx import ModelProto, TypeProto, helper
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, describe_constants, trace_work
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes
 from ..model.node_ids import name_nodes
-from ..model.scopes import Scopes, find_scopes
+from ..model.scopes import find_scopes
 from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions

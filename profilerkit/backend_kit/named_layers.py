@@ -1,0 +1,164 @@
+"""Layers that the names of operators tell, for formats that have no layers: paths, types and calls.
+
+A backend reads from the name of each operator which layers it is in (`nest_scopes` splits names such as
+``block/block.0/conv``). `name_types` gives each layer a type, and `CallCounter` tells the calls of a layer apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..trace.layer_paths import walk_outwards
+from .scoped_calls import Scope
+
+__all__ = [
+    "CONTAINER",
+    "CallCounter",
+    "LayersAround",
+    "Scopes",
+    "TypedOperator",
+    "is_path",
+    "name_types",
+    "nest_scopes",
+]
+
+#: The type of a layer that only holds others, where the format does not tell its class.
+CONTAINER = "Module"
+
+
+@dataclass
+class Scopes:
+    """The layers of a model.
+
+    Attributes:
+        chains: For each operator of the graph the calls of layers that it is in, the model's own first.
+        types: The type of each layer by its path, layers in the order of the graph, the model itself first.
+    """
+
+    chains: Sequence[tuple[Scope, ...]]
+    types: Mapping[str, str]
+
+
+def nest_scopes(parts: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of nested scopes: ``features/features.0/conv`` is features, features.0, features.0.conv.
+
+    A part may repeat the name of the container that it is in, whose scope is the one before.
+
+    >>> list(nest_scopes(["features", "features.0", "conv"]))
+    ['features', 'features.0', 'features.0.conv']
+    """
+    path, last = "", ""
+    for part in parts:
+        if not is_path(part):
+            continue
+        inside = part.removeprefix(f"{last}.") if last else part
+        path, last = (f"{path}.{inside}" if path else inside), part
+        yield path
+
+
+def is_path(text: str) -> bool:
+    """Return whether a text is names with dots between them."""
+    return all(text.split("."))
+
+
+class TypedOperator(NamedTuple):
+    """An operator of which the type of its layer may be.
+
+    Attributes:
+        layer: The path of the innermost layer that it is in; empty for the model itself.
+        type: Its type.
+        has_weight: Whether it reads a parameter.
+        is_free: Whether it only moves data.
+    """
+
+    layer: str
+    type: str
+    has_weight: bool
+    is_free: bool = False
+
+
+def name_types(name: str, operators: Iterable[TypedOperator]) -> dict[str, str]:
+    """Return the type of each layer by its path, in the order of the operators; ``name`` is that of the model.
+
+    A layer with layers inside is a ``Module``. Any other has the type of its first operator with a weight; else of the
+    last one that does not only move data; else of the last one.
+    """
+    types, best = {"": name}, dict[str, int]()
+    for operator in operators:
+        if not operator.layer:
+            continue
+        for outer in reversed([*walk_outwards(operator.layer)]):
+            types.setdefault(outer, CONTAINER)
+        rank = 2 if operator.has_weight else 0 if operator.is_free else 1
+        best_so_far = best.get(operator.layer, 0)
+        if rank > best_so_far or rank == best_so_far < 2:
+            types[operator.layer], best[operator.layer] = operator.type, rank
+    for outer in {outer for path in types for outer in walk_outwards(path) if outer and outer != path}:
+        types[outer] = CONTAINER
+    return types
+
+
+class LayersAround(NamedTuple):
+    """The layers around a node, from the outermost on, without the model itself.
+
+    Attributes:
+        paths: The path of each layer.
+        calls: Which call of each layer it is, from 0; empty where the exporter does not number them.
+    """
+
+    paths: tuple[str, ...]
+    calls: tuple[int, ...] = ()
+
+
+class CallCounter:
+    """Counts the calls of layers along the nodes of a graph.
+
+    Where the exporter numbers the calls, that is the number. Elsewhere a layer that is entered again, after nodes
+    outside of it, by the operator that its first call began with, is called once more.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, int] = {}
+        self._first_operators: dict[str, str] = {}
+        #: The layers around the last node that is in any, or in the model itself, and their calls.
+        self._last = LayersAround(())
+        self._last_chain: tuple[Scope, ...] = (Scope(""),)
+
+    def enter(self, operator: str, around: LayersAround, is_scoped: bool) -> tuple[Scope, ...]:
+        """Return the calls of layers that a node is in; ``is_scoped`` is a node whose layer the exporter tells."""
+        if not around.paths and not is_scoped:
+            return (Scope(""),)  # what an exporter adds between the nodes of a layer does not end its call
+        if around != self._last:
+            self._last_chain = self._number_calls(operator, around)
+            self._last = around
+        return self._last_chain
+
+    def _number_calls(self, operator: str, around: LayersAround) -> tuple[Scope, ...]:
+        """Return the calls around a node; layers that are not open yet are entered by its operator."""
+        numbers = around.calls or (0,) * len(around.paths)
+        open_layers = _count_common(around.paths, self._last.paths)
+        chain = [Scope("")]
+        for depth, (path, number) in enumerate(zip(around.paths, numbers, strict=True)):
+            if depth >= open_layers:
+                self._count(path, operator, is_numbered=bool(number))
+            chain.append(Scope(path, number or self._calls[path]))
+        return tuple(chain)
+
+    def _count(self, path: str, operator: str, *, is_numbered: bool) -> None:
+        """Count that a layer is entered by an operator; its number, where it has one, tells the call."""
+        if path not in self._calls:
+            self._calls[path], self._first_operators[path] = 0, operator
+        elif self._first_operators[path] == operator and not is_numbered:
+            self._calls[path] += 1
+
+
+def _count_common(paths: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many of the first paths are the same."""
+    count = 0
+    for path, other in zip(paths, others, strict=False):
+        if path != other:
+            break
+        count += 1
+    return count
