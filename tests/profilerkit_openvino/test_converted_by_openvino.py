@@ -117,16 +117,30 @@ def test_weights_that_nncf_has_compressed(mode: str) -> None:
     assert report["model_size"] == STORED[mode]
 
 
+def perceive() -> tuple[Any, list[int], int, int, int, int]:
+    """Return a network, the shape of a sample, weights, rows, MACs of a sample, and activations that are quantized."""
+    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10))
+    return net, [256], WEIGHTS, 522, WEIGHTS, 256 + 512
+
+
+def convolve() -> tuple[Any, list[int], int, int, int, int]:
+    """The same of a convolution of 8 x 8 pixels to 6 x 6 of 4 channels, and a linear layer."""
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 10))
+    return net, [3, 8, 8], 4 * 27 + 144 * 10, 4 + 10, 36 * 4 * 27 + 144 * 10, 3 * 64 + 144
+
+
 @pytest.mark.slow
-def test_a_network_that_nncf_has_quantized() -> None:
+@pytest.mark.parametrize("build", [perceive, convolve])
+def test_a_network_that_nncf_has_quantized(build: Any) -> None:
     """Six operations for each of its activations that is quantized and back; a scale of four bytes for each row."""
     nncf = pytest.importorskip("nncf")
-    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).eval()
-    model = openvino.convert_model(net, example_input=torch.zeros(1, 256))
-    quantized = nncf.quantize(model, nncf.Dataset([np.ones((1, 256), np.float32)]))
-    report = profile(
-        quantized, input_shape=(256,), batch_size=2, metrics=["total_params", "model_size", "macs", "flops"]
-    )
-    assert (report["total_params"], report["macs"]) == (WEIGHTS + 522, 2 * WEIGHTS)
-    assert report["model_size"] == WEIGHTS + 4 * 522 + BIASES
-    assert report["flops"] == 4 * WEIGHTS + 2 * (522 + 512) + 6 * 2 * (256 + 512)
+    net, shape, weights, rows, macs, quantized_activations = build()
+    model = openvino.convert_model(net.eval(), example_input=torch.zeros(1, *shape))
+    quantized = nncf.quantize(model, nncf.Dataset([np.ones((1, *shape), np.float32)]))
+    metrics = ["total_params", "model_size", "macs", "flops"]
+    report = profile(quantized, input_shape=tuple(shape), batch_size=2, metrics=metrics)
+    hidden = quantized_activations - int(np.prod(shape))  # each has a bias and an activation, each of ten a bias
+    assert (report["total_params"], report["macs"]) == (weights + rows, 2 * macs)
+    assert report["flops"] == 4 * macs + 2 * (2 * hidden + 10) + 6 * 2 * quantized_activations
+    shapes = 16 if build is convolve else 0  # of the flattening: two integers of eight bytes
+    assert report["model_size"] == weights + (4 + 4) * rows + shapes

@@ -155,6 +155,28 @@ def test_scopes_of_other_converters_are_layers_too() -> None:
     assert [row["path"] for row in report.layerwise] == ["", "block", "block.0", "block.0.fc"]
 
 
+def test_a_network_that_is_quantized_as_nncf_does() -> None:
+    """Activations of 256 levels; weights of int8 with a scale of four bytes for each of 4 channels.
+
+    NNCF itself writes two such networks in `test_converted_by_openvino`, where it is installed.
+    """
+    given = ops.parameter([-1, 3, 8, 8], np.float32)
+    low, high = (ops.constant(np.full((1, 1, 1, 1), bound, np.float32)) for bound in (-1, 1))
+    weight = ops.constant(np.ones((4, 3, 3, 3), np.int8))
+    scales = ops.constant(np.full((4, 1, 1, 1), 0.1, np.float32))
+    product = ops.convolution(
+        ops.fake_quantize(given, low, high, low, high, 256),
+        ops.multiply(ops.convert(weight, np.float32), scales),
+        *([1, 1], [0, 0], [0, 0], [1, 1]),
+    )
+    biased = ops.add(product, ops.constant(np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)))
+    report = profile(model(ops.relu(biased), given), input_shape=(3, 8, 8), batch_size=2, metrics=COUNTS)
+    macs, hidden = 2 * 36 * 4 * 27, 2 * 36 * 4
+    assert (report["total_params"], report["macs"]) == (4 * 27 + 4, macs)
+    assert report["flops"] == 2 * macs + 2 * hidden + 6 * 2 * 3 * 64
+    assert report["model_size"] == 4 * 27 + 4 * 4 + 4 * 4
+
+
 # Inputs ---------------------------------------------------------------------------------------------------------------
 
 
