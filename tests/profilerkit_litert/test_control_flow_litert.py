@@ -199,6 +199,40 @@ def test_a_loop_of_unknown_length_is_counted_once_and_named() -> None:
     assert trace.missing == ("WHILE of an unknown number of turns (1 call)",)
 
 
+@pytest.mark.parametrize(("sizes", "macs", "flops"), [((2, 3, 4), 0, 2 * 3 * 4 * 6), ((2, -1, 4), 0, 0)])
+def test_windows_count_what_joins_two_elements_as_often_as_it_does(
+    sizes: tuple[int, ...], macs: int, flops: int
+) -> None:
+    """A maximum of windows of 1 x 2 x 3 elements, as litert-torch writes a pooling of volumes."""
+    graphs = Graphs()
+
+    def join(builder: GraphBuilder) -> dict[str, int]:
+        pair = [builder.input(name, ()) for name in ("a", "b")]
+        return {"y": builder.add("MAXIMUM", pair, ())}
+
+    chosen = options("StablehloReduceWindow", windowDimensions=[1, 2, 3], bodySubgraphIndex=graphs.graph(join))
+    x, start = graphs.main.input("x", (2, 6, 12)), graphs.main.constant("start", np.asarray(0, F))
+    made = graphs.main.add("STABLEHLO_REDUCE_WINDOW", [x, start], sizes, options=chosen)
+    trace = graphs.trace(made, x=np.ones((2, 6, 12), F))
+    assert (trace.macs, trace.flops) == (macs, flops)
+    assert trace.missing == (() if flops else ("STABLEHLO_REDUCE_WINDOW of unknown shape (1 call)",))
+
+
+def test_a_scatter_counts_what_joins_two_elements_once_for_each_update() -> None:
+    graphs = Graphs()
+
+    def join(builder: GraphBuilder) -> dict[str, int]:
+        pair = [builder.input(name, ()) for name in ("a", "b")]
+        return {"y": builder.add("ADD", pair, (), options=options("Add"))}
+
+    chosen = options("StablehloScatter", updateComputationSubgraphIndex=graphs.graph(join))
+    x, updates = graphs.main.input("x", (5, 4)), graphs.main.input("updates", (3, 4))
+    places = graphs.main.constant("places", np.asarray([[0], [2], [2]], np.int32))
+    made = graphs.main.add("STABLEHLO_SCATTER", [x, places, updates], (5, 4), options=chosen)
+    trace = graphs.trace(made, x=np.ones((5, 4), F), updates=np.ones((3, 4), F))
+    assert (trace.flops, trace.missing) == (3 * 4, ())
+
+
 def test_what_runs_once_counts_as_nothing() -> None:
     graphs = Graphs()
     x = graphs.main.input("x", (-1, 4))

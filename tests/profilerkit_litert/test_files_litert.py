@@ -213,6 +213,16 @@ def test_images_with_channels_first_are_turned_round() -> None:
     assert BACKEND.fit_inputs(model, ModelInputs(fitting)).args[0] is fitting
 
 
+@pytest.mark.parametrize(("highest", "dtype"), [(5, "int32"), (2**40, "int64")])
+def test_integers_are_as_wide_as_the_file_declares_if_none_changes(highest: int, dtype: str) -> None:
+    """litert-torch turns the int64 of tokens into int32."""
+    builder = GraphBuilder()
+    x = builder.input("tokens", (1, 2), "int32")
+    builder.add("CAST", [x], (1, 2), name="y")
+    [fitted] = BACKEND.fit_inputs(LiteRTModel(write(builder)), ModelInputs(np.array([[3, highest]]))).args
+    assert (fitted.tolist(), str(fitted.dtype)) == ([[3, highest]], dtype)
+
+
 def test_a_fixed_batch_is_kept() -> None:
     model = LiteRTModel(write(product((2, 4))))
     assert profile(model, metrics=["macs"])["macs"] == 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,28 @@ def bind_inputs(model: LiteRTModel, inputs: ModelInputs) -> dict[str, Any]:
 
 
 def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
-    """Return the inputs with their channels moved to the end where the model declares them so."""
-    if inputs.function is not None or inputs.kwargs:
-        return inputs
+    """Return the inputs with their channels at the end, and integers as wide, as the model declares them.
+
+    litert-torch turns integers of 64 bits into those of 32.
+    """
     graph = model.graphs[model.signature.graph]
-    shapes = [graph.tensors[index].shape or () for index in model.signature.inputs.values()]
-    args = in_declared_layout(inputs.args, shapes, _find_shape, np.transpose)
-    return inputs if args is inputs.args else ModelInputs(*args)
+    tensors = [graph.tensors[index] for index in model.signature.inputs.values()]
+    if inputs.function is not None or inputs.kwargs or len(inputs.args) != len(tensors):
+        return inputs
+    args = in_declared_layout(inputs.args, [tensor.shape or () for tensor in tensors], _find_shape, np.transpose)
+    return ModelInputs(*(_match_width(value, tensor.dtype) for value, tensor in zip(args, tensors, strict=True)))
+
+
+def _match_width(value: Any, dtype: str) -> Any:
+    """Return integers in a dtype of integers, if none of them changes; anything else as it is."""
+    if (
+        not isinstance(value, np.ndarray)
+        or value.dtype.kind not in "iu"
+        or not re.fullmatch(r"u?int(8|16|32|64)", dtype)
+    ):
+        return value
+    matched = value.astype(dtype, copy=False)
+    return matched if np.array_equal(matched, value) else value
 
 
 def _find_shape(value: Any) -> tuple[int, ...] | None:

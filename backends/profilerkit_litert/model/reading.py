@@ -36,6 +36,8 @@ _GRAPHS = {
     "CALL_ONCE": ("initSubgraphIndex",),
     "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
     "STABLEHLO_COMPOSITE": ("decompositionSubgraphIndex",),
+    "STABLEHLO_REDUCE_WINDOW": ("bodySubgraphIndex",),
+    "STABLEHLO_SCATTER": ("updateComputationSubgraphIndex",),
     "STABLEHLO_WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
     "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, zip_longest
@@ -11,6 +12,7 @@ import numpy as np
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
 from profilerkit.backend_kit.operator_costs import Shapes
+from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price
 from ..model.reading import Graph, LiteRTModel, Operator, Tensor
@@ -25,6 +27,8 @@ _MOST_OPERATORS = 100_000
 _MOST_IN_TURNS = 20_000
 #: The most elements whose values are kept.
 _LARGEST = 4096
+#: Operators that unpack weights, which LiteRT does once.
+_UNPACKING = ("DENSIFY", "DEQUANTIZE")
 #: Operators whose result does not follow from what they read.
 _UNKNOWABLE = ("MULTINOMIAL", "RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM", "READ_VARIABLE", "VAR_HANDLE")
 
@@ -144,18 +148,32 @@ class Walk:
                 return self._walk_branches(visit)
             case "WHILE" | "STABLEHLO_WHILE":
                 return self._walk_loop(visit)
+            case "STABLEHLO_REDUCE_WINDOW" | "STABLEHLO_SCATTER":
+                return self._walk_joining(visit)
         return self._walk_alone(visit)
 
     # Operators without graphs inside ----------------------------------------------------------------------------------
 
     def _walk_alone(self, visit: _Visit) -> list[Value]:
-        """Go over an operator without graphs inside: note its cost, unless it depends on constants alone."""
+        """Go over an operator without graphs inside, and note its cost.
+
+        What depends on constants and shapes alone is prepared once if it is no arithmetic, or unpacks a weight. Other
+        work on constants LiteRT repeats in each pass.
+        """
         call = _describe_call(visit)
         outputs = self._make_outputs(visit, _infer_results(visit, call))
+        cost, missing = _price(call, outputs)
+        is_work = bool(cost.macs or cost.flops or missing) and visit.operator.name not in _UNPACKING
         if outputs and all(value.constant for value in outputs):
-            self.constants += 1
-        else:
-            self._note_cost(visit, call, outputs)
+            if not is_work:
+                self.constants += 1
+                return outputs
+            outputs = [replace(value, constant=False) for value in outputs]
+        macs, flops = cost.macs * visit.times, cost.flops * visit.times
+        node = Executed(
+            visit.operator.name, self.node, visit.operands, outputs, visit.times, macs, flops, missing=missing
+        )
+        self.work.executed.append(node)
         return outputs
 
     def _make_outputs(self, visit: _Visit, results: Sequence[Result]) -> list[Value]:
@@ -173,14 +191,6 @@ class Walk:
             outputs.append(self.make_value(tensor, sizes, constant=is_constant or is_shape, array=array))
         return outputs
 
-    def _note_cost(self, visit: _Visit, call: LiteRTCall, outputs: Sequence[Value]) -> None:
-        """Note an operator that runs, with its cost in all its runs."""
-        shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
-        cost, missing = price(replace(call, outputs=shapes, output_dtypes=dtypes))
-        name, times = visit.operator.name, visit.times
-        macs, flops = cost.macs * times, cost.flops * times
-        self.work.executed.append(Executed(name, self.node, visit.operands, outputs, times, macs, flops, missing))
-
     # Operators that hold graphs ---------------------------------------------------------------------------------------
 
     def _walk_body(self, visit: _Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Value]:
@@ -188,11 +198,14 @@ class Walk:
 
         Its work is returned with its results, and not added to that so far.
         """
-        if not 0 <= graph < len(self.model.graphs):
-            raise UnfitError(f"it has no graph {graph}")
         with note_apart(self) as work:
-            results = self.walk_graph(self.model.graphs[graph], inputs, visit.times * turns, visit.depth + 1)
+            results = self.walk_graph(self._find_graph(graph), inputs, visit.times * turns, visit.depth + 1)
         return Body(work, results)
+
+    def _find_graph(self, index: int) -> Graph:
+        if not 0 <= index < len(self.model.graphs):
+            raise UnfitError(f"it has no graph {index}")
+        return self.model.graphs[index]
 
     def _walk_call(self, visit: _Visit) -> list[Value]:
         """Go over the graph that a call names; what runs once, before the first pass, counts as nothing."""
@@ -218,6 +231,21 @@ class Walk:
         reason = f"the condition of an IF in {path or 'the model'!r} depends on values: the dearer branch is counted"
         self.work.add(count_first(Body(dearer.work, results), cheaper, self.node, path, reason))
         return results
+
+    def _walk_joining(self, visit: _Visit) -> list[Value]:
+        """Count the graph that joins two elements, once for each update, or for each element of each window."""
+        [joining], name = visit.operator.graphs, visit.operator.name
+        outputs = self._make_outputs(visit, ())
+        shape, window = (outputs[0].shape, visit.operator.option("windowDimensions", ()))
+        if name == "STABLEHLO_SCATTER":
+            shape = visit.operands[2].shape
+        joined = 0 if shape is None else shape.numel * math.prod(map(int, window))
+        graph = self._find_graph(joining)
+        pair = [self.make_value(graph.tensors[index], ()) for index in graph.inputs]
+        self.work.add_loop(self._walk_body(visit, joining, pair, joined).work)
+        missing = f"{name} of unknown shape" if shape is None else ""
+        self.work.executed.append(Executed(name, self.node, visit.operands, outputs, visit.times, missing=missing))
+        return outputs
 
     def _walk_loop(self, visit: _Visit) -> list[Value]:
         """Count the turns of a loop, then go over its condition and its body once for all turns together.
@@ -276,6 +304,12 @@ def _describe_call(visit: _Visit) -> LiteRTCall:
         option=visit.operator.option,
         value=lambda index: arrays[index],
     )
+
+
+def _price(call: LiteRTCall, outputs: Sequence[Value]) -> tuple[Cost, str]:
+    """Return the cost of one run of a call whose outputs are known now, and what is not counted of it."""
+    shapes, dtypes = Shapes([value.shape for value in outputs]), tuple(value.dtype for value in outputs)
+    return price(replace(call, outputs=shapes, output_dtypes=dtypes))
 
 
 def _infer_results(visit: _Visit, call: LiteRTCall) -> Sequence[Result]:
