@@ -50,15 +50,6 @@ def test_times_of_a_file() -> None:
     assert report.environment["ai_edge_litert"]
 
 
-def test_times_of_operators_and_layers_are_unavailable_and_say_so() -> None:
-    report = profile(build_mlp(), metrics=["operator_table", "layer_times"])
-    missing = [" ".join(report.status(name).missing) for name in ("operator_table", "layer_times")]
-    assert missing == [
-        "the litert backend does not time single operators",
-        "the litert backend does not time single layers",
-    ]
-
-
 def test_several_outputs_have_names() -> None:
     model = BUILDERS["dict_in_and_out"]()
     inputs = BACKEND.example_inputs(model, 2)

@@ -10,6 +10,7 @@ import numpy as np
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_work import describe_constants, trace_work
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records
 
 from ..model.inputs import bind_inputs
@@ -19,7 +20,7 @@ from ..model.weights import weight_records
 from .values import Value
 from .walk import Walk
 
-__all__ = ["trace_model"]
+__all__ = ["read_layers", "trace_model", "walk_call"]
 
 METHOD = "shapes inferred along the graph"
 #: Operators whose output is their first input in another shape: it shares its buffer.
@@ -29,16 +30,14 @@ _VIEWS = frozenset({"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
 def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     graph = model.graphs[model.signature.graph]
-    scopes = find_scopes(graph, model.name)
+    scopes = read_layers(model)
     weights = weight_records(model, scopes)
     without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
         return without_calls
     walk = Walk(model, [chain[-1].path for chain in scopes.chains])
     try:
-        bound = bind_inputs(model, inputs.own_call())
-        values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
-        outputs = walk.walk_graph(graph, values)
+        values, outputs = walk_call(walk, inputs)
         notes = tuple(_notes(walk))
         names = _name_nodes(model)
         trace = trace_work(
@@ -50,6 +49,19 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
             note_layer(error, walk.paths[walk.node])
         failure = explain_failure(error, inputs, "litert", __package__ or "")
         return replace(without_calls, failure=failure)
+
+
+def read_layers(model: LiteRTModel) -> Scopes:
+    """Return the layers of the graph that is profiled."""
+    return find_scopes(model.graphs[model.signature.graph], model.name)
+
+
+def walk_call(walk: Walk, inputs: ModelInputs) -> tuple[list[Value], list[Value]]:
+    """Go over the graph for a call; return what the call gives and what the model returns."""
+    model = walk.model
+    bound = bind_inputs(model, inputs.own_call())
+    values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
+    return values, walk.walk_graph(model.graphs[model.signature.graph], values)
 
 
 def _name_nodes(model: LiteRTModel) -> list[tuple[str, str]]:

@@ -1,0 +1,33 @@
+"""What LiteRT's package holds beside its Python modules: the C library in which its profiler is."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from profilerkit import NotOfferedError
+from profilerkit.backend_kit.installed import find_version, read_numbers
+
+__all__ = ["find_library"]
+
+#: Its file on Linux, macOS and Windows.
+_LIBRARIES = ("libLiteRt.so", "libLiteRt.dylib", "libLiteRt.dll")
+#: The oldest release whose functions take what `native_passes` gives them.
+_MINIMUM = (2, 2)
+
+
+def find_library() -> Path:
+    """Return the path of LiteRT's C library.
+
+    Without it, or with one of an older release, times of operators and layers are unavailable: `NotOfferedError`.
+    """
+    spec, release = find_spec("ai_edge_litert"), find_version("ai_edge_litert")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    paths = [Path(folder, name) for folder in folders for name in _LIBRARIES]
+    library = next(filter(Path.is_file, paths), None)
+    if library is None or read_numbers(release)[:2] < _MINIMUM:
+        raise NotOfferedError(
+            f"LiteRT's profiler is in its C library, which ai-edge-litert {release} "
+            f"{'lacks' if library is None else 'has in another form'}; install ai-edge-litert 2.2 or newer"
+        )
+    return library

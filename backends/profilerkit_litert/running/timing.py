@@ -1,0 +1,183 @@
+"""Times by operator and by layer: what ran, joined with the operators of the file whose work each of them did.
+
+LiteRT's own kernels tell which operator they are. XNNPACK makes operators of its own: it fuses some, and adds others
+that move data. They come in the order of the file, where each stands for the next operator that it can be.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from profilerkit import ModelInputs, NotOfferedError
+from profilerkit.backend_kit import ran_nodes
+from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.backend_kit.ran_nodes import RanNode, make_node
+from profilerkit.times.layer_times import LayerTime
+from profilerkit.times.operator_times import OperatorTimes
+
+from ..model.reading import LiteRTModel
+from ..trace.tracing import read_layers, walk_call
+from ..trace.walk import Walk
+from .profiled import RanOperator, profile_passes
+
+__all__ = ["map_operators", "time_layers", "time_operators"]
+
+#: What XNNPACK calls the work of operators of LiteRT, where that is not the same name in capitals.
+_KERNELS = {
+    "ApproxGELU": "GELU",
+    "ArgMax Pooling": "ARG_MAX",
+    "Average Pooling": "AVERAGE_POOL_2D",
+    "Bankders Rounding": "ROUND",
+    "Batch Matrix Multiply": "BATCH_MATMUL",
+    "Ceiling": "CEIL",
+    "Clamp": "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1",
+    "Constant Pad": "PAD PADV2",
+    "Convert": "CAST DEQUANTIZE QUANTIZE",
+    "Convolution": "CONV_2D DEPTHWISE_CONV_2D",
+    "Copy": "CONCATENATION RESHAPE SLICE SPLIT",
+    "Cosine": "COS",
+    "Deconvolution": "TRANSPOSE_CONV",
+    "Divide": "DIV",
+    "Dynamic Fully Connected": "BATCH_MATMUL FULLY_CONNECTED",
+    "Fully Connected": "CONV_2D FULLY_CONNECTED",
+    "HardSwish": "HARD_SWISH",
+    "LeakyReLU": "LEAKY_RELU",
+    "Max Pooling": "MAX_POOL_2D",
+    "Multiply": "MUL",
+    "Negate": "NEG",
+    "Power": "POW",
+    "Reciprocal Square Root": "RSQRT",
+    "Sigmoid": "LOGISTIC",
+    "Sine": "SIN",
+    "Slice": "SLICE SPLIT STRIDED_SLICE",
+    "Square Root": "SQRT",
+    "Static Expand Dims": "EXPAND_DIMS",
+    "Static Reshape": "EXPAND_DIMS RESHAPE SQUEEZE",
+    "Subtract": "SUB",
+}
+
+
+#: Those that multiply matrices: each must be one of the file, or it is not known which is which.
+_PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic Fully Connected", "Fully Connected")
+
+
+@dataclass
+class _Match:
+    """An operator that ran, with those of the file whose work it did; ``near`` is the node that it stands before."""
+
+    ran: RanOperator
+    near: int
+    covered: list[Executed] = field(default_factory=list)
+
+
+def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs) -> list[RanNode]:
+    """Return what ran, in its order, with the operators of the static trace that each did the work of.
+
+    Every operator of the static trace is in one of them. Raises `NotOfferedError` where XNNPACK ran other products than
+    those of the file.
+    """
+    layers = read_layers(model)
+    walk = Walk(model, [chain[-1].path for chain in layers.chains])
+    walk_call(walk, inputs.map(as_tensor))
+    executed = walk.work.executed
+    running = {op.node for op in executed}
+    graph = model.graphs[model.signature.graph]  # what depends on constants alone counts as nothing, and runs here
+    constants = [Executed(op.name, node, (), ()) for node, op in enumerate(graph.operators) if node not in running]
+    waiting = deque(sorted([*executed, *constants], key=lambda op: op.node))
+    matches: list[_Match] = []
+    pending: list[RanOperator] = []  # by XNNPACK, since the last operator that LiteRT ran itself
+    for operator in ran:
+        if operator.node is None:
+            pending.append(operator)
+            continue
+        matches += _match_delegated(pending, _take_before(waiting, operator.node) if pending else [])
+        matches.append(_Match(operator, operator.node, _take_before(waiting, operator.node + 1)))
+        pending = []
+    matches += _match_delegated(pending, list(waiting) if pending else [])
+    if not pending and matches:
+        matches[-1].covered.extend(waiting)
+    return [
+        make_node(
+            str(index),
+            match.ran.name,
+            [op for op in match.covered if op not in constants],
+            layers.chains,
+            match.near,
+        )
+        for index, match in enumerate(matches)
+    ]
+
+
+def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
+    """Take the operators that come before one of the file."""
+    taken = []
+    while waiting and waiting[0].node < node:
+        taken.append(waiting.popleft())
+    return taken
+
+
+def _match_delegated(ran: Sequence[RanOperator], written: list[Executed]) -> list[_Match]:
+    """Return what XNNPACK ran in a row, with the operators of the file, of which each is in one match.
+
+    Between two that are told, arithmetic was fused into the operator before, and movements into the one behind.
+    """
+    matches: list[_Match] = []
+    near = 0
+    for operator in ran:
+        near = written[0].node if written else near
+        match = _Match(operator, near)
+        position = _find_work(operator, written)
+        for skipped in written[: position or 0]:
+            (matches[-1] if matches and skipped.flops else match).covered.append(skipped)
+        if position is not None:
+            match.covered.append(written[position])
+            written = written[position + 1 :]
+        matches.append(match)
+    if any(op.macs for op in written):
+        raise NotOfferedError(
+            f"XNNPACK ran the {next(op.operator for op in written if op.macs)} of this model otherwise"
+        )
+    if written:
+        next((match for match in reversed(matches) if match.covered), matches[-1]).covered.extend(written)
+    return matches
+
+
+def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
+    """Return the position of the operator that one of XNNPACK's is; None for one that it has added to move data."""
+    name = ran.name.partition(" (")[0]
+    fitting = _KERNELS.get(name, name.upper().replace(" ", "_")).split()
+    for position, op in enumerate(written):
+        if op.operator in fitting:
+            return position
+        if op.macs:
+            break
+    if name in _PRODUCTS:
+        raise NotOfferedError(f"XNNPACK ran a product ({ran.name}) of which it is not known where it is in the file")
+    return None
+
+
+def _time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> tuple[list[RanNode], list[float]]:
+    """Return what ran, with its seconds in each pass, and the seconds of each pass."""
+    profiled = profile_passes(model, inputs, passes)
+    if not any(operator.seconds for single in profiled for operator in single.operators):
+        raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")
+    nodes = map_operators(model, profiled[0].operators, inputs)
+    seconds = zip(*([operator.seconds for operator in single.operators] for single in profiled), strict=True)
+    timed = [replace(node, seconds=taken) for node, taken in zip(nodes, seconds, strict=True)]
+    return timed, [single.seconds for single in profiled]
+
+
+def time_operators(model: LiteRTModel, inputs: ModelInputs, passes: int) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
+    nodes, whole = _time_nodes(model, inputs, passes)
+    return ran_nodes.time_operators(nodes, whole, read_layers(model).types)
+
+
+def time_layers(model: LiteRTModel, inputs: ModelInputs, passes: int) -> tuple[LayerTime, ...]:
+    """Return the seconds of each layer's own operators; those between operators are the model's own."""
+    nodes, whole = _time_nodes(model, inputs, passes)
+    layers = read_layers(model)
+    return ran_nodes.time_layers(nodes, whole, layers.types, layers.chains)
