@@ -57,6 +57,7 @@ def find_layers(nodes: Sequence[Any], weighted: Sequence[bool], name: str) -> La
             for kind, path, has_weight in zip(kinds, paths, weighted, strict=True)
             if kind not in _PASSIVE
         ),
+        with_containers=True,
     )
     computing = [path for kind, path in zip(kinds, named, strict=True) if kind not in OPERATORS.free]
     return Layers(_number_calls(kinds, paths, named), types, computing.count(None) if any(named) else 0)

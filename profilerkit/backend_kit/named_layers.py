@@ -79,11 +79,12 @@ class TypedOperator(NamedTuple):
     is_free: bool = False
 
 
-def name_types(name: str, operators: Iterable[TypedOperator]) -> dict[str, str]:
+def name_types(name: str, operators: Iterable[TypedOperator], with_containers: bool = False) -> dict[str, str]:
     """Return the type of each layer by its path, in the order of the operators; ``name`` is that of the model.
 
-    A layer with layers inside is a ``Module``. Any other has the type of its first operator with a weight; else of the
-    last one that does not only move data; else of the last one.
+    A layer has the type of its first operator with a weight; else of the last one that does not only move data; else of
+    the last one. One without operators of its own is a ``Module``. So is any with layers inside, unless
+    ``with_containers`` is set: for formats with operators such as attention, whose projections are layers inside.
     """
     types, best = {"": name}, dict[str, int]()
     for operator in operators:
@@ -95,8 +96,8 @@ def name_types(name: str, operators: Iterable[TypedOperator]) -> dict[str, str]:
         best_so_far = best.get(operator.layer, 0)
         if rank > best_so_far or rank == best_so_far < 2:
             types[operator.layer], best[operator.layer] = operator.type, rank
-    for outer in {outer for path in types for outer in walk_outwards(path) if outer and outer != path}:
-        types[outer] = CONTAINER
+    if not with_containers:
+        types |= {outer: CONTAINER for path in types for outer in walk_outwards(path) if outer and outer != path}
     return types
 
 

@@ -96,9 +96,9 @@ class _Session:
         self._compiled = library.make("LiteRtCreateCompiledModel", self._environment, model, self._make_options())
         self._entry = library.make("LiteRtGetModelSignature", model, self._signature)
         for index, (sizes, _) in enumerate(job.settings["inputs"]):
-            place = self._compiled, self._signature, c_size_t(index)
+            tensor = self._compiled, self._signature, c_size_t(index)
             resized = (c_int * len(sizes))(*sizes), c_size_t(len(sizes))
-            library.call("LiteRtCompiledModelResizeInputTensorNonStrict", *place, *resized)
+            library.call("LiteRtCompiledModelResizeInputTensorNonStrict", *tensor, *resized)
         self._inputs, self._outputs = (
             (c_void_p * len(shapes))(
                 *[self._make_buffer(side, index, *shape).value for index, shape in enumerate(shapes)]

@@ -7,7 +7,7 @@ that move data. They come in the order of the file, where each stands for the ne
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from profilerkit import ModelInputs, NotOfferedError
@@ -72,6 +72,10 @@ class _Match:
     near: int
     covered: list[Executed] = field(default_factory=list)
 
+    def list_counted(self, uncounted: Container[Executed]) -> list[Executed]:
+        """Return what it covers of the static trace."""
+        return [op for op in self.covered if op not in uncounted]
+
 
 def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs) -> list[RanNode]:
     """Return what ran, in its order, with the operators of the static trace that each did the work of.
@@ -82,11 +86,8 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     layers = read_layers(model)
     walk = Walk(model, [chain[-1].path for chain in layers.chains])
     walk_call(walk, inputs.map(as_tensor))
-    executed = walk.work.executed
-    running = {op.node for op in executed}
-    graph = model.graphs[model.signature.graph]  # what depends on constants alone counts as nothing, and runs here
-    constants = [Executed(op.name, node, (), ()) for node, op in enumerate(graph.operators) if node not in running]
-    waiting = deque(sorted([*executed, *constants], key=lambda op: op.node))
+    uncounted = _list_uncounted(model, walk.work.executed)
+    waiting = deque(sorted([*walk.work.executed, *uncounted], key=lambda op: op.node))
     matches: list[_Match] = []
     pending: list[RanOperator] = []  # by XNNPACK, since the last operator that LiteRT ran itself
     for operator in ran:
@@ -100,15 +101,16 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     if not pending and matches:
         matches[-1].covered.extend(waiting)
     return [
-        make_node(
-            str(index),
-            match.ran.name,
-            [op for op in match.covered if op not in constants],
-            layers.chains,
-            match.near,
-        )
+        make_node(str(index), match.ran.name, match.list_counted(uncounted), layers.chains, match.near)
         for index, match in enumerate(matches)
     ]
+
+
+def _list_uncounted(model: LiteRTModel, counted: Iterable[Executed]) -> list[Executed]:
+    """Return the operators of the file that the static trace lacks, as they are prepared once: they may run here."""
+    nodes = {op.node for op in counted}
+    operators = model.graphs[model.signature.graph].operators
+    return [Executed(operator.name, node, (), ()) for node, operator in enumerate(operators) if node not in nodes]
 
 
 def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:

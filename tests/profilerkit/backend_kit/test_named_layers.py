@@ -23,6 +23,7 @@ def test_a_layer_has_the_type_of_its_first_operator_with_a_weight_then_of_its_la
     types = name_types("Net", operators)
     expected = {"": "Net", "block": "Module", "block.conv": "Conv", "gate": "Sigmoid", "turn": "Transpose"}
     assert list(types.items()) == list(expected.items())
+    assert name_types("Net", operators, with_containers=True) == {**expected, "block": "Add"}
 
 
 def test_a_layer_that_is_entered_again_by_its_first_operator_is_called_again() -> None:
