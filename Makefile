@@ -62,9 +62,9 @@ test-nightly: ## run the tests on the frameworks' builds of the night; FRAMEWORK
 test-for: $(VENV)/.installed ## list the tests that cover a file: make test-for FILE=profilerkit/trace/table.py
 	@$(BIN)/python tests/support/covering.py $(FILE)
 
-test-integrations: $(VENV)/.installed ## install trainers and trackers (Lightning, MLflow, W&B...) and run their tests and examples
+test-integrations: $(VENV)/.installed ## install trainers, trackers and pre-commit, and run their tests and examples
 	@$(PIP_INSTALL) --group test-integrations
-	@$(BIN)/python -m pytest tests/profilerkit_torch/callbacks tests/test_docs.py -k "callbacks or logging"
+	@$(BIN)/python -m pytest tests/profilerkit_torch/callbacks tests/profilerkit_budgets/test_pre_commit_hook.py tests/test_docs.py -k "callbacks or logging or pre_commit"
 
 gpu: $(VENV)/.installed ## check all that needs a GPU, in at most ten minutes; results go to gpu-results/
 	@$(BIN)/python benchmarks/gpu.py gpu-results
