@@ -111,36 +111,47 @@ class _Misses:
         self._in_unit_range = True
 
     def add(self, batch: ScoredBatch) -> None:
+        """Count the wrong predictions of a batch."""
         scores = np.asarray(batch.scores())
-        single = _is_single(scores)
         expected = _find_class_indices(np.asarray(batch.targets()), scores)
         self._total += expected.size
-        if not single:
+        if not _is_single(scores):
             self._wrong += int((scores.argmax(-1) != expected).sum())
             return
         values = scores if scores.ndim == 1 else scores[..., 0]
-        threshold = self._threshold
-        if threshold is None and batch.probabilities is not None:
-            threshold = 0.5 if batch.probabilities else 0.0
-        if threshold is not None:
-            self._wrong += int(((values > threshold) != expected).sum())
-            return
+        threshold = self._choose_threshold(batch)
+        if threshold is None:
+            self._add_by_both(values, expected)
+        else:
+            self._wrong += _count_wrong(values, expected, threshold)
+
+    def _choose_threshold(self, batch: ScoredBatch) -> float | None:
+        """Return what a single score is compared with; None if it is not known what the scores are."""
+        if self._threshold is not None or batch.probabilities is None:
+            return self._threshold
+        return 0.5 if batch.probabilities else 0.0
+
+    def _add_by_both(self, values: Array, expected: Array) -> None:
         self._are_unsure = True
         self._in_unit_range &= bool(((values >= 0) & (values <= 1)).all())
-        self._unsure += [int(((values > limit) != expected).sum()) for limit in (0.5, 0.0)]
+        self._unsure += [_count_wrong(values, expected, threshold) for threshold in (0.5, 0.0)]
 
     def per_cent(self) -> float:
-        wrong = self._wrong
-        if self._are_unsure:
-            threshold, other = (0.5, 0.0) if self._in_unit_range else (0.0, 0.5)
-            wrong += int(self._unsure[0 if self._in_unit_range else 1])
-            if self._in_unit_range:
-                note(
-                    "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
-                    f"1, so a score above {threshold} counts as class 1; pass threshold={other:g} if they are logits, "
-                    f"threshold={threshold} to say that they are not"
-                )
+        """Return the per cent of wrong predictions; a note says if the scores were taken for probabilities."""
+        if not self._are_unsure:
+            return 100.0 * self._wrong / _require_samples(self._total)
+        if self._in_unit_range:
+            note(
+                "it is not known whether the model's scores are probabilities or logits; all of them lie from 0 to "
+                "1, so a score above 0.5 counts as class 1; pass threshold=0 if they are logits, threshold=0.5 to say "
+                "that they are not"
+            )
+        wrong = self._wrong + int(self._unsure[0 if self._in_unit_range else 1])
         return 100.0 * wrong / _require_samples(self._total)
+
+
+def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
+    return int(((values > threshold) != expected).sum())
 
 
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:

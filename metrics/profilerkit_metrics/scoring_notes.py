@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from profilerkit import ProfilerKitWarning
+from profilerkit.process.user_lines import find_stack_level
 
 __all__ = ["note", "notes_of_scoring"]
 
@@ -30,6 +31,6 @@ def note(message: str) -> None:
     """Add a note to the report that is being made; warn if there is none."""
     collecting = _notes.get()
     if collecting is None:
-        warnings.warn(message, ProfilerKitWarning, stacklevel=7)
+        warnings.warn(message, ProfilerKitWarning, stacklevel=find_stack_level())
     elif message not in collecting:
         collecting.append(message)

@@ -220,9 +220,11 @@ def _hide_own_frames(error: BaseException) -> BaseException:
 
 def _remove_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of profilerkit and of the packages that come with it."""
+    from profilerkit.process.user_lines import is_own_module
+
     if traceback is None:
         return None
     rest = _remove_own_frames(traceback.tb_next)
-    if str(traceback.tb_frame.f_globals.get("__name__")).startswith("profilerkit"):
+    if is_own_module(str(traceback.tb_frame.f_globals.get("__name__"))):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["find_stack_level"]
+__all__ = ["find_stack_level", "is_own_module"]
 
 
 def find_stack_level(*further_packages: str) -> int:
@@ -12,8 +12,19 @@ def find_stack_level(*further_packages: str) -> int:
 
     Callers in ``further_packages`` are passed over too.
     """
-    packages = ("profilerkit", *further_packages)
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not (is_own_module(module) or module.partition(".")[0] in further_packages):
+            break
         frame, level = frame.f_back, level + 1
     return level
+
+
+def is_own_module(name: str) -> bool:
+    """Return whether a module is of profilerkit, or of a package that is named after it, as backends and plugins are.
+
+    >>> is_own_module("profilerkit.api"), is_own_module("profilerkit_torch.backend"), is_own_module("profilers")
+    (True, True, False)
+    """
+    return name.partition(".")[0].partition("_")[0] == "profilerkit"

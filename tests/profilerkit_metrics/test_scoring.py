@@ -58,8 +58,9 @@ def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_rang
         assert accuracy([first, second]) == 100
         assert accuracy([second, first]) == 100
     assert notes == []
-    with pytest.warns(ProfilerKitWarning, match=r"so a score above 0\.5 counts as class 1; pass threshold=0"):
+    with pytest.warns(ProfilerKitWarning, match=r"so a score above 0\.5 counts as class 1; pass threshold=0") as caught:
         assert accuracy([first]) == 0
+    assert caught[0].filename == __file__, "the line that called it, however deep in profilerkit it was found"
 
 
 def test_targets_may_be_one_hot() -> None:
