@@ -7,7 +7,7 @@ branches around it. `trace_work` makes the trace of it: operators, calls of laye
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
@@ -29,6 +29,7 @@ __all__ = [
     "calls_of_layers",
     "count_first",
     "describe_constants",
+    "list_reads",
     "note_apart",
     "trace_work",
 ]
@@ -300,7 +301,10 @@ def trace_work(
     spread: PeakSpread = spread_of_forks(work.executed, work.spans, work.forks, timeline, input_bytes)
     return ModelTrace(
         layer_records(types, weights, calls_of_layers(chains, work.executed, inputs, outputs)),
-        tuple(_record(op, chains[op.node][-1], names[op.node] if names else None) for op in work.executed),
+        tuple(
+            _record(op, chains[op.node][-1], names[op.node] if names else None, read)
+            for op, read in zip(work.executed, _list_reads(work.executed, inputs), strict=True)
+        ),
         memory,
         work.count_missing(),
         method,
@@ -310,7 +314,36 @@ def trace_work(
     )
 
 
-def _record(op: Executed, scope: Scope, name: tuple[str, str] | None) -> OpRecord:
+def list_reads(
+    steps: Iterable[tuple[Iterable[int], Iterable[int]]],
+    inputs: Iterable[int],
+    hidden: Container[int] = (),
+) -> list[tuple[int, ...]]:
+    """Return for each operator that reports show the operators whose results it reads, as `OpRecord.reads` has them.
+
+    Args:
+        steps: The numbers of the values that each operator reads, and of those that it makes, in the order of running.
+        inputs: The numbers of the values that the call gives.
+        hidden: The places of operators that reports do not show: what they hand on is of those before them.
+    """
+    makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
+    reads: list[tuple[int, ...]] = []
+    for place, (taken, made) in enumerate(steps):
+        sources = tuple(sorted({maker for number in taken for maker in makers.get(number, ())}))
+        if place in hidden:
+            makers.update(dict.fromkeys(made, sources))
+        else:
+            makers.update(dict.fromkeys(made, (len(reads),)))
+            reads.append(sources)
+    return reads
+
+
+def _list_reads(executed: Sequence[Executed], inputs: Sequence[GraphValue]) -> list[tuple[int, ...]]:
+    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in executed)
+    return list_reads(steps, [value.number for value in inputs])
+
+
+def _record(op: Executed, scope: Scope, name: tuple[str, str] | None, reads: tuple[int, ...]) -> OpRecord:
     """Return what reports say of one operator, in a call of a layer."""
     infos = tuple(value.info for value in op.outputs)
     return OpRecord(
@@ -324,4 +357,5 @@ def _record(op: Executed, scope: Scope, name: tuple[str, str] | None) -> OpRecor
         infos,
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
         node=name,
+        reads=reads,
     )

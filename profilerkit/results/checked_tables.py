@@ -86,8 +86,11 @@ def require_times(table: Table, where: str) -> None:
 
 
 def require_operators(table: Table, where: str) -> None:
-    """Raise `ValueError` where the operators of a trace lack what is read of them."""
+    """Raise `ValueError` where the operators of a trace lack what is read of them, or read what comes after them."""
     _require_columns(table, _OF_OPERATORS, where)
+    for index, row in enumerate(table if "reads" in table.columns else ()):
+        if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
+            raise ValueError(f"{where}.rows[{index}].reads is {short(row['reads'])}, no numbers of rows before it")
     _require_values(table, [column for column in table.columns if _is_named(column, _COUNTS)], where)
 
 
@@ -111,6 +114,8 @@ def _find_rule(column: str) -> tuple[str, Any] | None:
         return "no text", _is_text
     if column.endswith("_shapes"):
         return "no shapes", _is_shapes
+    if column == "reads":
+        return "no numbers of rows", lambda value: isinstance(value, tuple)
     if _is_named(column, _COUNTS):
         return "no number from 0", _is_count
     if _is_named(column, _NUMBERS):

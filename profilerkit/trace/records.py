@@ -91,6 +91,9 @@ class OpRecord:
             8-bit floats that are summed in bfloat16. None if it is that of the first output.
         node: The graph in the model's file and the id of the node there that it is part of, as Model Explorer names
             them: ("main", "3"). None where the model is no such file.
+        reads: The operators whose results it reads, by their places among those of the trace; -1 for an input of the
+            model. They are in order, each once, and all before this one. Empty if it reads only weights and constants,
+            and if the backend does not know.
     """
 
     operator: str
@@ -107,6 +110,7 @@ class OpRecord:
     is_masked: bool = False
     product_dtype: str | None = None
     node: tuple[str, str] | None = None
+    reads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,12 +355,13 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
 
 
 def _operator_rows(operators: Sequence[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
-    has_nodes = any(op.node for op in operators)
+    has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
     for index, op in enumerate(operators):
         yield {
             **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
             "live_bytes": live[index] if index < len(live) else None,
             **(dict(zip(("graph", "node"), op.node or ("", ""), strict=True)) if has_nodes else {}),
+            **({"reads": op.reads} if has_reads else {}),
         }
 
 

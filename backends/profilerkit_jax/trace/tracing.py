@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.graph_work import list_reads
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.backend_kit.settings import list_changes
@@ -112,7 +113,7 @@ def _make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training:
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
     return ModelTrace(
         layer_records(types, weights, calls),
-        tuple(map(_make_record, work.executed)),
+        tuple(map(_make_record, work.executed, _list_reads(work, inputs))),
         _measure_memory(passed, weights),
         {**Work(uncounted).count_missing(), **work.count_missing(), **dict.fromkeys(_list_lacking(walk, traced), 1)},
         METHOD,
@@ -128,7 +129,12 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
     return [*walk.lacking, *([unneeded] if traced.has_all else [])]
 
 
-def _make_record(op: Executed) -> OpRecord:
+def _list_reads(work: Work, inputs: Sequence[Value]) -> list[tuple[int, ...]]:
+    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in work.executed)
+    return list_reads(steps, [value.number for value in inputs])
+
+
+def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     """Return what reports say of one equation."""
     scope = op.chain[-1]
     return OpRecord(
@@ -142,6 +148,7 @@ def _make_record(op: Executed) -> OpRecord:
         tuple(value.info for value in op.outputs),
         "backward" if op.is_backward else "forward",
         product_dtype=_find_product_dtype(op) if op.macs else None,
+        reads=reads,
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from profilerkit.backend_kit.graph_work import list_reads
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
@@ -33,14 +34,25 @@ class Shown(NamedTuple):
     live_bytes: tuple[int, ...]
 
 
-def select_shown(executed: Sequence[Executed], live_bytes: Sequence[int], training: bool = False) -> Shown:
-    """Return those of the operators that ran which reports show; ``live_bytes`` has a number for each of all."""
-    pairs = zip(executed, live_bytes, strict=True)
-    shown = [(op, alive) for op, alive in pairs if not op.silent and op.type not in BOOKKEEPING]
-    return Shown(tuple(_record(op, training) for op, _ in shown), tuple(alive for _, alive in shown))
+def select_shown(
+    executed: Sequence[Executed], live_bytes: Sequence[int], inputs: Iterable[int] = (), training: bool = False
+) -> Shown:
+    """Return those of the operators that ran which reports show.
+
+    ``live_bytes`` has a number for each of all operators, ``inputs`` the numbers of the values that the call gives.
+    """
+    hidden = {place for place, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
+    steps = ((op.inputs, [output.number for output in op.outputs]) for op in executed)
+    shown = [
+        (op, alive) for place, (op, alive) in enumerate(zip(executed, live_bytes, strict=True)) if place not in hidden
+    ]
+    records = [
+        _record(op, training, reads) for (op, _), reads in zip(shown, list_reads(steps, inputs, hidden), strict=True)
+    ]
+    return Shown(tuple(records), tuple(alive for _, alive in shown))
 
 
-def _record(op: Executed, training: bool) -> OpRecord:
+def _record(op: Executed, training: bool, reads: tuple[int, ...]) -> OpRecord:
     """Return what reports say of one operator."""
     outputs = tuple(TensorInfo(_write_sizes(output.shape), output.dtype) for output in op.outputs)
     return OpRecord(
@@ -54,6 +66,7 @@ def _record(op: Executed, training: bool) -> OpRecord:
         outputs=outputs,
         phase="backward" if training and _GRADIENT.match(op.name) else "forward",
         product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
+        reads=reads,
     )
 
 

@@ -12,13 +12,16 @@ import torch
 from ..compat import storage_address
 from ..model.tensors import storage_key
 
-__all__ = ["LiveBytes"]
+__all__ = ["NOBODY", "LiveBytes"]
+
+#: The maker of what no operator has written to: of weights and constants.
+NOBODY = -2
 
 
 class _Watched(weakref.ref[Any]):
     """A storage that is alive."""
 
-    __slots__ = ("counted", "key", "made", "part", "seen", "suspicion")
+    __slots__ = ("counted", "key", "made", "maker", "part", "seen", "suspicion")
 
     #: Its address.
     key: int
@@ -29,6 +32,8 @@ class _Watched(weakref.ref[Any]):
     part: str
     #: Whether it was made for the pass, and should be gone after it.
     made: bool
+    #: The place of the operator that wrote to it last; -1 for an input of the model, `NOBODY` for anything else.
+    maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any
 
@@ -72,11 +77,11 @@ class LiveBytes:
             self._total -= watched.counted
             self.parts[watched.part] -= watched.counted
 
-    def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False) -> int:
+    def add(self, tensor: torch.Tensor, size: int | None = None, made: bool = False, maker: int = NOBODY) -> int:
         """Count the tensor's storage, or what it has grown by; return its bytes where it was not known before.
 
         ``size`` is what it counts for: 0 for a weight, which is counted elsewhere. ``made`` says that the storage was
-        made for the pass, and should be gone after it.
+        made for the pass, and should be gone after it. ``maker`` is the operator that has just written to it.
         """
         try:
             storage = tensor.untyped_storage()
@@ -89,6 +94,8 @@ class LiveBytes:
         if watched is not None:
             if nbytes > watched.seen:
                 self._grow(watched, nbytes - watched.seen)
+            if maker != NOBODY:
+                watched.maker = maker
             return 0
         counted = nbytes if size is None else min(size, nbytes)
         if counted:
@@ -96,7 +103,7 @@ class LiveBytes:
             self.parts[self.part] += counted
         watched = self._watched[key] = _Watched(storage, self._freed.append)
         watched.key, watched.seen, watched.counted, watched.part = key, nbytes, counted, self.part
-        watched.made, watched.suspicion = made, None
+        watched.made, watched.maker, watched.suspicion = made, maker, None
         return nbytes
 
     def _grow(self, watched: _Watched, by: int) -> None:
@@ -113,6 +120,17 @@ class LiveBytes:
             self._total += storage.nbytes() - watched.counted
             self.parts[watched.part] += storage.nbytes() - watched.counted
             watched.seen = watched.counted = storage.nbytes()
+
+    def list_makers(self, tensors: Iterable[torch.Tensor], before: int) -> tuple[int, ...]:
+        """Return the operators that wrote last to these tensors, in order, each once; only those before a place."""
+        if self._freed:
+            self._take_off()
+        makers = set()
+        for tensor in tensors:
+            watched = self._watched.get(storage_key(tensor))
+            if watched is not None and NOBODY < watched.maker < before:
+                makers.add(watched.maker)
+        return tuple(sorted(makers))
 
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""

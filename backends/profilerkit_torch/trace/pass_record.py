@@ -112,19 +112,33 @@ class PassRecord(OperatorRecord):
         if note not in self.notes:
             self.notes.append(note)
 
-    def record(self, name: str, cost: Cost, arguments: Any, result: Any) -> None:
-        """Record an operator that was run without looking into it."""
-        outputs = list(tensors_in(result))
-        read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
-        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)))
+    def record(self, name: str, cost: Cost, arguments: Any, result: Any, sources: Any = None) -> None:
+        """Record an operator that was run without looking into it.
 
-    def _record(self, name: str, cost: Cost, read: int, written: int, outputs: tuple[TensorInfo, ...]) -> None:
+        ``sources`` is what it was made from, if it moves other bytes than those of its arguments.
+        """
+        outputs, place = list(tensors_in(result)), len(self.operators)
+        reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), place)
+        for tensor in outputs:
+            self.live.add(tensor, maker=place)
+        read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
+        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)), reads)
+
+    def _record(
+        self,
+        name: str,
+        cost: Cost,
+        read: int,
+        written: int,
+        outputs: tuple[TensorInfo, ...],
+        reads: tuple[int, ...] = (),
+    ) -> None:
         if self._covered:
             cost = NOTHING
         layers = self.layers
         where = (name, layers.current, layers.current_call)
         work = (cost.macs, cost.flops, read, written)
-        self.operators.append(OpRecord(*where, *work, outputs, self.phase, self.recomputes))
+        self.operators.append(OpRecord(*where, *work, outputs, self.phase, self.recomputes, reads=reads))
         self.live_bytes.append(self.live.total)
 
     # Layers -----------------------------------------------------------------------------------------------------------

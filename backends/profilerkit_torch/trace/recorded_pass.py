@@ -158,7 +158,7 @@ class RecordedPass:
         held_bytes = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
         users = set(map(id, (*self._inputs.leaves(), *self._objects.tensors)))
         for leaf in (*_list_tensors(inputs), *InputObjects(inputs).tensors):
-            live.add(leaf, size=leaf.numel() * leaf.element_size(), made=id(leaf) not in users)
+            live.add(leaf, leaf.numel() * leaf.element_size(), made=id(leaf) not in users, maker=-1)
         return held_bytes, live.total
 
     def _prepare_answers(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:

@@ -201,7 +201,7 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
         if self.live.total != before:
             self.origins.meet_views(result, tensors_among(args, kwargs))
             self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
-            self.record(str(func), NOTHING, result, result)
+            self.record(str(func), NOTHING, result, result, sources=(args, tuple(kwargs.values())))
         return result
 
     def _run_operator(self, func: Any, kind: Kind, run_call: Any, model_call: Any, key: Any) -> Any:
@@ -259,12 +259,14 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
         """Record an operator that was run or remembered."""
+        place = len(self.operators)
+        reads = self.live.list_makers(tensors_among(args, kwargs), place)
         for tensor in (result,) if plan.single else tensors_in(result):
-            self.live.add(tensor, None, plan.fresh)
+            self.live.add(tensor, None, plan.fresh, place)
         self.operator_macs += plan.cost.macs
         if not plan.counted:
             self.miss(plan.schema)
-        self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs)
+        self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs, reads)
         self.live_bytes[-1] += plan.bytes_inside
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
