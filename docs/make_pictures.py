@@ -61,15 +61,15 @@ def open_page(browser: Browser, path: Path, scheme: str, width: int = 1200, heig
 
 
 def photograph(browser: Browser, report: Path, comparison: Path) -> None:
-    """Save the pictures: a report in light, its treemap in dark, a comparison, and a report on a phone."""
+    """Save the pictures: a report in light, its graph in dark, a comparison, and a report on a phone."""
     page = open_page(browser, report, "light", height=1480)
     page.screenshot(path=HERE / "pictures" / "page-light.png")
     page.locator("#roofline").screenshot(path=HERE / "pictures" / "page-roofline.png")
     page = open_page(browser, report, "dark", height=1400)
-    page.get_by_role("button", name="Treemap").click()
-    page.locator("#layers tr", has_text="layer3").first.locator(".name").click()
-    page.locator("#map").scroll_into_view_if_needed()
-    page.locator("#map").screenshot(path=HERE / "pictures" / "page-treemap-dark.png")
+    page.locator("#graph .box", has_text="layer2").click()
+    page.locator("#graph .box", has_text="BasicBlock").first.click()
+    page.locator("#graph .box", has_text="BasicBlock").first.scroll_into_view_if_needed()
+    page.locator("#graph").screenshot(path=HERE / "pictures" / "page-graph-dark.png")
     page = open_page(browser, comparison, "light", height=1180)
     page.get_by_role("button", name="Table").click()
     page.get_by_label("Differences only").check()

@@ -11,6 +11,7 @@ from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.render.bounds import KINDS
 from profilerkit.render.grids import Grid, visible
 from profilerkit.times.measurement import Measurement
+from profilerkit.trace.table import Table
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -93,6 +94,8 @@ def summarize(report: Report, grid: Grid) -> Summary:
         title, text, unit, state = cells
         if record.value is None:
             without.append((title, state, _reason(record)))
+        elif isinstance(record.value, Table):  # it is below, as a table
+            continue
         elif not _is_value(record):
             tables.append(f"{title} ({visible(record.shown)})" if _is_short(record.shown) else title)
         else:
@@ -139,6 +142,8 @@ def summarize_several(comparison: Comparison, grid: Grid) -> Summary:
             reasons = dict.fromkeys(filter(None, map(_reason, present)))
             states = dict.fromkeys(record.completeness.value for record in present)
             without.append((title, ", ".join(states), "; ".join(reasons)))
+        elif any(isinstance(record.value, Table) for record in present):
+            continue
         elif not any(map(_is_value, present)):
             tables.append(title)
         else:

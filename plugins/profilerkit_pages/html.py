@@ -17,7 +17,7 @@ from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
 
 from .cards import summarize, summarize_several
-from .page_data import embed, page_data
+from .page_data import embed, list_absent, page_data
 from .page_parts import join_scripts, render_page, source, templates
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ __all__ = ["assets", "fragment", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "frame", "grid", "address", "model", "columns", "download", "table", "facts", "layout", "map"),
-    *("slowest", "axes", "memory", "roofline", "latency", "compare", "app"),
+    *("format", "frame", "address", "rows", "filter", "axes", "download", "table", "facts", "layout", "map"),
+    *("slowest", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
 
 def render(result: Report | Comparison) -> str:
-    """Return a report or comparison as a page: cards, the layers as table, icicle and treemap, and charts."""
+    """Return a report or comparison as a page: cards, the layers as table, map and graph, and charts."""
     from profilerkit.results.comparison import Comparison, side_by_side
 
     if isinstance(result, Comparison):
@@ -44,6 +44,7 @@ def render(result: Report | Comparison) -> str:
     summary = summarize_several(result, grid) if isinstance(result, Comparison) else summarize(result, grid)
     reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
     several = isinstance(result, Comparison)
+    data = page_data(result)
     return render_page(
         "page.html",
         style,
@@ -53,7 +54,8 @@ def render(result: Report | Comparison) -> str:
         several=several,
         summary=summary,
         notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
-        data=embed(page_data(result)),
+        absent=list_absent(data),
+        data=embed(data),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.outcome import is_number
@@ -20,6 +20,7 @@ from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
 from profilerkit.trace.layer_paths import count_depth, nearest_around
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 
 from .page_parts import pack
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
     from profilerkit.results.report import Report, StatusRecord
 
-__all__ = ["embed", "page_data"]
+__all__ = ["embed", "list_absent", "page_data"]
 
 Row = Mapping[str, Any]
 
@@ -36,7 +37,9 @@ _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
-_NO_SHARE = ("calls", "own_", "overhead")
+_NO_SHARE = ("calls", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
+#: What is worked out of several columns, and does not add up.
+_SPEEDS = ("own_intensity", "own_speed")
 _WORDS = {
     "missing": "Left out",
     "forward_seconds": "Forward",
@@ -61,6 +64,27 @@ def page_data(result: Report | Comparison) -> dict[str, Any]:
     return {"reports": [_report(result)], "sides": []}
 
 
+def list_absent(data: Mapping[str, Any]) -> list[str]:
+    """Return what the page of these reports has not, with the reasons: a part that is in none of them."""
+
+    def lacks(has: Callable[[Mapping[str, Any]], Any]) -> bool:
+        return not any(map(has, data["reports"]))
+
+    absent = []
+    if lacks(lambda report: report["layers"]["names"]):
+        absent.append("layers and memory (the model was not traced)")
+    else:
+        if lacks(lambda report: report["memory"]):
+            absent.append("memory (the model was not run while it was traced)")
+        if lacks(lambda report: (report["operators"] or {}).get("reads")):
+            absent.append("graph (what operators read is not known)")
+        if lacks(lambda report: any(report["roofline"]["seconds"])):
+            absent.append("roofline (layer_times was not measured)")
+    if lacks(lambda report: report["measurements"]):
+        absent.append("samples (nothing was measured)")
+    return absent
+
+
 def embed(data: Any) -> str:
     """Return values as JSON that can stand inside a script element: nothing in it ends or opens an element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
@@ -75,7 +99,10 @@ def _report(report: Report) -> dict[str, Any]:
     return {
         "name": visible(report.name),
         "backend": visible(report.backend),
+        "inputs": visible(report.inputs.removeprefix("ModelInputs")),
         "layers": _layers(rows, indices),
+        "operators": _operators(report, rows, indices),
+        "tables": list(_tables(report, rows)),
         "memory": _memory(report, indices),
         "roofline": roofline,
         "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
@@ -163,7 +190,8 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         "scale": scale.value,
         "numeric": numeric,
         "share": numeric and not key.startswith(_NO_SHARE),
-        "shown": key in _AT_FIRST,
+        "shown": key in _AT_FIRST and any(values),
+        "dashes": True,
         "values": pack([_plain(value) if numeric else _text(value) for value in values]),
     }
 
@@ -202,7 +230,6 @@ def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None
     memory = report.memory
     if memory is None or not memory.live_bytes:
         return None
-    rows = report.operators if report.operators is not None else ()
     peak = memory.peak_index
     return {
         "weights": memory.weight_bytes,
@@ -212,10 +239,65 @@ def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None
         "parts": {visible(name): count for name, count in memory.parts.items() if count},
         "note": visible(memory.note),
         "missing": [visible(line) for line in memory.missing],
-        "operators": pack([visible(str(row["operator"])) for row in rows]),
+    }
+
+
+def _operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
+    """Return the operators in their order, each with its layer and how many operators before it those are it reads.
+
+    0 stands for an input of the model. The work of an operator is here if its layer has others inside: that of the
+    others is the layer's own.
+    """
+    rows = report.operators
+    if not rows:
+        return None
+    outer = {path for path in nearest_around(indices).values() if path is not None}
+    reads = [tuple(0 if read < 0 else index - read for read in row.get("reads", ())) for index, row in enumerate(rows)]
+    return {
+        "names": pack([visible(str(row["operator"])) for row in rows]),
         "layers": pack([indices.get(row["layer"], -1) for row in rows]),
         "phases": pack([str(row.get("phase", "forward")) for row in rows]),
+        "reads": pack(reads) if any(reads) else None,
+        **{key: pack([row[key] if row["layer"] in outer else 0 for row in rows]) for key in ("macs", "flops")},
     }
+
+
+def _tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield the tables beside that of the layers: by type, by operator, and those that metrics are."""
+    own = [key for row in layers[:1] for key in row if key.startswith("own_") and key not in _SPEEDS]
+    types = _add_up(layers, "type", {key.removeprefix("own_"): key for key in own}, "layers")
+    if len(types) > 1:
+        yield _table("By type", "type", "type", types)
+    operators = report.operators or ()
+    work = ("macs", "flops", "bytes_read", "bytes_written")
+    named = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
+    if named:
+        yield _table("By operator", "operator", "operator", named)
+    for record in report.statuses.values():
+        if isinstance(record.value, Table) and record.value and not _is_by_layer(record.value):
+            yield _table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+
+
+def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
+    """Return a row for each value of a column, with how many rows have it, and the sums of others, if all are known."""
+    sums: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        total = sums.setdefault(str(row[by]), {by: str(row[by]), count: 0, **dict.fromkeys(columns, 0)})
+        total[count] += 1
+        for name, key in columns.items():
+            is_known = total[name] is not None and is_number(row.get(key)) and math.isfinite(row[key])
+            total[name] = total[name] + row[key] if is_known else None
+    keys = [name for name in ("forward_seconds", "macs", "flops") if name in columns]
+    return sorted(sums.values(), key=lambda total: [-(total[key] or 0) for key in keys])
+
+
+def _table(title: str, name: str, thing: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a table of the page, whose rows are called by a column's values."""
+    keys = [key for key in rows[0] if key != name]
+    columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
+    names = pack([visible(str(row.get(name))) for row in rows])
+    columns = [{**column, "shown": True} for column in columns]
+    return {"title": title, "thing": thing, "heading": _title(name), "rows": {"names": names, "columns": columns}}
 
 
 def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
@@ -238,7 +320,7 @@ def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -
 def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> None:
     """Give the layers the numbers that the roofline draws, so that a table has them too."""
     for row in rows:
-        row |= {"own_intensity": None, "own_speed": None}
+        row |= dict.fromkeys(_SPEEDS)
     columns = (roofline[key] for key in ("layers", "flops", "bytes", "seconds"))
     for index, flops, moved, seconds in zip(*columns, strict=True):
         rows[index]["own_intensity"] = flops / moved
@@ -333,4 +415,5 @@ def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[st
         for column in _column(key, values):
             shown = key in _COMPARED_AT_FIRST
             title = f"{column['title']}, {visible(label)}"
-            yield {**column, "key": f"{key}{suffix}", "title": title, "share": False, "shown": shown, "suffix": suffix}
+            more = {"title": title, "share": False, "shown": shown, "suffix": suffix, "dashes": suffix != "_difference"}
+            yield {**column, "key": f"{key}{suffix}", **more}

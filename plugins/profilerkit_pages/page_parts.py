@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -44,8 +45,9 @@ def source(name: str, package: str = SHARED) -> str:
 
 
 def join_scripts(sources: Sequence[str]) -> str:
-    """Return scripts that build on each other as one, whose names are its own."""
-    return "\n".join(('(() => {\n"use strict";', *sources, "})();"))
+    """Return scripts that build on each other as one, whose names are its own; without comments, which take a fifth."""
+    text = "\n".join(('(() => {\n"use strict";', *sources, "})();"))
+    return re.sub(r"^ *(?:(?://.*|/\*\*(?s:.*?)\*/)?\n)*", "", text, flags=re.MULTILINE)
 
 
 def content_hash(text: str) -> str:

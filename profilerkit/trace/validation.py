@@ -25,8 +25,9 @@ def validate(trace: Any, backend: str) -> ModelTrace:
     """Return the trace that a backend has made.
 
     The rules: the root, with the path ``""``, is the first layer; paths are distinct; every layer around a layer is
-    one; a depth is that of the path; every operator runs in a layer; no count, size or number of bytes is negative; the
-    memory timeline has one value for each operator; a failure is an exception, and leaves the layers alone.
+    one; a depth is that of the path; every operator runs in a layer, and reads only operators before it; no count, size
+    or number of bytes is negative; the memory timeline has one value for each operator; a failure is an exception, and
+    leaves the layers alone.
 
     Raises `InvalidTraceError` for the first rule that is broken, with the backend, the path and the rule.
     """
@@ -146,6 +147,10 @@ def _broken_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> 
             yield op.layer, f"call {of} {op.call}: give an index, or -1"
         if op.phase not in _PHASES:
             yield op.layer, f"phase {of} {shown(op.phase)}: give 'forward' or 'backward'"
+    for index, op in enumerate(operators):
+        if not all(type(read) is int and -1 <= read < index for read in op.reads):
+            known = f"give places of operators before it (it is at {index}), or -1 for an input"
+            yield op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {known}"
 
 
 def _suspects(operators: Sequence[OpRecord], paths: Collection[str]) -> Sequence[OpRecord]:

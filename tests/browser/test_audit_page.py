@@ -135,7 +135,7 @@ def test_the_front_is_what_nothing_beats(visit: Open, audit: Path) -> None:
     page.wait_for_timeout(100)
     points = {n: ((n * 7919 % COUNT + 1) * (2 if n % 5 == 0 else 1), n * 104729 % COUNT) for n in range(9)}
     front = {
-        f"zoo:model_{n:05d} (batch_size {1 + n % 3})"
+        f"model_{n:05d} (batch_size {1 + n % 3})"
         for n, (x, y) in points.items()
         if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points.values())
     }
@@ -227,3 +227,23 @@ def test_paper_has_every_column_and_every_point(visit: Open, audit: Path) -> Non
     assert page.locator("#models tr[data-at]").count() == 500
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("#models tr[data-at]").count() < 60
+
+
+def test_what_cannot_be_right_is_not_on_the_front_and_names_are_short(visit: Open, tmp_path: Path) -> None:
+    """Of three models the fastest is not plausible: the front has the two others, time is up, and names lack "zoo:"."""
+    with Store.open(tmp_path / "runs.db") as store:
+        run = store.begin_run(Run("", "", machine="m"), {"cpu": "A"}).run
+        for number, (macs, seconds) in enumerate(((1, 3.0), (2, 2.0), (3, 0.001))):
+            values = {"macs": Value(macs, "MACs"), "execution_time": Value(seconds, "s")}
+            flags = ("more FLOP/s than the device has",) if number == 2 else ()
+            row = Row(f"zoo:net{number}", str(number) * 64, RowStatus.COMPLETE, values=values, run=run, flags=flags)
+            store.add(row)
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html", viewport={"width": 390, "height": 800})
+    assert page.get_by_label("Up", exact=True).input_value() == "execution_time"
+    assert page.locator("#scatter .front li").all_inner_texts() == ["net0", "net1"]
+    assert "1 hollow point: values that cannot be right" in page.locator("#scatter .lead").inner_text()
+    assert column(page, "spec", "#models") == ["net0", "net1", "net2"]
+    page.set_viewport_size({"width": 1000, "height": 800})
+    page.locator("#models [data-key=spec]").click()
+    assert column(page, "spec", "#models")[0] == "zoo:net0"

@@ -29,31 +29,31 @@ def fragment(page: Page) -> str:
 def test_a_link_has_the_filter_the_order_the_zoom_and_the_layer(visit: Open) -> None:
     page = visit(small())
     assert fragment(page) == ""
-    page.get_by_role("searchbox").fill("block")
+    page.locator("#layers").get_by_role("searchbox").fill("block")
     page.locator("#layers [data-key=macs]").click()
     page.locator("#map canvas").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Treemap").click()
-    assert fragment(page) == "#q=block&sort=-macs&layer=block&zoom=block&picture=treemap"
+    page.locator("#map").get_by_label("Sized by").select_option("params")
+    assert fragment(page) == "#q=block&sort=-macs&layer=block&zoom=block&size=params"
     page.reload()
-    assert page.get_by_role("searchbox").input_value() == "block"
+    assert page.locator("#layers").get_by_role("searchbox").input_value() == "block"
     assert column(page, "path") == ["(model)", "block", "first", "act"]
     assert page.locator("#layers th[aria-sort=descending]").count() == 1
     assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "block"
     canvas = page.locator("#map canvas")
     assert canvas.get_attribute("data-root") == "block"
-    assert canvas.get_attribute("data-kind") == "treemap"
-    assert "block, Sequential" in page.locator(".chosen-facts").inner_text()
+    assert "Params 144" in page.locator("#map .trail").inner_text()
+    assert page.locator(".chosen-facts h3").inner_text() == "block"
 
 
 def test_a_link_to_a_section_keeps_the_rest(visit: Open) -> None:
     page = visit(many(45))
-    page.get_by_label("Leaves only").check()
+    page.locator("#layers").get_by_label("Rows").select_option("leaves")
     page.get_by_role("link", name="Layers", exact=True).click()
     wait_until(page, "location.hash === '#layers&rows=leaves'")
     page.reload()
-    assert page.get_by_label("Leaves only").is_checked()
+    assert page.locator("#layers").get_by_label("Rows").input_value() == "leaves"
     wait_until(page, "Math.abs(document.getElementById('layers').getBoundingClientRect().top) < 100")
 
 
@@ -99,7 +99,7 @@ def download(page: Page, name: str, where: str = "#layers") -> tuple[str, str]:
 
 def test_the_rows_in_view_are_saved_as_csv(visit: Open) -> None:
     page = visit(small())
-    page.get_by_label("Leaves only").check()
+    page.locator("#layers").get_by_label("Rows").select_option("leaves")
     page.locator("#layers [data-key=macs]").click()
     name, text = download(page, "CSV")
     assert name == "Layers-Teacher.csv"

@@ -19,6 +19,7 @@ from source_tree import ROOT
 from profilerkit import Comparison, Completeness, Measurement, Report
 from profilerkit.render import render
 from profilerkit.trace.records import LayerTable
+from profilerkit.trace.table import Table
 from profilerkit_pages.html import _SCRIPTS, fragment
 from profilerkit_pages.page_data import embed, page_data
 from profilerkit_pages.page_parts import pack
@@ -208,6 +209,40 @@ def test_a_matched_layer_with_another_name_has_both() -> None:
     other = replace(empty(), layers=layer_table([("", "Net", 0, 0), ("stem", "Conv2d", 1, 1)]))
     (sides,) = page_data(Comparison(first, (other,)))["sides"]
     assert sides["names"] == ["", "conv / stem"]
+
+
+def test_types_and_operators_are_added_up() -> None:
+    """Of SMALL two types have MACs; 1 ms is all that each of two layers takes by itself."""
+    by_type, by_operator = page_data(small())["reports"][0]["tables"]
+    rows = by_type["rows"]
+    assert (by_type["title"], by_type["heading"], rows["names"][:2]) == ("By type", "Type", ["Conv2d", "Linear"])
+    columns = {column["key"]: column["values"] for column in rows["columns"]}
+    assert columns["layers"] == [1, 1, 1, 1, 1]
+    assert columns["macs"] == [4096, 128, 0, 0, 0]
+    assert columns["forward_seconds"] == [0.001, 0.001, 0.0, 0.0, 0.0]
+    assert by_operator["rows"]["names"][0] == "op.conv2d"
+    rows = [{**row, "own_macs": None} if row["type"] == "Linear" else row for row in small().layers or ()]
+    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["tables"][0]["rows"]
+    macs = next(column["values"] for column in told["columns"] if column["key"] == "macs")
+    assert dict(zip(told["names"], macs, strict=True))["Linear"] is None, "a sum with an unknown part is unknown"
+
+
+def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:
+    table = Table([{"operator": "mm", "calls": 3, "seconds": 0.5}])
+    data = page_data(replace(empty(), statuses={"timed": status("timed", table, "1 operator")}))["reports"][0]
+    (shown,) = data["tables"]
+    assert (shown["title"], shown["heading"], shown["rows"]["names"]) == ("Timed", "Operator", ["mm"])
+    assert [column["key"] for column in shown["rows"]["columns"]] == ["calls", "seconds"]
+
+
+def test_operators_say_what_they_read() -> None:
+    """The input of the model is 0, what stands right before an operator 1."""
+    reads = [(-1,), (0,), (1,), (0, 2), (3,)]
+    rows = [{**row, "reads": read} for row, read in zip(small().operators or (), reads, strict=True)]
+    operators = page_data(replace(small(), operators=Table(rows)))["reports"][0]["operators"]
+    assert operators["reads"] == [(0,), (1,), (1,), (3, 1), (1,)]
+    assert operators["layers"] == [0, 1, 2, 3, 4]
+    assert page_data(small())["reports"][0]["operators"]["reads"] is None
 
 
 def test_samples_that_are_no_numbers_are_written_as_such() -> None:

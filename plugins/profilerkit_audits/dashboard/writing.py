@@ -26,8 +26,8 @@ __all__ = ["Output", "render", "write"]
 
 #: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
 #: each other.
-_SHARED = ("format", "frame", "grid", "axes")
-_SCRIPTS = ("rows", "address", "filter", "table", "scatter", "history", "model", "app")
+_SHARED = ("format", "frame", "address", "rows", "filter", "axes", "download", "table")
+_SCRIPTS = ("models", "scatter", "history", "model", "app")
 #: A share of all cores that others may take before the page says that the machine was busy.
 _QUIET = 0.05
 

@@ -4,6 +4,8 @@
 const address = {
   state: {},
   at: "",
+  /** Called with the names of what has changed. */
+  listeners: [],
   read() {
     this.state = {};
     this.at = "";
@@ -22,15 +24,18 @@ const address = {
   },
   /** Change what is looked at; an empty value is as it is at first. */
   set(changes) {
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === "" || value === null || value === undefined) delete this.state[name];
-      else this.state[name] = String(value);
+    const text = (value) => (value === null || value === undefined ? "" : String(value));
+    const changed = Object.keys(changes).filter((name) => this.get(name) !== text(changes[name]));
+    for (const name of changed) {
+      if (text(changes[name])) this.state[name] = text(changes[name]);
+      else delete this.state[name];
     }
+    if (!changed.length) return;
     this.write();
+    for (const listener of this.listeners) listener(changed);
   },
   link() {
-    const entries = new URLSearchParams(Object.entries(this.state).filter(([, value]) => value !== ""));
-    return `#${[this.at, String(entries)].filter(Boolean).join("&")}`;
+    return `#${[this.at, String(new URLSearchParams(this.state))].filter(Boolean).join("&")}`;
   },
   write() {
     try {

@@ -6,97 +6,71 @@ const ALIKE = 0.5;
 
 /** One pair of models at a time; with several, a choice of which is beside the reference. */
 class Sides {
-  constructor(place, tools, data) {
-    this.place = place;
-    this.tools = tools;
-    this.data = data;
-    this.pairs = data.sides.map((sides, index) => ({ sides, reference: data.reports[0].name, name: data.reports[index + 1].name }));
+  constructor(place, tools) {
+    Object.assign(this, { place, tools });
+    this.pairs = data.sides.map((sides, index) => ({ sides, reports: [data.reports[0], data.reports[index + 1]] })).filter((pair) => pair.sides);
     this.only = address.get("changed") === "1";
     this.show(address.among("beside", this.pairs.map((_, index) => index)));
   }
 
   show(index) {
-    this.index = index;
-    const { sides, reference, name } = this.pairs[index];
-    if (!sides) {
-      this.tools.replaceChildren(...this.which());
-      this.place.replaceChildren(nothing(`There are no layers to compare: ${reference} or ${name} was not traced.`));
-      return;
-    }
-    const changes = unpacked(sides.changes);
-    const met = CHANGES.map((change) => [change, changes.filter((one) => one === change).length]).filter(([, number]) => number);
-    const shared = changes.filter((change) => change === "same" || change === "changed").length;
-    this.shared = `${shared.toLocaleString("en-US")} of ${counted(changes.length, "layer")} ${shared === 1 ? "is" : "are"} in both models. The table has each of them.`;
-    this.counts = el("p", { class: "lead" }, met.map(([change, number]) => `${number.toLocaleString("en-US")} ${change}`).join(", "));
-    const form = address.among("sides", ["maps", "table"], shared < ALIKE * changes.length ? "maps" : "table");
-    if (form === "maps") this.maps();
-    else this.table();
-  }
-
-  /** The choices that both forms have: of the model, and of the form. */
-  which(form) {
-    const beside = choice("Beside the reference", this.pairs.map((pair, at) => [at, pair.name]), this.index, (at) => {
+    this.pair = this.pairs[index];
+    this.changes = unpacked(this.pair.sides.changes);
+    const shared = this.changes.filter((change) => change === "same" || change === "changed").length;
+    const beside = choice("Beside the reference", this.pairs.map((pair, at) => [at, pair.reports[1].name]), index, (at) => {
       address.set({ beside: Number(at) || "" });
       this.show(Number(at));
     });
+    const form = address.among("sides", ["maps", "table"], shared < ALIKE * this.changes.length ? "maps" : "table");
     const forms = switchOf("Form", [["maps", "Maps"], ["table", "Table"]], form, (other) => {
       address.set({ sides: other });
-      this.show(this.index);
+      this.show(index);
       this.tools.querySelector(`[data-value="${other}"]`).focus();
     });
-    return [...(this.pairs.length > 1 ? [beside] : []), ...(form ? [forms] : [])];
+    const met = CHANGES.map((change) => [change, this.changes.filter((one) => one === change).length]).filter(([, number]) => number);
+    const counts = met.map(([change, number]) => `${number.toLocaleString("en-US")} ${change}`).join(", ");
+    this[form](`${counts} of ${counted(this.changes.length, "layer")} in both models together.`);
+    this.tools.prepend(...(this.pairs.length > 1 ? [beside] : []), forms);
   }
 
-  maps() {
-    const reports = [this.data.reports[0], this.data.reports[this.index + 1]];
-    const both = reports.map((report) => new Layers(report.layers));
+  maps(lead) {
+    const both = this.pair.reports.map((report) => new Rows(report.layers));
     const sizes = both[0].sizes.filter((column) => both[1].sizes.some((one) => one.key === column.key));
-    if (!sizes.length) {
-      this.tools.replaceChildren(...this.which("maps"));
-      this.place.replaceChildren(el("p", { class: "lead" }, this.shared), nothing("Both models have no layer of known size."));
-      return;
-    }
-    const first = sizes.find((column) => column.key === usualSize(both[0]).key) ?? sizes[0];
+    const first = sizes.find((column) => column.key === both[0].usualSize.key) ?? sizes[0];
+    const places = this.pair.reports.map((report) => el("div", { class: "side" }, el("h3", {}, report.name), el("div")));
+    this.place.replaceChildren(el("p", { class: "lead" }, lead), el("div", { class: "two" }, ...places));
+    this.tools.replaceChildren();
+    if (!first) return this.place.append(nothing("No size of layers is known of both models."));
     const colours = coloursOf(...both);
-    const places = reports.map((report) => el("div", { class: "side" }, el("h3", {}, report.name), el("div")));
-    this.tools.replaceChildren(...this.which("maps"), ...mapTools("icicle", sizes, first, ({ kind, key }) => maps.forEach((map) => map.set(kind ? { kind } : { column: map.layers.column(key) }))));
-    this.place.replaceChildren(el("p", { class: "lead" }, this.shared), el("div", { class: "two" }, ...places));
-    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { linked: false, name: reports[at].name, column: layers.column(first.key), colours }));
+    const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { isLinked: false, name: this.pair.reports[at].name, column: layers.column(first.key), colours }));
+    return this.tools.append(choice("Sized by", sizes.map((size) => [size.key, size.title]), first.key, (key) => maps.forEach((map) => map.set({ column: map.layers.column(key) }))));
   }
 
-  table() {
-    const { sides, reference, name } = this.pairs[this.index];
-    const changes = unpacked(sides.changes);
-    const layers = new Layers({ ...sides, columns: [this.changeColumn(sides), ...sides.columns] });
-    const table = new TreeTable(this.place, this.tools, layers, {
-      caption: `Layers of ${reference} and ${name}`,
+  table(lead) {
+    const { sides, reports } = this.pair;
+    const [reference, name] = reports.map((report) => report.name);
+    const change = { key: "change", title: "Change", unit: "", scale: "none", numeric: false, share: false, shown: true, isFirst: true, values: sides.changes };
+    const table = new Table(this.place, this.tools, new Rows({ ...sides, columns: [change, ...sides.columns] }), {
+      title: `Layers of ${reference} and ${name}`,
       about: { name: `${reference} and ${name}`, reference, other: name },
       prefix: "side-",
-      kind: (row) => `change-${changes[row]}`,
-      cellClass: (column, row) => this.cellClass(column, row),
-      keep: null,
-      tools: (made) => [tick("Differences only", this.only, (on) => this.differences(made, changes, on))],
+      kind: (row) => `change-${this.changes[row]}`,
+      cell: (column, row) => this.cell(column, row),
+      keep: (row) => !this.only || this.changes[row] !== "same",
+      tools: (made) => [
+        tick("Differences only", this.only, (only) => {
+          this.only = only;
+          address.set({ changed: only ? "1" : "" });
+          made.update();
+        }),
+      ],
     });
-    this.tools.prepend(...this.which("table"));
-    this.place.prepend(this.counts);
-    if (this.only) this.differences(table, changes, true);
+    table.scroller.before(el("p", { class: "lead" }, lead));
   }
 
-  /** The change of a layer; and a difference, of which less is better: parameters, work and time are costs. */
-  cellClass(column, row) {
-    if (column.key === "change") return "change";
-    if (column.suffix !== "_difference" || !column.values[row]) return "";
-    return column.values[row] < 0 ? "less" : "more";
-  }
-
-  changeColumn(sides) {
-    return { key: "change", title: "Change", unit: "", scale: "none", numeric: false, share: false, shown: true, values: sides.changes };
-  }
-
-  differences(table, changes, on) {
-    this.only = on;
-    address.set({ changed: on ? "1" : "" });
-    table.options.keep = on ? (row) => changes[row] !== "same" : null;
-    table.update();
+  /** A difference has a colour; less is better: parameters, work and time are costs. */
+  cell(column, row) {
+    if (column.suffix !== "_difference" || !column.values[row]) return null;
+    return [shown(column, row), column.values[row] < 0 ? "less" : "more"];
   }
 }

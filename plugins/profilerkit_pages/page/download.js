@@ -15,12 +15,12 @@ function jsonValue(value) {
 
 /** Rows as pairs of a column's key and its value. */
 function pairsOf(layers, rows) {
-  return rows.map((row) => [["path", layers.path(row)], ["type", layers.types[row]], ...layers.columns.map((column) => [column.key, jsonValue(column.values[row])])]);
+  return rows.map((row) => [["path", layers.path(row)], ...layers.columns.map((column) => [column.key, jsonValue(column.values[row])])]);
 }
 
 function csvOf(layers, rows) {
   const lines = pairsOf(layers, rows).map((pairs) => pairs.map(([, value]) => csvCell(value)).join(","));
-  return `${[["path", "type", ...layers.columns.map((column) => column.key)].map(csvCell).join(","), ...lines].join("\n")}\n`;
+  return `${[["path", ...layers.columns.map((column) => column.key)].map(csvCell).join(","), ...lines].join("\n")}\n`;
 }
 
 function jsonOf(about, layers, rows) {
@@ -35,10 +35,10 @@ function saveFile(name, type, text) {
 
 /** Two buttons; `about` says whose rows they are, `table` which. */
 function downloads(about, table) {
-  const name = `${table.options.caption}-${about.name}`.replace(/[^\w.-]+/g, "-").slice(0, 80);
+  const name = `${table.options.title}-${about.name}`.replace(/[^\w.-]+/g, "-").slice(0, 80);
   return el(
     "span",
-    { class: "field", role: "group", "aria-label": "Download the rows" },
+    { class: "field", role: "group", "aria-label": "Download" },
     el("button", { type: "button", title: "Download these rows as CSV", onclick: () => saveFile(`${name}.csv`, "text/csv", csvOf(table.layers, table.rows)) }, "CSV"),
     el("button", { type: "button", title: "Download these rows as JSON, with the metrics", onclick: () => saveFile(`${name}.json`, "application/json", jsonOf(about, table.layers, table.rows)) }, "JSON"),
   );

@@ -17,6 +17,6 @@ class LayerFacts {
       const share = column.share && column.whole > 0 ? ` (${percent(column.values[row] / column.whole)})` : "";
       return el("div", {}, el("dt", {}, column.title), el("dd", {}, `${text}${share}`));
     });
-    this.node.replaceChildren(el("h3", {}, `${layers.label(row)}, ${layers.types[row]}`), el("dl", { class: "facts" }, ...facts));
+    this.node.replaceChildren(el("h3", {}, layers.label(row)), el("dl", { class: "facts" }, ...facts));
   }
 }

@@ -80,6 +80,13 @@ function switchOf(label, entries, chosen, onChoose) {
   return el("div", { class: "switch", role: "group", "aria-label": label }, ...buttons);
 }
 
+/** A small table of texts and nodes; `numeric` are the places of its columns of numbers. */
+function plainTable(titles, lines, numeric = []) {
+  const kind = (place) => (numeric.includes(place) ? "number" : null);
+  const head = el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))));
+  return el("table", { class: "plain" }, head, el("tbody", {}, ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell))))));
+}
+
 /** A box to tick. */
 function tick(text, checked, onTick) {
   const box = el("input", { type: "checkbox", checked, onchange: () => onTick(box.checked) });

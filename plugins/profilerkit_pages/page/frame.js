@@ -37,3 +37,39 @@ function themes(draw) {
 
 addEventListener("scroll", () => tip.hide(), { passive: true });
 addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());
+
+/** Paper is light, has the rows that would be scrolled to, and all that is behind something to press. */
+function printing(draw) {
+  let [theme, closed] = ["", []];
+  const turn = (isNear) => {
+    paper.isNear = isNear;
+    for (const table of Table.all) {
+      table.heads();
+      table.draw();
+    }
+    draw();
+  };
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not(.menu):not([open])")];
+    for (const details of closed) details.open = true;
+    theme = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = "light";
+    turn(true);
+  });
+  addEventListener("afterprint", () => {
+    for (const details of closed) details.open = false;
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    turn(false);
+  });
+}
+
+/** A colour of the style sheet as the theme has it now: a canvas cannot name it. */
+function colour(name) {
+  const probe = document.getElementById("tip");
+  const before = probe.style.color;
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
+  probe.style.color = before;
+  return found;
+}

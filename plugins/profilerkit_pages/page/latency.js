@@ -41,12 +41,11 @@ class Samples {
     const rows = this.taken.map((one) =>
       [one.name, one.values.length, one.warmup.length, write(one, one.percentiles[50]), one.interval.map((end) => write(one, end)).join(" to ") + (one.intervalName === this.taken[0].intervalName ? "" : ` (${one.intervalName})`), ...[5, 25, 75, 95].map((percentile) => write(one, one.percentiles[percentile]))].map(String),
     );
-    const line = (tag, cells) => el("tr", {}, ...cells.map((cell, place) => el(place && tag === "td" ? "td" : "th", { class: place ? "number" : "name", scope: tag === "th" ? "col" : place ? null : "row" }, cell)));
     const few = this.taken.some((one) => Object.values(one.percentiles).includes(null));
     this.few.textContent = few ? "A hyphen: there are too few samples for that percentile." : "";
     const known = this.taken.filter((one) => one.conditions.length);
     this.machine.replaceChildren(...known.map((one) => el("p", {}, `${this.taken.length > 1 ? `${one.name}. ` : ""}The machine during the samples: ${one.conditions.join("; ")}.`)));
-    this.table.replaceChildren(el("table", { class: "plain" }, el("thead", {}, line("th", heads)), el("tbody", {}, ...rows.map((cells) => line("td", cells)))));
+    this.table.replaceChildren(plainTable(heads, rows, [1, 2, 3, 4, 5, 6, 7, 8]));
   }
 
   draw(width) {

@@ -4,12 +4,12 @@
 const MOST_WEIGHTS = 2 / 3;
 
 class MemoryChart {
-  constructor(place, tools, memory, layers) {
+  constructor(place, tools, memory, operators, layers) {
     Object.assign(this, { memory, layers, at: -1 });
     this.live = unpacked(memory.live);
-    this.operators = unpacked(memory.operators);
-    this.rows = unpacked(memory.layers);
-    this.phases = unpacked(memory.phases);
+    this.operators = unpacked(operators.names);
+    this.rows = unpacked(operators.layers);
+    this.phases = unpacked(operators.phases);
     this.cursor = memory.peak;
     const withThem = address.among("weights", [true, false], memory.weights < MOST_WEIGHTS * this.peakBytes());
     this.band = withThem ? memory.weights : 0;

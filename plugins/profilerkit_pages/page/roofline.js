@@ -1,4 +1,4 @@
-// FLOPs for each byte moved, layer by layer: against the FLOPs a second where times are known, else as a distribution.
+// FLOPs for each byte moved against FLOPs a second, layer by layer.
 
 const MOST_POINTS = 4000;
 
@@ -10,11 +10,10 @@ class Roofline {
     this.timed = this.points.filter((point) => point.rate > 0 && Number.isFinite(point.rate));
     this.plot = el("div", { class: "plot" });
     place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.plot);
-    redrawn(this.plot, (width) => (this.timed.length ? this.scatter(width) : this.distribution(width)));
+    redrawn(this.plot, (width) => this.scatter(width));
   }
 
   sentence() {
-    if (!this.timed.length) return "How many FLOPs layers do for each byte that they read or write. The times of single layers are not known here (the metric layer_times measures them), so there are no FLOPs a second to set against it.";
     const without = this.points.length - this.timed.length;
     const left = without ? ` ${counted(without, "layer")} without a time ${without === 1 ? "is" : "are"} left out.` : "";
     return `Each dot is a layer: FLOPs for each byte that it reads or writes, against FLOPs a second in the forward pass. Limits of the device are not known here, so no ceilings are drawn. The table has the same numbers under Columns.${left}`;
@@ -51,34 +50,6 @@ class Roofline {
 
   lines(point) {
     return [this.layers.label(point.row), this.layers.types[point.row], `${formatNumber(point.intensity)} FLOPs/B, ${quantity(point.rate, "FLOP/s", "si")}`, quantity(point.flops, "FLOPs", "si")];
-  }
-
-  /** Bars of FLOPs over intensity, a quarter of a decade each. */
-  distribution(width) {
-    const height = 220;
-    const bins = new Map();
-    for (const { intensity, flops } of this.points) {
-      const bin = Math.floor(Math.log10(intensity) * 4);
-      const [sum, number] = bins.get(bin) ?? [0, 0];
-      bins.set(bin, [sum + flops, number + 1]);
-    }
-    const keys = [...bins.keys()];
-    const [first, last] = [Math.min(...keys) - 1, Math.max(...keys) + 2];
-    const whole = this.points.reduce((sum, point) => sum + point.flops, 0);
-    const most = Math.max(...[...bins.values()].map(([sum]) => sum / whole));
-    const across = logarithmic(10 ** (first / 4), 10 ** (last / 4), MARGIN.left, width - MARGIN.right);
-    const up = linear(0, most * 1.1, height - MARGIN.bottom, MARGIN.top);
-    const root = chart(width, height, "FLOPs by arithmetic intensity", { ticks: decades(10 ** (first / 4), 10 ** (last / 4)), at: across, text: (tick) => `${quantity(tick, "", "si")} FLOPs/B` }, { ticks: ticksOf(0, most * 1.1, 4, "none"), at: up, text: (tick) => `${formatNumber(100 * tick)} %` });
-    for (const [bin, [sum, number]] of bins) {
-      const [from, to] = [across(10 ** (bin / 4)), across(10 ** ((bin + 1) / 4))];
-      const bar = svg("rect", { class: "bar-shape", x: from + 1, y: up(sum / whole), width: Math.max(1, to - from - 2), height: Math.max(1, up(0) - up(sum / whole)) });
-      const lines = [`${formatNumber(10 ** (bin / 4))} to ${formatNumber(10 ** ((bin + 1) / 4))} FLOPs/B`, `${percent(sum / whole)} of the FLOPs, ${counted(number, "layer")}`];
-      bar.addEventListener("pointermove", (event) => tip.show(lines, event.clientX, event.clientY));
-      bar.addEventListener("pointerleave", () => tip.hide());
-      root.append(bar);
-    }
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top + 4 }, "share of the FLOPs"));
-    this.plot.replaceChildren(root);
   }
 
   find(row) {

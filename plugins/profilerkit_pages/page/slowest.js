@@ -10,19 +10,17 @@ const MEASURES = [
 const RANKED = [10, 25, 50];
 const PARTS = ["part-first", "part-second"];
 
+/** Those of the measures that a model has numbers for. */
+function measuresOf(layers) {
+  const measures = MEASURES.map((measure) => ({ ...measure, columns: measure.keys.map((key) => layers.column(key)).filter((column) => column?.values.some((value) => value > 0)) }));
+  return measures.filter((measure) => measure.columns.length && (measure.key !== "forward" || layers.column("own_backward_seconds")));
+}
+
 class Slowest {
   constructor(place, tools, layers) {
-    Object.assign(this, { layers, place, heading: place.parentNode.querySelector("h2") });
-    this.measures = MEASURES.map((measure) => ({ ...measure, columns: measure.keys.map((key) => layers.column(key)).filter((column) => column?.values.some((value) => value > 0)) })).filter(
-      (measure) => measure.columns.length && (measure.key !== "forward" || layers.column("own_backward_seconds")),
-    );
+    Object.assign(this, { layers, place, heading: place.parentNode.querySelector("h2"), measures: measuresOf(layers) });
     this.measure = this.measures.find((one) => one.key === address.get("rank")) ?? this.measures[0];
     this.most = address.among("most", RANKED);
-    if (!this.measure) {
-      tools.replaceChildren();
-      this.place.replaceChildren(nothing("Neither the time nor the work of a layer by itself is known."));
-      return;
-    }
     tools.replaceChildren(
       choice("By", this.measures.map((one) => [one.key, one.title]), this.measure.key, (key) => this.set({ measure: this.measures.find((one) => one.key === key) })),
       choice("Show", RANKED.map((number) => [number, String(number)]), this.most, (number) => this.set({ most: Number(number) })),
@@ -72,6 +70,6 @@ class Slowest {
   }
 
   find(row) {
-    for (const [at, bar] of this.bars ?? []) bar.firstChild.setAttribute("aria-pressed", String(at === row));
+    for (const [at, bar] of this.bars) bar.firstChild.setAttribute("aria-pressed", String(at === row));
   }
 }

@@ -1,25 +1,57 @@
-// A table of rows in a tree, or of all of them below each other with their whole paths.
+// The table of every page: rows in a tree or in a list, sorted and filtered, of which only those in view are in the
+// document, so that any number of them stays fluid.
 
+const ROW_HEIGHT = 28;
+const OVERSCAN = 8;
 const MOST_AT_FIRST = 60;
+/** Below this a share is a line without its number. */
+const ROOM_FOR_SHARE = 136;
+const SAMPLED = 300;
+const narrow = () => innerWidth < 640; // as the style sheet has it
+
+/** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
+const paper = { isNear: false };
+
+/** The order of rows by what `weight` says of each; one without a weight comes last either way. */
+function orderBy(weight, down) {
+  const sign = down ? -1 : 1;
+  const absent = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
+  return (one, two) => {
+    const [a, b] = [weight(one), weight(two)];
+    if (absent(a) || absent(b)) return absent(a) - absent(b) || one - two;
+    return a === b ? one - two : a < b ? -sign : sign;
+  };
+}
+
+/** The lines of a title: what is counted, and of which model. */
+function titleLines(column) {
+  const cut = column.suffix === undefined ? -1 : column.title.indexOf(", ");
+  return cut < 0 ? [column.title] : [column.title.slice(0, cut), column.title.slice(cut + 2)];
+}
+
 let tables = 0;
 
-class TreeTable extends Grid {
-  thing = "layer";
-  most = 5000;
+class Table {
+  active = 0;
   collapsed = new Set();
 
   /** Those in the page. */
   static get all() {
-    return [...document.querySelectorAll('[role="treegrid"]')].map((grid) => grid.tree);
+    return [...document.querySelectorAll("table.grid")].map((grid) => grid.table);
   }
 
   /**
-   * `layers` has the rows; `options`: caption, `about` (whose rows they are, in a download), `prefix` (of names in the
-   * address), and `keep(row)`, which rows are to be seen at all.
+   * `options`: `title`, of the table; `name`, the key and the title of the column of names; `thing`, what a row is;
+   * `prefix`, of names in the address; `about`, whose rows they are, in a download; `isLinked`, whether the chosen row is
+   * one of them; `keep(row)`, which rows are to be seen at all; `cell(column, row)`, the content and the class of a cell
+   * that is no plain text; `kind(row)`, a class of a row; `tools(table)`; `widest()`, the key of a column that takes room;
+   * `most`, how many rows are printed.
    */
-  constructor(place, tools, layers, options) {
-    super();
-    Object.assign(this, { layers, options, tree: layers.tree });
+  constructor(place, tools, rows, options) {
+    this.options = { name: ["path", "Layer"], thing: "layer", prefix: "", isLinked: false, most: 5000, ...options };
+    Object.assign(this, { layers: rows, tree: rows.tree, isTree: rows.tree.deepest > 0, id: `table-${(tables += 1)}` });
+    const [key, title] = this.options.name;
+    this.names = { key, title, numeric: false, values: rows.names };
     this.remember();
     this.build(place, tools);
     this.openTo(this.depthAtFirst());
@@ -28,22 +60,19 @@ class TreeTable extends Grid {
   /** Start with the filter, the order and the form that the address has. */
   remember() {
     const of = (name) => address.get(`${this.options.prefix}${name}`);
-    const key = of("sort").replace(/^-/, "");
-    this.order = ["path", "type"].includes(key) || this.layers.column(key) ? of("sort") : "";
-    this.words = of("q").trim().toLowerCase();
-    this.leaves = of("rows") === "leaves";
-    this.flat = of("rows") === "flat";
+    this.order = this.column(of("sort").replace(/^-/, "")) ? of("sort") : "";
+    this.words = of("q");
+    this.form = ["flat", "leaves"].find((form) => form === of("rows")) ?? "";
   }
 
   /** Write into the address what is looked at. */
   note() {
     const { prefix } = this.options;
-    address.set({ [`${prefix}q`]: this.words, [`${prefix}sort`]: this.order, [`${prefix}rows`]: this.leaves ? "leaves" : this.flat ? "flat" : "" });
+    address.set({ [`${prefix}q`]: this.words, [`${prefix}sort`]: this.order, [`${prefix}rows`]: this.form });
   }
 
-  /** Whether rows stand below each other with their whole paths, not inside their own. */
-  get listed() {
-    return this.flat || this.leaves;
+  column(key) {
+    return key === this.names.key ? this.names : this.layers.column(key);
   }
 
   depthAtFirst() {
@@ -55,64 +84,115 @@ class TreeTable extends Grid {
   }
 
   build(place, tools) {
-    const search = el("input", { type: "search", placeholder: "Filter by path or type", "aria-label": "Filter by path or type", value: this.words, oninput: () => this.filter(search.value) });
-    const depths = Array.from({ length: Math.min(this.tree.deepest, 12) }, (_, depth) => [depth, String(depth)]);
-    this.depthChoice = choice("Depth", [["", "…"], ...depths, ["all", "all"]], "", (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value)));
+    const { title, about, thing } = this.options;
+    const hint = "Words that each must occur, and conditions such as macs>1M";
+    this.search = el("input", { type: "search", placeholder: "Words, or macs>1M", title: hint, "aria-label": `Filter ${thing}s`, value: this.words, oninput: () => this.set({ words: this.search.value }) });
     this.count = el("span", { class: "count", role: "status" });
-    tools.replaceChildren(
-      search,
-      this.depthChoice,
-      el("button", { type: "button", onclick: () => this.openTo(Infinity) }, "Expand all"),
-      el("button", { type: "button", onclick: () => this.openTo(0) }, "Collapse all"),
-      tick("Flat list", this.flat, (flat) => this.set({ flat })),
-      tick("Leaves only", this.leaves, (leaves) => this.set({ leaves })),
-      ...(this.options.tools?.(this) ?? []),
-      this.columnChoice(this.layers.columns),
-      downloads(this.options.about, this),
-      this.count,
-    );
-    this.place(place, `table-${(tables += 1)}`, "treegrid", this.options.caption);
-    this.grid.tree = this;
+    const depths = Array.from({ length: Math.min(this.tree.deepest, 12) }, (_, depth) => [depth, String(depth)]);
+    const ofTree = () => [
+      choice("Depth", [["", "…"], ...depths, ["all", "all"]], "", (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value))),
+      choice("Rows", [["", "tree"], ["flat", "flat list"], ["leaves", "leaves only"]], this.form, (form) => this.set({ form })),
+    ];
+    tools.replaceChildren(this.search, ...(this.isTree ? ofTree() : []), ...(this.options.tools?.(this) ?? []), this.columnChoice(), ...(about ? [downloads(about, this)] : []), this.count);
+    this.head = el("thead");
+    this.body = el("tbody");
+    this.widths = el("colgroup");
+    this.grid = el("table", { class: "grid", role: this.isTree ? "treegrid" : "grid", tabindex: "0", "aria-label": title, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
+    this.grid.table = this;
+    this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
+    place.replaceChildren(this.scroller);
     this.heads();
-  }
-
-  get columns() {
-    return this.layers.columns.filter((column) => column.shown);
-  }
-
-  /** Draw the heads, in the room that the page has. */
-  heads() {
-    this.keys = orderOf(this.columns);
-    const widths = fitted(this.layers, this.keys, this.scroller.clientWidth || innerWidth);
-    this.tight = new Set(this.keys.filter((_, place) => widths[place] < ROOM_FOR_SHARE));
-    const cells = this.keys.map((key) => {
-      const column = this.layers.column(key);
-      return this.headCell(key, titleLines(column, key), column?.numeric ?? false, key === "path" ? "name-head" : null);
+    redrawn(this.scroller, () => {
+      this.heads();
+      if (this.rows) this.draw();
     });
-    this.drawHeads(cells, widths);
   }
 
-  setOrder(order) {
-    this.order = order;
-    this.heads();
-    this.update();
-    this.note();
+  columnChoice() {
+    const boxes = this.layers.columns.map((column) =>
+      tick(column.title, column.shown, (on) => {
+        column.shown = on;
+        this.heads();
+        this.draw();
+      }),
+    );
+    return el("details", { class: "menu" }, el("summary", {}, "Columns"), el("div", {}, ...boxes));
   }
 
-  compare() {
-    const key = this.order.replace(/^-/, "");
-    const values = key === "path" ? this.layers.names : key === "type" ? this.layers.types : this.layers.column(key).values;
-    return orderBy(key === "path" && this.listed ? (row) => this.layers.path(row) : (row) => values[row], this.order.startsWith("-"));
+  // Heads ------------------------------------------------------------------------------------------------------------
+
+  /** The columns in their order: on a phone numbers with a share come first, texts last. */
+  ordered() {
+    const columns = this.layers.columns.filter((column) => column.shown);
+    const rank = (column) => (column.isFirst || column.share ? 0 : column.numeric ? 1 : 2);
+    return [this.names, ...(narrow() ? [...columns].sort((one, two) => rank(one) - rank(two)) : columns)];
   }
 
-  filter(words) {
-    this.words = words.trim().toLowerCase();
-    this.update();
-    this.note();
+  /** Draw the heads in the room that there is; paper does not scroll, so that its columns are parts of the sheet. */
+  heads() {
+    this.keys = this.ordered();
+    const widths = this.fitted(this.scroller.clientWidth || innerWidth);
+    const whole = widths.reduce((sum, width) => sum + width, 0);
+    this.tight = new Set(this.keys.filter((_, place) => widths[place] < ROOM_FOR_SHARE));
+    this.widths.replaceChildren(...widths.map((width) => {
+      const col = el("col");
+      col.style.width = paper.isNear ? `${(100 * width) / whole}%` : `${width}px`;
+      return col;
+    }));
+    this.grid.style.width = paper.isNear ? "100%" : `${whole}px`;
+    this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...this.keys.map((column) => this.headCell(column))));
+    this.grid.setAttribute("aria-colcount", this.keys.length);
   }
+
+  headCell(column) {
+    const lines = titleLines(column);
+    const words = el("span", {}, ...lines.map((line) => el("span", { class: "line" }, line)));
+    const button = el("button", { type: "button", title: lines.join(", "), "data-key": column.key, onclick: () => this.sort(column) }, words, el("span", { class: "arrow", "aria-hidden": "true" }));
+    const order = this.order === column.key ? "ascending" : this.order === `-${column.key}` ? "descending" : "none";
+    return el("th", { scope: "col", role: "columnheader", class: column.numeric ? "number" : column === this.names ? "name-head" : null, "aria-sort": order }, button);
+  }
+
+  /** The least and the best width of a column; they come from many rows, so that columns stand still while rows pass. */
+  width(column) {
+    if (column === this.names) return narrow() ? [132, 132] : [150, 280];
+    if (column.width) return [column.width, column.width];
+    this.lengths ??= new Map();
+    if (!this.lengths.has(column)) {
+      let most = 0;
+      for (let row = 0; row < Math.min(this.tree.count, SAMPLED); row += 1) most = Math.max(most, shown(column, row).length);
+      this.lengths.set(column, most);
+    }
+    const title = 7.6 * titleLines(column).reduce((most, line) => Math.max(most, line.length), 0);
+    const texts = 7.2 * this.lengths.get(column) + 24;
+    if (!column.numeric) {
+      const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
+      return this.options.widest?.() === column.key && !narrow() ? [460, 460] : [Math.min(best, 110), best];
+    }
+    const least = Math.max(72, Math.min(92, title + 37));
+    return [least, Math.max(column.share ? 140 : 84, least, Math.min(200, title + 34), Math.min(190, texts))];
+  }
+
+  /** The widths of the columns in a room: their best ones, or narrower ones as far as that fits them in. */
+  fitted(room) {
+    const widths = this.keys.map((column) => this.width(column));
+    const [least, best] = [0, 1].map((which) => widths.reduce((sum, pair) => sum + pair[which], 0));
+    if (best <= room || best === least || narrow()) return widths.map((pair) => pair[1]);
+    const part = Math.max(0, (room - least) / (best - least));
+    return widths.map(([low, high]) => Math.floor(low + part * (high - low)));
+  }
+
+  /** Sort by a column: numbers first from the top, names from A; once more the other way; then as they came. */
+  sort({ key, numeric }) {
+    const [first, second] = numeric ? [`-${key}`, key] : [key, `-${key}`];
+    this.set({ order: this.order === first ? second : this.order === second ? "" : first });
+    this.head.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  }
+
+  // Which rows -------------------------------------------------------------------------------------------------------
 
   set(state) {
     Object.assign(this, state);
+    this.heads();
     this.update();
     this.note();
   }
@@ -127,36 +207,37 @@ class TreeTable extends Grid {
 
   /** The rows that match, or null where nothing is asked for. */
   matching() {
-    const { keep } = this.options;
-    if (!this.words && !keep && !this.leaves) return null;
-    const found = new Set();
-    for (let row = 0; row < this.tree.count; row += 1) {
-      if ((keep && !keep(row)) || (this.leaves && this.tree.children[row].length)) continue;
-      if (!this.words || this.layers.label(row).toLowerCase().includes(this.words) || this.layers.types[row].toLowerCase().includes(this.words)) found.add(row);
-    }
-    return found;
+    const conditions = [matcher(this.layers, this.words), this.options.keep, this.form === "leaves" ? (row) => !this.tree.children[row].length : null].filter(Boolean);
+    return conditions.length ? new Set(this.tree.order.filter((row) => conditions.every((holds) => holds(row)))) : null;
   }
 
   update() {
     this.found = this.matching();
     const { found } = this;
     const sorted = this.order ? (rows) => [...rows].sort(this.compare()) : (rows) => rows;
-    this.setRows(this.listed ? sorted(this.tree.order.filter((row) => !found || found.has(row))) : this.nested(found, sorted));
-    const all = counted(this.tree.count, "layer");
-    this.count.textContent = found ? `${found.size.toLocaleString("en-US")} of ${all}` : all;
+    const rows = this.form || !this.isTree ? sorted(this.tree.order.filter((row) => !found || found.has(row))) : this.nested(sorted);
+    const before = this.rows?.[this.active];
+    this.rows = rows;
+    this.active = Math.max(0, before === undefined ? 0 : rows.indexOf(before)); // the one that was active stays so
+    this.grid.setAttribute("aria-rowcount", rows.length + 1);
+    const all = counted(this.tree.count, this.options.thing);
+    this.count.textContent = found && found.size < this.tree.count ? `${found.size.toLocaleString("en-US")} of ${all}` : all;
     this.draw();
   }
 
+  compare() {
+    const column = this.column(this.order.replace(/^-/, ""));
+    const weight = column.numeric ? (row) => column.values[row] : (row) => column.values[row].toLowerCase();
+    return orderBy(column === this.names && this.form ? (row) => this.layers.path(row) : weight, this.order.startsWith("-"));
+  }
+
   /** The rows of the tree in view; those around a match are shown with it. */
-  nested(found, sorted) {
-    let wanted = null;
-    if (found) {
-      wanted = new Set(found);
-      for (const row of found) {
-        for (const outer of this.tree.around(row)) {
-          if (wanted.has(outer)) break;
-          wanted.add(outer);
-        }
+  nested(sorted) {
+    const wanted = this.found && new Set(this.found);
+    for (const row of this.found ?? []) {
+      for (const outer of this.tree.around(row)) {
+        if (wanted.has(outer)) break;
+        wanted.add(outer);
       }
     }
     const rows = [];
@@ -168,46 +249,81 @@ class TreeTable extends Grid {
     return rows;
   }
 
+  // Rows in view -----------------------------------------------------------------------------------------------------
+
+  later() {
+    this.waiting ||= requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.draw();
+    });
+  }
+
+  draw() {
+    const all = paper.isNear;
+    const seen = Math.ceil(Math.min(0.72 * innerHeight, 720) / ROW_HEIGHT); // as high as the style sheet lets it grow
+    const top = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - OVERSCAN);
+    const first = all ? 0 : Math.min(top, Math.max(0, this.rows.length - seen - OVERSCAN));
+    const last = Math.min(this.rows.length, all ? this.options.most : first + seen + 2 * OVERSCAN);
+    const colspan = this.keys.length;
+    const drawn = [];
+    for (let at = first; at < last; at += 1) drawn.push(this.row(at));
+    if (!this.rows.length) drawn.push(el("tr", {}, el("td", { class: "none", colspan }, `No ${this.options.thing} matches.`)));
+    if (all && last < this.rows.length) drawn.push(el("tr", {}, el("td", { colspan }, `${counted(this.rows.length - last, "more row")}, not printed`)));
+    this.body.replaceChildren(this.gap(first), ...drawn, this.gap(all ? 0 : this.rows.length - last));
+    if (this.active >= first && this.active < last) this.grid.setAttribute("aria-activedescendant", `${this.id}-${this.rows[this.active]}`);
+    else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  gap(count) {
+    const row = el("tr", { class: "gap", "aria-hidden": "true" });
+    row.style.height = `${count * ROW_HEIGHT}px`;
+    return row;
+  }
+
   row(at) {
     const row = this.rows[at];
-    const inside = !this.listed && this.tree.children[row].length > 0;
-    const open = inside && (this.words ? true : !this.collapsed.has(row));
-    const kind = this.options.kind?.(row) ?? "";
-    const dim = this.found && !this.found.has(row) ? "around" : "";
-    const picked = this.options.linked && chosen.row === row;
-    const cells = this.keys.slice(1).map((key) => (key === "type" ? this.typeCell(row) : this.cell(this.layers.column(key), row)));
-    const expanded = inside ? String(open) : null;
-    return this.line(at, [this.nameCell(row, inside, open), ...cells], `${kind} ${dim}`, picked, { "aria-level": this.listed ? 1 : this.tree.depths[row] + 1, "aria-expanded": expanded });
+    const isInside = this.isTree && !this.form;
+    const hasInside = isInside && this.tree.children[row].length > 0;
+    const isOpen = hasInside && (this.words ? true : !this.collapsed.has(row));
+    const kind = `${this.options.kind?.(row) ?? ""} ${this.found && !this.found.has(row) ? "around" : ""} ${at === this.active ? "active" : ""}`;
+    const cells = this.keys.slice(1).map((column) => this.cell(column, row));
+    const ofTree = this.isTree ? { "aria-level": isInside ? this.tree.depths[row] + 1 : 1, "aria-expanded": hasInside ? String(isOpen) : null } : {};
+    return el("tr", { id: `${this.id}-${row}`, role: "row", "data-at": at, class: kind, "aria-rowindex": at + 2, "aria-selected": String(this.options.isLinked && chosen.row === row), ...ofTree }, this.nameCell(row, isInside, hasInside, isOpen), ...cells);
   }
 
-  typeCell(row) {
-    return el("td", { role: "gridcell", class: "type", title: this.layers.types[row] }, this.layers.types[row]);
-  }
-
-  nameCell(row, inside, open) {
-    const name = this.listed ? this.layers.label(row) : this.layers.names[row] || "(model)";
-    const twist = el("span", { class: inside ? `twist ${open ? "open" : ""}` : "twist leaf", "aria-hidden": "true" });
-    const cell = el("th", { scope: "row", role: "rowheader", class: "name", title: this.layers.label(row) }, twist, el("span", {}, name));
-    cell.style.paddingLeft = `${6 + (this.listed ? 0 : 14 * Math.min(this.tree.depths[row], 14))}px`;
+  nameCell(row, isInside, hasInside, isOpen) {
+    const name = this.options.shorten?.(row) ?? (isInside ? this.layers.name(row) : this.layers.label(row));
+    const twist = this.isTree ? [el("span", { class: hasInside ? `twist ${isOpen ? "open" : ""}` : "twist leaf", "aria-hidden": "true" })] : [];
+    const cell = el("th", { scope: "row", role: "rowheader", class: "name", title: this.layers.label(row) }, ...twist, el("span", {}, name));
+    cell.style.paddingLeft = `${6 + (isInside ? 14 * Math.min(this.tree.depths[row], 14) : 0)}px`;
     return cell;
   }
 
   cell(column, row) {
     const text = shown(column, row);
-    if (!column.numeric) return el("td", { role: "gridcell", title: text, class: this.options.cellClass?.(column) }, text);
+    const [content, kind] = this.options.cell?.(column, row) ?? [text, column.numeric ? "" : column.key];
+    if (!column.numeric) return el("td", { role: "gridcell", class: kind, title: text }, content);
     const value = column.values[row];
     const share = column.share && column.whole > 0 && value > 0 ? value / column.whole : 0;
-    const cell = el("td", { role: "gridcell", class: `number ${this.options.cellClass?.(column, row) ?? ""}`, title: share ? `${text}, ${percent(share)}` : null }, el("span", {}, text));
+    const [state, why] = column.incomplete?.[row] ?? [];
+    const cell = el("td", { role: "gridcell", class: `number ${state ?? ""} ${kind}`, title: state ? `${state}: ${why}` : share ? `${text}, ${percent(share)}` : null }, el("span", {}, content));
     if (share) {
-      if (!this.tight.has(column.key)) cell.append(el("span", { class: "share" }, percent(share)));
+      if (!this.tight.has(column)) cell.append(el("span", { class: "share" }, percent(share)));
       cell.style.setProperty("--part", `${Math.min(100, 100 * share).toFixed(2)}%`);
       cell.classList.add("bar-cell");
     }
     return cell;
   }
 
-  press(row, target) {
-    if (target.closest(".twist:not(.leaf)")) this.toggle(row);
+  // Mouse and keyboard -----------------------------------------------------------------------------------------------
+
+  click(event) {
+    const line = event.target.closest("tr[data-at]");
+    if (!line) return;
+    this.active = Number(line.dataset.at);
+    this.grid.focus({ preventScroll: true });
+    const row = this.rows[this.active];
+    if (event.target.closest(".twist:not(.leaf)")) this.toggle(row);
     else this.pick(row);
   }
 
@@ -218,36 +334,52 @@ class TreeTable extends Grid {
   }
 
   pick(row) {
-    this.options.onChoose?.(row);
+    if (this.options.isLinked) chosen.choose(row, this);
     this.draw();
   }
 
+  key(event) {
+    if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey || !this.rows.length) return;
+    const page = Math.max(1, Math.floor(this.scroller.clientHeight / ROW_HEIGHT) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key in steps) this.go(this.active + steps[event.key]);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") this.across(event, this.rows[this.active]);
+    else if (event.key === "Enter" || event.key === " ") this.pick(this.rows[this.active]);
+    else if (event.key === "Escape") this.pick(-1);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Right opens a layer and then goes into it, left closes it and then goes out; with Shift the table scrolls. */
   across(event, row) {
-    if (event.shiftKey) super.across(event);
-    else if (event.key === "ArrowRight") this.right(row);
-    else this.left(row);
+    const isRight = event.key === "ArrowRight";
+    if (event.shiftKey || !this.isTree || this.form) {
+      this.scroller.scrollLeft += isRight ? 120 : -120;
+      return;
+    }
+    const canTurn = this.tree.children[row].length > 0 && !this.words && this.collapsed.has(row) === isRight;
+    if (canTurn) this.toggle(row, isRight);
+    else if (!isRight) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
+    else if (this.tree.parents[this.rows[this.active + 1]] === row) this.go(this.active + 1);
   }
 
-  right(row) {
-    const inside = !this.listed && this.tree.children[row].length > 0;
-    if (inside && this.collapsed.has(row) && !this.words) this.toggle(row, true);
-    else if (inside && this.tree.parents[this.rows[this.active + 1]] === row) this.go(this.active + 1);
-  }
-
-  left(row) {
-    const inside = this.tree.children[row].length > 0;
-    if (!this.listed && inside && !this.collapsed.has(row) && !this.words) this.toggle(row, false);
-    else if (!this.listed) this.go(Math.max(0, this.rows.indexOf(this.tree.parents[row])));
+  /** Make the row at a place the active one, and bring it into view. */
+  go(at) {
+    this.active = Math.max(0, Math.min(at, this.rows.length - 1));
+    const top = this.active * ROW_HEIGHT;
+    const room = this.scroller.clientHeight - this.head.offsetHeight - ROW_HEIGHT;
+    if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+    else if (top > this.scroller.scrollTop + room) this.scroller.scrollTop = top - room;
+    this.draw();
   }
 
   /** Bring a row into view, whatever is collapsed around it. */
   find(row) {
-    if (row < 0) return this.draw();
-    if (!this.rows.includes(row)) {
+    if (row >= 0 && !this.rows.includes(row)) {
       for (const outer of this.tree.around(row)) this.collapsed.delete(outer);
       this.update();
     }
-    const at = this.rows.indexOf(row);
+    const at = row < 0 ? -1 : this.rows.indexOf(row);
     return at < 0 ? this.draw() : this.go(at);
   }
 }

@@ -30,7 +30,7 @@ def language_model_page(
     title: str, sections: Sequence[Section], pictures: Sequence[tuple[str, bytes]], remarks: Sequence[str]
 ) -> str:
     """Return a page with sections, and below them pictures (a caption and the bytes of a PNG each) and remarks."""
-    style = source("language_models.css", _PACKAGE)
+    style = f"{source('page.css')}\n{source('language_models.css', _PACKAGE)}"
     figures = [(name, f"data:image/png;base64,{base64.b64encode(data).decode()}") for name, data in pictures]
     values = {"title": title, "sections": sections, "figures": figures, "remarks": remarks}
     template = templates(_PACKAGE).get_template("language_models.html")

@@ -164,6 +164,12 @@ def cells(table: Any, place: int, **values: Any) -> None:
         table["rows"][place][table["columns"].index(column)] = value
 
 
+def add_column(table: Any, column: str, values: list[Any]) -> None:
+    table["columns"].append(column)
+    for row, value in zip(table["rows"], values, strict=True):
+        row.append(value)
+
+
 def rename_column(table: Any, column: str) -> None:
     table["columns"][table["columns"].index(column)] = "other"
 
@@ -234,6 +240,10 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "operators without counts": (
         lambda c: cells(c["operators"], 1, flops=None),
         "operators.rows[1].flops is None, no number",
+    ),
+    "operators that read what comes after them": (
+        lambda c: add_column(c["operators"], "reads", [[0], [0]]),
+        "operators.rows[0].reads is (0,), no numbers of rows before it",
     ),
     "a column twice": (
         lambda c: c["operators"]["columns"].__setitem__(1, c["operators"]["columns"][0]),

@@ -57,6 +57,11 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
         "",
         "operator_macs is -1: give a whole number from 0, or None",
     ),
+    "an operator that reads itself": (
+        with_op(reads=(0, 1)),
+        "block.linear",
+        "reads of the operator mm is (0, 1): give places of operators before it (it is at 1), or -1 for an input",
+    ),
     "an odd spread of the peak": (replace(GOOD, peak_spread=THREE), "", "peak_spread is 3: give a PeakSpread, or None"),
     "no root": (replace(GOOD, layers=(BLOCK, LINEAR)), "", "the first layer has the path 'block': the"),
     "a root that is not the first": (replace(GOOD, layers=(BLOCK, ROOT, LINEAR)), "", "the first layer has the path"),

@@ -35,21 +35,17 @@ class History {
     this.table = table;
     this.histories = new Map(Object.entries(data.histories).map(([row, history]) => [Number(row), history]));
     const entries = data.metrics.map((metric) => [metric.name, metric.title]);
-    this.metricChoice = choice("Metric", entries, this.metric.name, (metric) => address.set({ metric }));
-    tools.replaceChildren(this.metricChoice);
+    tools.replaceChildren(choice("Metric", entries, this.metric.name, (metric) => address.set({ metric })));
     this.lead = el("p", { class: "lead" });
     this.plot = el("div", { class: "plot" });
     this.list = el("div", { class: "one-table" });
     place.replaceChildren(this.lead, this.plot, this.list);
     redrawn(this.plot, (width) => this.draw(width));
-    address.listeners.push((changed) => {
-      if (changed.includes("metric")) this.metricChoice.querySelector("select").value = this.metric.name;
-      if (changed.some((name) => ["q", "status", "metric", "model"].includes(name))) this.draw(this.plot.clientWidth);
-    });
+    address.listeners.push((changed) => changed.some((name) => ["q", "status", "metric", "model"].includes(name)) && this.draw(this.plot.clientWidth));
   }
 
   get metric() {
-    return rows.metrics.get(address.state.metric) ?? rows.metrics.get("macs") ?? data.metrics[0];
+    return metrics.get(address.get("metric")) ?? metrics.get("macs") ?? data.metrics[0];
   }
 
   /** The rows that match and were measured more than once. */
@@ -68,7 +64,7 @@ class History {
 
   draw(width) {
     if (!width) return;
-    const row = chosenRow();
+    const { row } = chosen;
     const one = this.histories.get(row);
     if (one) this.drawOne(row, one, width);
     else this.drawMoved(width);
@@ -138,7 +134,7 @@ class History {
         const changed = at ? changedBetween(history, at - 1, at) : [];
         point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${history.at[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
         point.addEventListener("pointerleave", () => tip.hide());
-        point.addEventListener("click", () => choose(row));
+        point.addEventListener("click", () => chosen.choose(row));
         points.push(point);
       });
       root.append(svg("path", { class: `line k${kind}`, d: path }));
@@ -165,15 +161,9 @@ class History {
       const values = valuesOf(history, name).filter(isNumber);
       const key = place < LINES ? svg("svg", { class: "key", viewBox: "0 0 18 10", "aria-hidden": "true" }, svg("path", { class: `line k${place}`, d: "M0,5H18" })) : "";
       const changed = changedBetween(history, 0, history.at.length - 1).join("; ");
-      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
+      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);
   }
-}
-
-function plainTable(titles, lines, numeric = []) {
-  const kind = (place) => (numeric.includes(place) ? "number" : null);
-  const head = el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))));
-  return el("table", { class: "plain" }, head, el("tbody", {}, ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell))))));
 }

@@ -2,10 +2,12 @@
 
 const HEIGHT = 380;
 const MOST_NAMED = 60;
+const MOST_LABELS = 24;
 const WORTH_A_LOGARITHM = 30;
 const LONGEST_TICK = 12;
+const LABEL = '11px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
-/** The rows that no other row beats in one metric without being worse in the other, by the first metric. */
+/** The points that no other one beats in one metric without being worse in the other, by the first metric. */
 function paretoFront(points, moreX, moreY) {
   const [right, up] = [moreX ? -1 : 1, moreY ? -1 : 1];
   const order = [...points].sort((one, two) => right * (one.x - two.x) || up * (one.y - two.y));
@@ -36,75 +38,68 @@ function shortened(axis, { unit, scale }) {
 
 class Scatter {
   constructor(place, tools, table) {
-    this.table = table;
-    this.metrics = columns.filter((column) => column.numeric && column.key !== "busy" && column.values.some(isNumber));
-    const entries = this.metrics.map((column) => [column.key, column.title]);
-    this.tools = tools;
+    Object.assign(this, { table, tools });
+    this.metrics = models.columns.filter((column) => column.numeric && column.key !== "busy" && column.values.some(isNumber));
+    this.backends = [...new Set(texts.backend)];
     this.lead = el("p", { class: "lead" });
     this.plot = el("div", { class: "plot canvas-plot" });
     this.legend = el("ul", { class: "legend" });
     this.front = el("ul", { class: "front", "aria-label": "Pareto front" });
     place.replaceChildren(this.lead, this.plot, this.legend, this.front);
-    this.entries = entries;
-    this.backends = [...new Set(rows.text.backend)];
     this.controls();
     redrawn(this.plot, (width) => this.draw(width));
     address.listeners.push((changed) => {
       if (changed.some((name) => ["x", "y", "better", "log"].includes(name))) this.controls();
-      if (changed.some((name) => ["q", "status", "x", "y", "better", "log"].includes(name))) this.later();
-      else if (changed.includes("model")) this.paint();
+      if (changed.some((name) => ["q", "status", "x", "y", "better", "log"].includes(name))) this.draw(this.plot.clientWidth);
     });
+    chosen.listeners.push(() => this.paint());
   }
 
+  /** A metric of the address; else MACs across, and up the time, or what more is better of, or the memory. */
   axis(name) {
-    const fallback = name === "x" ? (this.metrics.find((column) => column.key === "macs") ?? this.metrics[0]) : (this.metrics.find((column) => column.metric?.more) ?? this.metrics.find((column) => column.key === "memory_footprint") ?? this.metrics[1] ?? this.metrics[0]);
-    return this.metrics.find((column) => column.key === address.state[name]) ?? fallback;
+    const of = (isOne) => this.metrics.find((column) => column.metric && isOne(column));
+    const across = of(({ key }) => key === "macs") ?? this.metrics[0];
+    const up = () => of(({ scale }) => scale === "time") ?? of(({ metric }) => metric.more) ?? of(({ scale }) => scale === "iec") ?? this.metrics[1] ?? across;
+    return this.metrics.find((column) => column.key === address.get(name)) ?? (name === "x" ? across : up());
   }
 
   /** Whether more of a metric is better: what the metric says, unless the address says otherwise. */
   more(name) {
-    const stated = address.state.better.split("-");
-    const word = stated[name === "x" ? 0 : 1];
+    const word = address.get("better").split("-")[name === "x" ? 0 : 1];
     return word ? word === "more" : Boolean(this.axis(name).metric?.more);
   }
 
   controls() {
-    const metric = (name) => choice(name === "x" ? "Across" : "Up", this.entries, this.axis(name).key, (key) => address.set({ [name]: key, better: "" }));
+    const entries = this.metrics.map((column) => [column.key, column.title]);
+    const metric = (name) => choice(name === "x" ? "Across" : "Up", entries, this.axis(name).key, (key) => address.set({ [name]: key, better: "" }));
     const better = (name) => switchOf(`Better ${name}`, [["less", "less is better"], ["more", "more"]], this.more(name) ? "more" : "less", (word) => {
       const other = this.more(name === "x" ? "y" : "x") ? "more" : "less";
       address.set({ better: name === "x" ? `${word}-${other}` : `${other}-${word}` });
     });
-    this.tools.replaceChildren(metric("x"), better("x"), metric("y"), better("y"), choice("Scale", [["", "as fits"], ["log", "logarithmic"], ["linear", "linear"]], address.state.log, (log) => address.set({ log })));
-  }
-
-  later() {
-    if (this.waiting) return;
-    this.waiting = requestAnimationFrame(() => {
-      this.waiting = 0;
-      this.draw(this.plot.clientWidth);
-    });
+    this.tools.replaceChildren(metric("x"), better("x"), metric("y"), better("y"), choice("Scale", [["", "as fits"], ["log", "logarithmic"], ["linear", "linear"]], address.get("log"), (log) => address.set({ log })));
   }
 
   /** The scale of an axis: logarithmic where values span far and are above zero. */
   scale(values, from, to, column) {
     const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
-    const { log } = address.state;
+    const log = address.get("log");
+    const text = (tick) => quantity(tick, column.unit, column.scale);
     if (log !== "linear" && low > 0 && (log === "log" || high / low > WORTH_A_LOGARITHM)) {
       const [first, last] = [low / 10 ** 0.15, high * 10 ** 0.15];
-      return { at: logarithmic(first, last, from, to), ticks: (column.scale === "iec" ? powersOfTwo : decades)(first, last), text: (tick) => quantity(tick, column.unit, column.scale) };
+      return { at: logarithmic(first, last, from, to), ticks: (column.scale === "iec" ? powersOfTwo : decades)(first, last), text };
     }
     const room = (high - low || Math.abs(high) || 1) * 0.05;
     const [first, last] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
-    return { at: linear(first, last, from, to), ticks: ticksOf(first, last, 6, column.scale), text: (tick) => quantity(tick, column.unit, column.scale) };
+    return { at: linear(first, last, from, to), ticks: ticksOf(first, last, 6, column.scale), text };
   }
 
   draw(width) {
     if (!width) return;
     const [x, y] = [this.axis("x"), this.axis("y")];
-    const log = address.state.log === "log";
+    const isLog = address.get("log") === "log";
     const all = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
-    this.points = log ? all.filter((point) => point.x > 0 && point.y > 0) : all;
-    this.best = paretoFront(this.points, this.more("x"), this.more("y"));
+    this.points = isLog ? all.filter((point) => point.x > 0 && point.y > 0) : all;
+    this.best = paretoFront(this.points.filter((point) => !texts.flags[point.row]), this.more("x"), this.more("y"));
     this.say(x, y, all.length - this.points.length);
     if (!this.points.length) {
       this.plot.replaceChildren(nothing("No model that matches has a value of both metrics."));
@@ -133,47 +128,62 @@ class Scatter {
 
   paint() {
     if (!this.canvas) return;
-    const context = this.canvas.getContext("2d");
+    const pen = this.canvas.getContext("2d");
     const ratio = devicePixelRatio || 1;
-    const style = getComputedStyle(document.documentElement);
-    const probe = getComputedStyle(this.canvas);
-    const resolved = (name) => {
-      this.canvas.style.color = `var(${name})`;
-      return probe.color;
-    };
-    const colours = this.backends.map((_, place) => resolved(`--c${place % 10}`));
-    const [ink, mark, soft] = [resolved("--ink"), resolved("--mark"), resolved("--soft")];
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const best = new Set(this.best.map((point) => point.row));
+    const colours = new Map(this.backends.map((backend, place) => [backend, colour(`--c${place % 10}`)]));
+    const [ink, mark, soft, panel] = ["--ink", "--mark", "--soft", "--panel"].map(colour);
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
     const dot = (point, radius, edge, wide) => {
-      context.beginPath();
-      context.arc(point.across, point.up, radius, 0, 2 * Math.PI);
-      context.fillStyle = colours[this.backends.indexOf(rows.text.backend[point.row])] ?? style.color;
-      context.fill();
-      context.strokeStyle = edge;
-      context.lineWidth = wide;
-      context.stroke();
+      pen.beginPath();
+      pen.arc(point.across, point.up, radius, 0, 2 * Math.PI);
+      pen.fillStyle = texts.flags[point.row] ? panel : colours.get(texts.backend[point.row]);
+      pen.fill();
+      pen.strokeStyle = edge;
+      pen.lineWidth = wide;
+      pen.stroke();
     };
+    const best = new Set(this.best);
     const radius = this.points.length > 2000 ? 2.5 : 4;
     const often = new Map(); // the rarest backend is drawn on top
-    for (const { row } of this.points) often.set(rows.text.backend[row], (often.get(rows.text.backend[row]) ?? 0) + 1);
-    const order = [...this.points].sort((one, two) => often.get(rows.text.backend[two.row]) - often.get(rows.text.backend[one.row]));
-    for (const point of order) if (!best.has(point.row)) dot(point, radius, soft, 0.8);
+    for (const { row } of this.points) often.set(texts.backend[row], (often.get(texts.backend[row]) ?? 0) + 1);
+    const order = [...this.points].sort((one, two) => often.get(texts.backend[two.row]) - often.get(texts.backend[one.row]));
+    for (const point of order) if (!best.has(point)) dot(point, radius, soft, 0.8);
     for (const point of this.best) dot(point, 5, mark, 1.6);
-    const chosen = this.points.find((point) => point.row === chosenRow());
-    if (chosen) dot(chosen, 7, ink, 2.4);
+    const picked = this.points.find((point) => point.row === chosen.row);
+    if (picked) dot(picked, 7, ink, 2.4);
+    this.name(pen, [...(picked ? [picked] : []), ...this.best, ...(this.points.length <= MOST_LABELS ? order : [])], ink);
+  }
+
+  /** Write names beside points, where there is room: the first ones first. */
+  name(pen, points, ink) {
+    pen.font = LABEL;
+    pen.fillStyle = ink;
+    pen.textBaseline = "middle";
+    const taken = this.points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
+    const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
+    for (const { row, across, up } of new Set(points.slice(0, MOST_LABELS))) {
+      const text = shortName(row).slice(0, 32);
+      const wide = pen.measureText(text).width;
+      const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]].map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
+      const place = places.find((one) => one[0] > MARGIN.left && one[2] < this.plot.clientWidth && isFree(one));
+      if (!place) continue;
+      taken.push(place);
+      pen.fillText(text, place[0], place[1] + 6);
+    }
   }
 
   say(x, y, left) {
     const none = this.table.rows.length - this.points.length - left;
-    const parts = [`${counted(this.points.length, "model")} with both metrics.`, this.points.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
+    const odd = this.points.filter((point) => texts.flags[point.row]).length;
+    const parts = [`${counted(this.points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
+    if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
     if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
     if (left) parts.push(`${counted(left, "model")} with zero or less cannot stand on a logarithmic axis.`);
     this.lead.textContent = parts.filter(Boolean).join(" ");
-    const shown = new Set(this.points.map((point) => rows.text.backend[point.row]));
-    this.legend.replaceChildren(...this.backends.flatMap((backend, place) => (shown.has(backend) ? [el("li", {}, el("span", { class: `swatch c${place % 10}` }), backend)] : [])));
-    const named = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, el("button", { type: "button", class: "link", onclick: () => choose(row) }, labelOf(row))));
+    const met = new Set(this.points.map((point) => texts.backend[point.row]));
+    this.legend.replaceChildren(...this.backends.flatMap((backend, place) => (met.has(backend) ? [el("li", {}, el("span", { class: `swatch c${place % 10}` }), backend)] : [])));
+    const named = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, el("button", { type: "button", class: "link", title: labelOf(row), onclick: () => chosen.choose(row) }, labelOf(row).slice(START.length) || labelOf(row))));
     if (this.best.length > MOST_NAMED) named.push(el("li", {}, `and ${this.best.length - MOST_NAMED} more`));
     this.front.replaceChildren(...named);
   }
@@ -195,11 +205,12 @@ class Scatter {
     const [x, y] = [this.axis("x"), this.axis("y")];
     const others = this.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
     const hidden = others.length ? [`${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}`] : [];
-    return tip.show([labelOf(point.row), `${x.title}: ${textOf(x, point.row)}`, `${y.title}: ${textOf(y, point.row)}`, rows.text.backend[point.row], ...hidden], event.clientX, event.clientY);
+    const odd = texts.flags[point.row] ? [`not plausible: ${texts.flags[point.row]}`] : [];
+    return tip.show([labelOf(point.row), `${x.title}: ${shown(x, point.row)}`, `${y.title}: ${shown(y, point.row)}`, texts.backend[point.row], ...odd, ...hidden], event.clientX, event.clientY);
   }
 
   click(event) {
     const point = this.nearest(event);
-    if (point) choose(point.row);
+    if (point) chosen.choose(point.row);
   }
 }

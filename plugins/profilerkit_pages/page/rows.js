@@ -1,7 +1,8 @@
-// The tree of the layers, as page_data.py has written it.
+// Rows with columns, in a tree or in a list, as the Python side has written them: layers, operators, models of an audit.
 
 const NO_NUMBER = { nan: NaN, inf: Infinity, "-inf": -Infinity };
 const asNumber = (value) => (typeof value === "string" ? NO_NUMBER[value] : value);
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
 /** Rows in a tree, by the place of each row's parent (-1 for none). */
 class Tree {
@@ -40,17 +41,23 @@ class Tree {
 /** The outermost layer in an address: its path is empty. */
 const ROOT = "(model)";
 
-/** A tree of named rows with columns of values. */
-class Layers {
-  constructor({ parents, names, types, columns }) {
-    this.tree = new Tree(parents);
+/**
+ * Named rows with columns of values. Without `parents` they are a list. `texts` are further texts that a filter looks
+ * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; and `incomplete`,
+ * the state and the reason of a value that is not complete, by its row.
+ */
+class Rows {
+  constructor({ parents, names, types, columns, texts = [] }) {
     this.names = unpacked(names);
-    this.types = unpacked(types);
-    this.columns = columns.map((column) => {
+    this.tree = new Tree(parents ?? this.names.map(() => -1));
+    this.types = types && unpacked(types);
+    const type = { key: "type", title: "Type", numeric: false, share: false, shown: true, values: this.types };
+    this.columns = [...(types ? [type] : []), ...columns].map((column) => {
       const values = unpacked(column.values);
       return { ...column, values: column.numeric ? values.map(asNumber) : values };
     });
     for (const column of this.columns) column.whole = this.whole(column);
+    this.texts = types ? [this.types, ...texts] : texts;
     this.paths = new Map();
   }
 
@@ -72,10 +79,14 @@ class Layers {
     return this.path(row) || ROOT;
   }
 
+  name(row) {
+    return this.names[row] || ROOT;
+  }
+
   /** The row of a path as the address has it, or -1. */
   rowOf(path) {
     if (path === null) return -1;
-    return this.tree.parents.findIndex((_, row) => (this.path(row) || ROOT) === path);
+    return this.tree.parents.findIndex((_, row) => this.label(row) === path);
   }
 
   column(key) {
@@ -86,15 +97,28 @@ class Layers {
   get sizes() {
     return this.columns.filter((column) => column.share && column.values.some((value) => value > 0));
   }
+
+  /** What layers are sized by at first: their time, or their MACs, or what else they have. */
+  get usualSize() {
+    return ["forward_seconds", "macs"].map((key) => this.column(key)).find((column) => column?.whole > 0) ?? this.sizes[0];
+  }
+
+  /** All that a filter looks into, in small letters. */
+  haystack(row) {
+    this.haystacks ??= [];
+    return (this.haystacks[row] ??= [this.label(row), ...this.texts.map((texts) => texts[row])].join("\n").toLowerCase());
+  }
 }
 
+/** The text of a value. */
 function shown(column, row) {
   const value = column.values[row];
   if (!column.numeric) return value;
-  if (value === null || value === undefined) return "-";
-  if (value === 0 && column.scale !== "time" && !column.key.endsWith("_difference")) return "-";
+  const [state] = column.incomplete?.[row] ?? [];
+  if (value === null || value === undefined) return state ?? "-";
+  if (value === 0 && column.dashes && column.scale !== "time") return "-";
   const text = quantity(value, column.unit, column.scale);
-  return column.key.endsWith("_difference") && value > 0 ? `+${text}` : text;
+  return state === "partial" ? `≥ ${text}` : column.key.endsWith("_difference") && value > 0 ? `+${text}` : text;
 }
 
 /** The types of layers by how many there are; the first have a colour each, the others share one. */
@@ -110,7 +134,7 @@ function coloursOf(...models) {
   return new Map(ranked.map((type, place) => [type, Math.min(place, COLOURS)]));
 }
 
-/** The layer that is looked at: every view shows it, whichever it was chosen in. */
+/** The row that is looked at: every view shows it, whichever it was chosen in. */
 const chosen = {
   row: -1,
   listeners: [],

@@ -1,0 +1,139 @@
+// Where the boxes of a graph lie: each below all that it reads, beside others of its rank; lines that pass ranks have a
+// place in them. After Sugiyama, Tagawa and Toda, Methods for Visual Understanding of Hierarchical System Structures.
+
+const ASIDE = 18;
+const BELOW = 20;
+const FRAME = 14;
+const HEADER = 26;
+const MOST_BENDS = 4000;
+const SWEEPS = 6;
+
+/** Give the boxes of a level, and those inside of open ones, their places; return how large all of it is. */
+function arrange(level, measure) {
+  const { boxes } = level;
+  for (const box of boxes) {
+    [box.w, box.h] = measure(box);
+    if (!box.inner) continue;
+    const inner = arrange(box.inner, measure);
+    const width = Math.max(inner.w + 2 * FRAME, box.w);
+    Object.assign(box.inner, { left: (width - inner.w) / 2, top: HEADER });
+    [box.w, box.h] = [width, inner.h + HEADER + FRAME];
+  }
+  rank(boxes);
+  const bends = bendsOf(boxes);
+  const ranks = [];
+  for (const one of [...boxes, ...bends]) (ranks[one.rank] ??= []).push(one);
+  connect(boxes);
+  untangle(ranks);
+  straighten(ranks);
+  let y = 0;
+  for (const inRank of ranks) {
+    const height = Math.max(...inRank.map((one) => one.h));
+    for (const one of inRank) Object.assign(one, { y: y + (height - one.h) / 2, top: y, bottom: y + height });
+    y += height + BELOW;
+  }
+  const [left, right] = [Math.min(...[...boxes, ...bends].map((one) => one.x - one.w / 2)), Math.max(...[...boxes, ...bends].map((one) => one.x + one.w / 2))];
+  for (const one of [...boxes, ...bends]) one.x -= left;
+  level.lines = boxes.flatMap((box) => [...box.sources].map((source) => lineOf(source, box)));
+  return { w: right - left, h: Math.max(0, y - BELOW) };
+}
+
+/** Give each box a rank below those of all that it reads; one that reads nothing stands right above what reads it. */
+function rank(boxes) {
+  const readers = new Map(boxes.map((box) => [box, []]));
+  const left = new Map(boxes.map((box) => [box, box.sources.size]));
+  for (const box of boxes) for (const source of box.sources) readers.get(source).push(box);
+  const waiting = boxes.filter((box) => !box.sources.size);
+  for (const box of waiting) box.rank = 0;
+  for (let place = 0; place < waiting.length; place += 1) {
+    for (const reader of readers.get(waiting[place])) {
+      reader.rank = Math.max(reader.rank ?? 0, waiting[place].rank + 1);
+      left.set(reader, left.get(reader) - 1);
+      if (!left.get(reader)) waiting.push(reader);
+    }
+  }
+  for (const box of boxes) {
+    if (box.key !== "entry" && !box.sources.size && readers.get(box).length) box.rank = Math.max(0, Math.min(...readers.get(box).map((reader) => reader.rank)) - 1);
+    if (box.key === "exit") box.rank = Math.max(...boxes.map((one) => one.rank));
+  }
+}
+
+/** Where lines pass ranks: one place in each rank for all lines of a box. */
+function bendsOf(boxes) {
+  const bends = [];
+  for (const box of boxes) box.bends = [];
+  for (const box of boxes) {
+    for (const source of box.sources) {
+      for (let at = source.rank + 1; at < box.rank && bends.length < MOST_BENDS; at += 1) {
+        if (source.bends[at]) continue;
+        source.bends[at] = { rank: at, w: 8, h: 0, isBend: true };
+        bends.push(source.bends[at]);
+      }
+    }
+  }
+  return bends;
+}
+
+/** Tell boxes and bends what is next to them in the rank above and in that below. */
+function connect(boxes) {
+  for (const box of boxes) for (const one of [box, ...box.bends.filter(Boolean)]) Object.assign(one, { above: new Set(), below: new Set() });
+  for (const box of boxes) {
+    for (const source of box.sources) {
+      let upper = source;
+      for (let at = source.rank + 1; at <= box.rank; at += 1) {
+        const lower = at === box.rank ? box : source.bends[at];
+        if (!lower) continue;
+        lower.above.add(upper);
+        upper.below.add(lower);
+        upper = lower;
+      }
+    }
+  }
+}
+
+const mean = (ones, value) => [...ones].reduce((sum, one) => sum + one[value], 0) / ones.size;
+
+/** Order the ranks so that few lines cross: each box near the middle of what is next to it. */
+function untangle(ranks) {
+  const number = (inRank) => inRank.forEach((one, place) => Object.assign(one, { place: place - inRank.length / 2 }));
+  ranks.forEach(number);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    const [side, order] = sweep % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
+    for (const inRank of order) {
+      for (const one of inRank) one.middle = one[side].size ? mean(one[side], "place") : one.place;
+      inRank.sort((one, two) => one.middle - two.middle);
+      number(inRank);
+    }
+  }
+}
+
+/** Move boxes below and above each other as far as those beside them let them. */
+function straighten(ranks) {
+  const apart = (one, two) => (one.w + two.w) / 2 + ASIDE;
+  for (const inRank of ranks) {
+    let x = 0;
+    inRank.forEach((one, place) => (one.x = x += place ? apart(inRank[place - 1], one) : 0));
+    for (const one of inRank) one.x -= x / 2;
+  }
+  for (let sweep = 0; sweep < 2 * SWEEPS; sweep += 1) {
+    const [side, order] = sweep % 2 ? ["below", [...ranks].reverse()] : ["above", ranks];
+    for (const inRank of order) {
+      const wanted = inRank.map((one) => (one[side].size ? mean(one[side], "x") : one.x));
+      const right = [...wanted];
+      for (let place = 1; place < right.length; place += 1) right[place] = Math.max(right[place], right[place - 1] + apart(inRank[place - 1], inRank[place]));
+      const left = [...wanted];
+      for (let place = left.length - 2; place >= 0; place -= 1) left[place] = Math.min(left[place], left[place + 1] - apart(inRank[place], inRank[place + 1]));
+      inRank.forEach((one, place) => (one.x = (right[place] + left[place]) / 2));
+    }
+  }
+}
+
+/** The points of the line from a box to one that reads it. */
+function lineOf(source, box) {
+  const points = [[source.x, source.y + source.h]];
+  for (let at = source.rank + 1; at < box.rank; at += 1) {
+    const bend = source.bends[at];
+    if (bend) points.push([bend.x, bend.top], [bend.x, bend.bottom]);
+  }
+  return [...points, [box.x, box.y]];
+}

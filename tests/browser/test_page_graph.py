@@ -1,0 +1,96 @@
+"""The graph of a model on its page: what reads what, boxes that open, and blocks that are alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from browsing import Open, browser, visit
+from page_reports import SMALL, layer_table, small
+from playwright.sync_api import Page
+
+from profilerkit import Report
+from profilerkit.trace.table import Table
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["browser", "visit"]
+
+#: A layer by its path, and the operators before it that it reads.
+Step = tuple[str, tuple[int, ...]]
+
+
+def with_steps(report: Report, steps: list[Step]) -> Report:
+    """Return a report whose operators, one for each step, run in these layers and read these others."""
+    row = next(iter(report.operators or ()))
+    rows = [{**row, "operator": "aten.add.Tensor", "layer": path, "reads": reads, "macs": 0} for path, reads in steps]
+    assert report.memory is not None
+    live = tuple(range(1, len(rows) + 1))
+    return replace(report, operators=Table(rows), memory=replace(report.memory, live_bytes=live))
+
+
+def residual() -> Report:
+    """Return a block of a product and an activation, and a sum with what comes in, which `second` reads."""
+    steps = [("block.first", (-1,)), ("block.act", (0,)), ("block", (-1, 1)), ("second", (2,))]
+    return with_steps(small(layers=SMALL), [(path, reads) for path, reads in steps])
+
+
+def boxes(page: Page) -> list[str]:
+    texts: list[str] = page.locator("#graph .box").evaluate_all(
+        "(all) => all.map((box) => [...box.querySelectorAll('tspan')].map((one) => one.textContent).join(' '))"
+    )
+    return texts
+
+
+def test_a_click_opens_a_layer_and_closes_it(visit: Open) -> None:
+    page = visit(residual())
+    assert boxes(page) == ["inputs ", "block Sequential", "first Linear", "act ReLU", "add", "second Conv2d"]
+    page.get_by_role("button", name="Close all").click()
+    assert boxes(page) == ["inputs ", "block Sequential", "second Conv2d"]
+    assert page.locator("#graph .edge").count() == 2
+    page.locator("#graph .box", has_text="block").click()
+    # The input of the block is read by `first` and by the sum; `act` and `add` follow, and the sum is what comes out.
+    assert page.locator("#graph .edge").count() == 2 + 5
+    assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "block"
+    page.locator("#graph .box", has_text="block").press("Enter")
+    assert page.locator("#graph .edge").count() == 2
+
+
+def test_a_layer_that_is_called_again_after_others_is_a_box_again(visit: Open) -> None:
+    """`act` runs after each of two layers: one box for both calls would read what reads it."""
+    steps = [("block.first", (-1,)), ("block.act", (0,)), ("second", (1,)), ("block.act", (2,))]
+    page = visit(with_steps(small(), steps))
+    page.get_by_role("button", name="Close all").click()
+    assert boxes(page) == ["inputs ", "block Sequential", "second Conv2d", "block Sequential"]
+
+
+def test_blocks_that_are_alike_are_one_box(visit: Open) -> None:
+    layers = [("", "Net", 0, 0)]
+    for block in range(3):
+        layers += [(f"b{block}", "Block", 0, 0), (f"b{block}.fc", "Linear", 4, 16)]
+    steps = [(f"b{block}.fc", (block - 1,)) for block in range(3)]
+    page = visit(with_steps(small(layers=layers), steps))
+    assert boxes(page) == ["inputs ", "b0 … b2 3 x Block"]
+    page.locator("#graph .box", has_text="3 x Block").click()
+    assert boxes(page) == ["inputs ", "b0 Block", "b1 Block", "b2 Block"]
+
+
+def test_the_box_of_a_chosen_layer_is_marked(visit: Open) -> None:
+    page = visit(residual())
+    page.locator("#layers tr", has_text="ReLU").locator(".name").click()
+    assert page.locator("#graph .box.picked").text_content() == "actReLU[1, 4]"
+    page.get_by_role("button", name="Close all").click()
+    assert "block" in (page.locator("#graph .box.picked").text_content() or "")
+
+
+def test_a_thousand_layers_open_at_once(visit: Open) -> None:
+    """Each of 1000 layers reads the one before it, and every tenth the one ten before: nothing is left out."""
+    layers = [("", "Net", 0, 0), *((f"l{index}", "Linear", index, index) for index in range(1000))]
+    steps = [
+        (f"l{index}", (index - 10, index - 1) if index % 10 == 0 and index else (index - 1,)) for index in range(1000)
+    ]
+    report = with_steps(replace(small(), layers=layer_table(layers), statuses={}), steps)
+    page = visit(report)
+    page.get_by_role("button", name="Open all").click()
+    assert page.locator("#graph svg").get_attribute("data-boxes") == "1001"
+    assert page.locator("#graph .edge").count() == 1000 + 99
