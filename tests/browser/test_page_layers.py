@@ -29,7 +29,7 @@ def chosen(page: Page) -> str:
 def test_sorting_changes_the_order_and_says_so(visit: Open) -> None:
     page = visit(small())
     assert column(page, "path") == PATHS
-    head = page.locator("#layers th", has=page.locator("#layers [data-key=params]"))
+    head = page.locator("#layers th", has=page.locator("[data-key=params]"))
     assert head.get_attribute("aria-sort") == "none"
     head.locator("button").click()
     assert head.get_attribute("aria-sort") == "descending"
@@ -197,8 +197,6 @@ def test_ten_thousand_layers_keep_the_document_small(visit: Open) -> None:
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert column(page, "path")[:2] == ["(model)", "block999"], "999 * 900 + 36 MACs are the most of a block"
     assert int(page.locator("#map canvas").get_attribute("data-boxes") or 0) < 6000
-    page.get_by_role("button", name="Treemap").click()
-    assert int(page.locator("#map canvas").get_attribute("data-boxes") or 0) < 12_000
     page.locator("#layers").get_by_role("searchbox").fill("block77.3")
     assert column(page, "path") == ["block77.3"]
 

@@ -228,7 +228,7 @@ class Table {
   compare() {
     const column = this.column(this.order.replace(/^-/, ""));
     const weight = column.numeric ? (row) => column.values[row] : (row) => column.values[row].toLowerCase();
-    return orderBy(column === this.names && this.form ? (row) => this.layers.path(row) : weight, this.order.startsWith("-"));
+    return orderBy(column === this.names && this.form ? (row) => this.layers.label(row) : weight, this.order.startsWith("-"));
   }
 
   /** The rows of the tree in view; those around a match are shown with it. */
