@@ -264,15 +264,15 @@ def _operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]
 
 def _tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the tables beside that of the layers: by type, by operator, and those that metrics are."""
-    own = [key for row in layers[:1] for key in row if key.startswith("own_") and key not in _SPEEDS]
-    types = _add_up(layers, "type", {key.removeprefix("own_"): key for key in own}, "layers")
+    own_keys = [key for row in layers[:1] for key in row if key.startswith("own_") and key not in _SPEEDS]
+    types = _add_up(layers, "type", {key.removeprefix("own_"): key for key in own_keys}, "layers")
     if len(types) > 1:
         yield _table("By type", "type", "type", types)
     operators = report.operators or ()
     work = ("macs", "flops", "bytes_read", "bytes_written")
-    named = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
-    if named:
-        yield _table("By operator", "operator", "operator", named)
+    totals = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
+    if totals:
+        yield _table("By operator", "operator", "operator", totals)
     for record in report.statuses.values():
         if isinstance(record.value, Table) and record.value and not _is_by_layer(record.value):
             yield _table(visible(record.friendly_name), record.value.columns[0], "row", record.value)

@@ -328,9 +328,9 @@ def list_reads(
     """
     makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
     reads: list[tuple[int, ...]] = []
-    for place, (taken, made) in enumerate(steps):
+    for index, (taken, made) in enumerate(steps):
         sources = tuple(sorted({maker for number in taken for maker in makers.get(number, ())}))
-        if place in hidden:
+        if index in hidden:
             makers.update(dict.fromkeys(made, sources))
         else:
             makers.update(dict.fromkeys(made, (len(reads),)))

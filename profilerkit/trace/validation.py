@@ -149,8 +149,8 @@ def _broken_operators(operators: Sequence[OpRecord], paths: Collection[str]) -> 
             yield op.layer, f"phase {of} {shown(op.phase)}: give 'forward' or 'backward'"
     for index, op in enumerate(operators):
         if not all(type(read) is int and -1 <= read < index for read in op.reads):
-            known = f"give places of operators before it (it is at {index}), or -1 for an input"
-            yield op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {known}"
+            allowed = f"give places of operators before it (it is at {index}), or -1 for an input"
+            yield op.layer, f"reads of the operator {op.operator} is {shown(op.reads)}: {allowed}"
 
 
 def _suspects(operators: Sequence[OpRecord], paths: Collection[str]) -> Sequence[OpRecord]:

@@ -41,10 +41,10 @@ def select_shown(
 
     ``live_bytes`` has a number for each of all operators, ``inputs`` the numbers of the values that the call gives.
     """
-    hidden = {place for place, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
+    hidden = {index for index, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
     steps = ((op.inputs, [output.number for output in op.outputs]) for op in executed)
     shown = [
-        (op, alive) for place, (op, alive) in enumerate(zip(executed, live_bytes, strict=True)) if place not in hidden
+        (op, alive) for index, (op, alive) in enumerate(zip(executed, live_bytes, strict=True)) if index not in hidden
     ]
     records = [
         _record(op, training, reads) for (op, _), reads in zip(shown, list_reads(steps, inputs, hidden), strict=True)

@@ -43,8 +43,8 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     def timeline(operators: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
         return _list_live_bytes(operators, spans, call, results)
 
-    given = [number for number, size in call.sizes.items() if size]
-    shown = select_shown(executed, timeline(executed, work.spans), given, training)
+    input_numbers = [number for number, size in call.sizes.items() if size]
+    shown = select_shown(executed, timeline(executed, work.spans), input_numbers, training)
     unsized = find_unsized_tensors(executed, call.tensors)
     walk.folding.release()
     states = _select_states(program.graph.variables, captured)

@@ -117,10 +117,10 @@ class PassRecord(OperatorRecord):
 
         ``sources`` is what it was made from, if it moves other bytes than those of its arguments.
         """
-        outputs, place = list(tensors_in(result)), len(self.operators)
-        reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), place)
+        outputs, index = list(tensors_in(result)), len(self.operators)
+        reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), index)
         for tensor in outputs:
-            self.live.add(tensor, maker=place)
+            self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
         self._record(name, cost, read, written, tuple(map(tensor_info, outputs)), reads)
 

@@ -259,10 +259,10 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
         """Record an operator that was run or remembered."""
-        place = len(self.operators)
-        reads = self.live.list_makers(tensors_among(args, kwargs), place)
+        index = len(self.operators)
+        reads = self.live.list_makers(tensors_among(args, kwargs), index)
         for tensor in (result,) if plan.single else tensors_in(result):
-            self.live.add(tensor, None, plan.fresh, place)
+            self.live.add(tensor, None, plan.fresh, index)
         self.operator_macs += plan.cost.macs
         if not plan.counted:
             self.miss(plan.schema)
