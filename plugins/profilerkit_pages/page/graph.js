@@ -1,7 +1,7 @@
 // The graph of a model: what runs in a layer, and what reads what. A layer is a box that opens where it is; blocks that
 // are alike are one box at first. Each box has a picture of its own inside, so that opening one moves no other around.
 
-const LETTER = 6.7;
+const LETTER = 7.1;
 const LONGEST_LABEL = 34;
 const FEW_BOXES = 8;
 
