@@ -159,9 +159,9 @@ class StepCost:
 
     def _list_terms(self, batch: int, new_tokens: int, cached: int, logits: int) -> Iterator[StepTerm]:
         """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly."""
-        layout, tokens = self.layout, batch * new_tokens
+        layout, stages = self.layout, 1 if cached else self.layout.pipeline
         sequences = layout.count_sequences(batch, is_decode=cached > 0)
-        shares = layout.tensor * (1 if cached else layout.pipeline)
+        shares = layout.tensor * stages
         macs = engine_macs(self.facts, sequences, new_tokens, cached, logits) / shares
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
         yield StepTerm("products", "compute", macs, 2 * macs / peak if peak else None)
@@ -169,12 +169,10 @@ class StepCost:
         amounts: dict[str, float] = {}
         for part in self.facts.weights:
             spread = layout.data if part.kind == "experts" else 1
-            count = tokens if part.kind == "experts" else sequences * new_tokens
             name = _WEIGHT_TERMS.get(part.kind, part.kind)
-            read_bytes = self._count_read_bytes(part, count, is_first=not cached)
+            read_bytes = self._count_read_bytes(part, sequences * new_tokens * spread, is_first=not cached)
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
         read, written = self._cache_traffic(sequences, new_tokens, cached, layout.tensor)
-        stages = 1 if cached else layout.pipeline
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():
@@ -183,7 +181,8 @@ class StepCost:
 
         link = self.device.link if self.device else None
         for traffic in self._list_link_traffic(sequences * new_tokens):
-            yield StepTerm(traffic.name, "link", traffic.bytes, traffic.bytes / (link / 2) if link else None)
+            amount = traffic.bytes / stages
+            yield StepTerm(traffic.name, "link", amount, amount / (link / 2) if link else None)
 
     def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
         """Return the bytes that a device sends for so many tokens of its own."""

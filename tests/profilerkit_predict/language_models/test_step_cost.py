@@ -155,6 +155,9 @@ def test_a_pipeline_has_a_group_of_sequences_in_each_stage() -> None:
     assert (amounts["matrices"], amounts["cache, read"]) == (2000, 4 * 20 * 8)
     assert amounts["to the next stage"] == 4 * 4 * 2
     assert list_amounts("pp2", 8, 10, 0)["products"] == 8 * (10 * 1000 + 100 + 6 * 55) / 2
+    # A token waits for the all-reduces of all layers; in a prefill each stage has its own, at the same time.
+    assert list_amounts("tp2,pp2", 8, 1, 20)["all-reduce"] == 4 * 4 * 4 * 2
+    assert list_amounts("tp2,pp2", 8, 10, 0)["all-reduce"] == 4 * 80 * 4 * 2 / 2
 
 
 def test_replicas_of_attention_share_experts() -> None:
@@ -164,6 +167,9 @@ def test_replicas_of_attention_share_experts() -> None:
     assert amounts["experts"] == 16000 * 2 / 8 / 4
     assert amounts["cache, read"] == 2 * 20 * 8
     assert "all-to-all" not in amounts, "all experts may be at home"
+    # Two stages have half of the sequences each, whose tokens use experts of their own.
+    halves = list_amounts("dp2,ep2,pp2", 8, 1, 20, is_uniform=True)
+    assert halves["experts"] == pytest.approx(16000 * (1 - 0.75**4) / 2)
     uniform = list_amounts("dp4,ep4", 8, 1, 20, is_uniform=True)
     assert uniform["all-to-all"] == 2 * 2 * (3 / 4) * (2 * 4 * 2)
     assert uniform["experts"] == pytest.approx(16000 * (1 - 0.75**8) / 4)
