@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.errors import ArgumentError, by_likeness
@@ -19,7 +19,7 @@ from profilerkit_pages.figures.canvas import (
 )
 
 if TYPE_CHECKING:
-    from . import LanguageModelReport
+    from . import LanguageModelReport, Step
 
 __all__ = ["LANGUAGE_MODEL_KINDS", "cache_memory", "draw_language_models", "step_terms", "tokens_per_second"]
 
@@ -93,27 +93,35 @@ def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
     It is of the first report and its largest batch. The longest bar of a step binds it. Raises `ValueError` for a
     report without a device, or with one that lacks a figure.
     """
-    report = reports[0]
-    row = report.serving[-1]
-    figure, axis = _empty()
-    names: dict[str, str] = {}
-    bars: list[str] = []
-    unit, unit_name = unit_for(max(row.prefill.seconds or 0.0, row.decode.seconds or 0.0), "s", Scale.TIME)
-    for title, step in (("first token", row.prefill), ("last token", row.decode)):
-        if step.seconds is None:
-            raise ValueError(f"step_terms of {report.title}: give a device with a peak for the dtype and a bandwidth")
-        for resource in dict.fromkeys(term.resource for term in step.terms):
-            bars.append(f"{title}: {resource}")
-            start = 0.0
-            for term in (term for term in step.terms if term.resource == resource):
-                length = (term.seconds or 0.0) / unit
-                label = None if term.name in names else term.name
-                colour = names.setdefault(term.name, COLOURS[len(names) % len(COLOURS)])
-                axis.barh(bars[-1], length, left=start, color=colour, label=label)
-                start += length
+    report, row = reports[0], reports[0].serving[-1]
+    steps = {"First token": row.prefill, "Last token": row.decode}
+    if any(step.seconds is None for step in steps.values()):
+        raise ValueError(f"step_terms of {report.title}: give a device with a peak for the dtype and a bandwidth")
+    names = dict.fromkeys(term.name for step in steps.values() for term in step.terms)
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+    figure = new_figure(7.5, 4.5)
+    for axis, (title, step) in zip(figure.subplots(len(steps)), steps.items(), strict=True):
+        _stack_terms(axis, step, colours)
+        axis.set_ylabel(title)
+    bars: dict[str, Any] = {}
+    for axis in figure.axes:
+        bars |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    figure.legend(bars.values(), bars, loc="outside right upper", fontsize="small", frameon=False)
+    notes = [f"Batch {row.batch:,}, each device: lower bounds of times. The longest bar of a step binds it."]
+    return finish(figure, (), "where a step goes", notes)
+
+
+def _stack_terms(axis: Any, step: Step, colours: Mapping[str, str]) -> None:
+    """Draw a bar for each resource that a step takes, stacked of its terms."""
+    unit, name = unit_for(step.seconds or 0.0, "s", Scale.TIME)
+    ends: dict[str, float] = {}
+    for term in step.terms:
+        start, length = ends.get(term.resource, 0.0), (term.seconds or 0.0) / unit
+        axis.barh(term.resource, length, left=start, color=colours[term.name], label=term.name)
+        ends[term.resource] = start + length
     axis.invert_yaxis()
-    axis.set_xlabel(title_axis(f"Time of batch {row.batch:,}, at least", unit_name))
-    return _finish(figure, axis, "where a step goes")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_xlabel(title_axis("At least", name))
 
 
 #: The figures of language models by their names.

@@ -41,12 +41,14 @@ def test_tokens_per_second_stay_under_both_roofs() -> None:
 
 
 def test_a_step_is_stacked_of_its_terms() -> None:
-    """A prefill moves 2,000 bytes of matrices, 200 of the head, 400 of the table, and 1,024 of the cache: in us."""
-    axis = report().plot("step_terms").axes[0]
-    labels = [text.get_text() for text in axis.get_yticklabels()]
-    assert labels == ["first token: compute", "first token: memory", "last token: compute", "last token: memory"]
-    memory = [bar.get_width() for bar in axis.patches if round(bar.get_y() + bar.get_height() / 2) == 1]
-    assert sorted(memory) == pytest.approx([0.2, 0.4, 1.024, 2.0])
+    """A prefill moves 2,000 bytes of matrices, 200 of the head, 400 of the table, and 1,024 of the cache: in µs."""
+    first, last = report().plot("step_terms").axes
+    for axis, amounts in ((first, [200, 400, 1024, 2000]), (last, [64, 64, 200, 8 * 18 * 8, 2000])):
+        assert [text.get_text() for text in axis.get_yticklabels()] == ["compute", "memory"]
+        low, high = sorted(axis.get_ylim())
+        assert low < 0 < 1 < high, "both bars are seen"
+        memory = [bar.get_width() for bar in axis.patches if round(bar.get_y() + bar.get_height() / 2) == 1]
+        assert sorted(memory) == pytest.approx([amount / 1000 for amount in amounts])
 
 
 def test_an_unknown_figure_is_an_error() -> None:
