@@ -37,6 +37,18 @@ def test_the_inputs_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert load_model(f"hf:{name}").input_shape == EXPECTED[name]
 
 
+@pytest.mark.parametrize(("longest", "tokens"), [(448, 128), (64, 64)])
+def test_a_decoder_is_given_no_more_tokens_than_it_takes(longest: int, tokens: int) -> None:
+    from profilerkit_torch.hub_inputs import find_shapes
+
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    config = transformers.WhisperConfig(max_target_positions=longest, **layers)
+    shapes = find_shapes(transformers.WhisperForConditionalGeneration(config), config)
+    assert shapes is not None
+    assert shapes["decoder_input_ids"] == ((tokens,), INT)
+    assert shapes["input_features"] == ((80, 3000), FLOAT)
+
+
 def test_a_configuration_of_which_nothing_can_be_built() -> None:
     """The default configuration of ESM has no vocabulary."""
     with pytest.raises(InputError, match=r"'hf:esm': transformers cannot build a model of this config.*: TypeError"):
