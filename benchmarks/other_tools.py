@@ -57,7 +57,7 @@ CASES = {
     # The same as a dense square; up to the diagonal it is 33/64 of it.
     "causal": Case(lambda: Attention(causal=True), (1, 4, 32, 16), 2 * 4 * 32 * 32 * 16),
     # 10 steps of 4 gates, each 32 x (16 + 32).
-    "LSTM": Case(lambda: nn.LSTM(16, 32), (10, 1, 16), 10 * 4 * 32 * (16 + 32)),
+    "LSTM": Case(lambda: nn.LSTM(16, 32, batch_first=True), (1, 10, 16), 10 * 4 * 32 * (16 + 32)),
     # For 32 positions of 64 features: q, k, v and the output; scores and their product; two layers of 64 x 128.
     "encoder": Case(
         lambda: nn.TransformerEncoderLayer(64, 4, 128, batch_first=True).eval(),
@@ -173,7 +173,7 @@ def count(tool: str, case: Case) -> str:
             counted = ask(case.build(), torch.zeros(case.shape))
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:60]
-    return f"{counted / case.macs:.3g}" if isinstance(counted, int | float) else str(counted)
+    return f"{float(counted) / case.macs:.3g}" if isinstance(counted, int | float) else str(counted)
 
 
 def leave(tool: str, failing: bool) -> str:
