@@ -10,6 +10,7 @@ from page_reports import SMALL, layer_table, small
 from playwright.sync_api import Page
 
 from profilerkit import Report
+from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
 pytestmark = pytest.mark.slow
@@ -73,6 +74,15 @@ def test_blocks_that_are_alike_are_one_box(visit: Open) -> None:
     assert boxes(page) == ["inputs ", "b0 … b2 3 x Block"]
     page.locator("#graph .box", has_text="3 x Block").click()
     assert boxes(page) == ["inputs ", "b0 Block", "b1 Block", "b2 Block"]
+
+
+def test_a_list_that_nobody_calls_is_no_box(visit: Open) -> None:
+    """The layers of a list run one by one: each is a box where the list would be one that is met twice."""
+    report = with_steps(small(), [("block.first", (-1,)), ("second", (0,)), ("block.act", (1,))])
+    rows = [{**row, "calls": 0 if row["path"] == "block" else 2} for row in report.layers or ()]
+    page = visit(replace(report, layers=LayerTable(rows)))
+    assert boxes(page) == ["inputs ", "block.first Linear", "second Conv2d", "block.act ReLU"]
+    assert "in 2 calls" in (page.locator("#graph .box", has_text="second").text_content() or "")
 
 
 def test_the_box_of_a_chosen_layer_is_marked(visit: Open) -> None:

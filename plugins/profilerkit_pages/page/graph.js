@@ -97,11 +97,15 @@ class Graph {
     return level.boxes.flatMap((box) => (box.inner ? [box, ...this.flat(box.inner)] : [box]));
   }
 
-  /** The layer directly inside another one that an operator is in; -1 where that one does it itself. */
+  /**
+   * The outermost layer inside another one that an operator is in; -1 where that one does it itself. A list of layers
+   * that nobody calls is none.
+   */
   inside(row, op) {
-    let at = this.rows[op];
-    while (at >= 0 && at !== row && this.layers.tree.parents[at] !== row) at = this.layers.tree.parents[at];
-    return at === row ? -1 : at;
+    const calls = this.layers.column("calls")?.values;
+    let child = -1;
+    for (let at = this.rows[op]; at >= 0 && at !== row; at = this.layers.tree.parents[at]) if (calls?.[at] !== 0) child = at;
+    return child;
   }
 
   /**
@@ -119,7 +123,7 @@ class Graph {
       const sources = new Set(this.reads[op].map((read) => boxOf.get(read) ?? entry));
       let box = newest.get(key);
       if (!box || [...sources].some((source) => source !== box && reaches(source, box))) {
-        box = { key, row: child, alike: isBlock ? alike : null, sources: new Set(), ops: [] };
+        box = { key, row: child, around: row, alike: isBlock ? alike : null, sources: new Set(), ops: [] };
         newest.set(key, box);
         boxes.push(box);
       }
@@ -146,12 +150,15 @@ class Graph {
     }
     const [first, last] = [box.row, box.alike?.at(-1) ?? box.row];
     const rows = box.alike ?? [box.row];
-    box.label = box.alike ? `${layers.name(first)} … ${layers.name(last)}` : layers.name(first);
+    const name = (row) => layers.path(row).slice(layers.path(box.around).length).replace(/^\./, "") || ROOT;
+    const calls = layers.column("calls")?.values[first] ?? 1;
+    box.label = box.alike ? `${name(first)} … ${layers.name(last)}` : name(first);
     box.value = column ? rows.reduce((sum, row) => sum + weightOf(column, row), 0) : 0;
-    const shape = layers.column("output_shapes")?.values[last] ?? "";
     const type = layers.types[first];
     box.type = box.alike ? `${rows.length} x ${type}` : type;
-    box.under = [shape, column?.whole && box.value ? percent(box.value / column.whole) : ""].filter(Boolean).join("  ");
+    const shape = (calls === 1 && layers.column("output_shapes")?.values[last]) || ""; // known of the first call alone
+    const share = column?.whole && box.value ? percent(box.value / column.whole) : "";
+    box.under = [shape, share, calls > 1 && !box.alike ? `in ${calls} calls` : ""].filter(Boolean).join("  ");
     box.canOpen = Boolean(box.alike) || layers.tree.children[first].length > 0 || box.ops.length > 1;
     box.isOpen = !box.alike && this.open.has(first);
     if (box.isOpen) box.inner = this.level(first, box.ops);
@@ -174,7 +181,7 @@ class Graph {
   measure(box) {
     if (!box.label) return [box.ops.length ? 40 : 0, 0];
     const lines = [box.label, box.type ?? "", box.under ?? ""].map((line) => Math.min(line.length, LONGEST_LABEL));
-    return [Math.max(lines[0] + (box.type ? lines[1] + 2 : 0), lines[2]) * LETTER + (box.canOpen ? 34 : 22), box.under ? 40 : 24];
+    return [Math.max(lines[0] + (box.type ? lines[1] + 2 : 0), lines[2]) * LETTER + (box.canOpen ? 38 : 26), box.under ? 40 : 24];
   }
 
   put(parent, level, left, top, most) {
