@@ -1,4 +1,4 @@
-"""More than 60 torch models by litert-torch: torch's MACs, to the last one."""
+"""More than 60 torch models by litert-torch: torch's MACs, or the change is named here."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ from profilerkit_torch import TorchBackend
 
 TORCH, LITERT = TorchBackend(), LiteRTBackend()
 
+_STATE = "the product with the initial state, zero, is computed before"
+#: What the converter changes: the MACs that this adds, worked out by hand, and the reason.
+CHANGES: Mapping[str, tuple[int, str]] = {
+    # 3 samples, 12 units, of four gates and of three
+    "lstm": (-3 * 12 * 4 * 12, _STATE),
+    "gru": (-3 * 12 * 3 * 12, _STATE),
+    # 2 samples, 12 units: three gates of the encoder; two layers in two directions; one step of four gates
+    "sequence to sequence": (-2 * 12 * 3 * 12, _STATE),
+    "nn.RNN": (-2 * 2 * 2 * 12 * 12, _STATE),
+    "nn.LSTMCell": (-2 * 12 * 4 * 12, _STATE),
+    # two layers, projected as keys and as queries: 2 * 512 relative positions, 32 wide
+    "DebertaV2Model": (-2 * 2 * (2 * 512) * 32 * 32, "the projections of positions are constants"),
+    # 2 samples, 10 queries, 32 wide; all else that depends on learned queries stays in the file, and counts
+    "DetrForObjectDetection": (-2 * 10 * 32 * 32, "the first values of the decoder are a product with zeros"),
+}
+
 #: What the converter refuses: words of its error.
 REFUSED: Mapping[str, str] = {
     "collaborative filtering": r"aten\._trilinear",
@@ -36,7 +52,7 @@ def convert(model: Any, inputs: ModelInputs) -> LiteRTModel:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of torch's exporter, and of transformers
 @pytest.mark.parametrize("name", MODELS)
-def test_a_converted_model_has_torchs_macs(name: str) -> None:
+def test_a_converted_model_has_torchs_macs_or_the_change_is_named(name: str) -> None:
     model, inputs = built(name)
     if name in REFUSED:
         with pytest.raises(Exception, match=REFUSED[name]):
@@ -47,7 +63,8 @@ def test_a_converted_model_has_torchs_macs(name: str) -> None:
     converted = convert(model, inputs)
     trace = LITERT.trace(converted, LITERT.fit_inputs(converted, inputs.map(LITERT.as_tensor)))
     assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
-    assert trace.macs == expected.macs > 0
+    change, reason = CHANGES.get(name, (0, ""))
+    assert trace.macs == expected.macs + change > 0, reason
 
 
 def test_sixty_models_at_least_are_converted() -> None:
@@ -55,10 +72,13 @@ def test_sixty_models_at_least_are_converted() -> None:
     assert len(MODELS.keys() - REFUSED.keys()) >= 60
 
 
-def test_the_page_has_what_litert_torch_refuses() -> None:
+def test_the_page_has_what_litert_torch_changes_and_refuses() -> None:
     page = (ROOT / "docs" / "litert.rst").read_text()
-    rows = [line for line in page.splitlines() if " refused " in line]
-    for words in REFUSED.values():
-        assert sum(row.startswith(f"``{words.replace(chr(92), '')}``") for row in rows) == 1, words
+    section = page.partition("From PyTorch\n")[2].partition("Run the model\n")[0]
+    cells = [line.split() for line in section.splitlines() if line.startswith("``")]
+    told = {row[0].strip("`"): row[1] for row in cells if row[1][0] == "-" or row[1] == "refused"}
+    changes = {name: f"{change:,}" for name, (change, _) in CHANGES.items() if " " not in name}
+    refused = {words.replace("\\", ""): "refused" for words in REFUSED.values()}
+    assert told == changes | refused
     if len(MODELS) == 77:  # the libraries with the other models are installed
-        assert f"{77 - len(REFUSED)} of the 77" in page
+        assert f"{77 - len(CHANGES) - len(REFUSED)} of the 77" in page
