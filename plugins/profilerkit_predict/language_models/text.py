@@ -298,6 +298,7 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
     """Return one row for each report and batch size: the title, the titles of the columns and the rows."""
     rows: list[tuple[str, ...]] = []
     lengths = {(report.prompt, report.new) for report in comparison.reports}
+    has_experts = any(report.facts.has_experts for report in comparison.reports)
     for report in comparison.reports:
         for index, serving in enumerate(report.serving):
             fit = report.fits[index] if report.fits else None
@@ -310,13 +311,15 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
                 (
                     *row,
                     show_seconds(serving.time_per_output_token),
+                    *([show_seconds(serving.uniform_time_per_output_token)] if has_experts else []),
                     rate,
                     show_bytes(slope),
                     "-" if fit is None else show_bytes(fit.memory.total),
                     "-" if fit is None else _say_fits(fit),
                 )
             )
-    titles = ("model", "device", "weights", "batch", "first token", "per token", "tokens/s", "cache/token")
+    times = ("first token", "per token", *([_ROUTED] if has_experts else []), "tokens/s")
+    titles = ("model", "device", "weights", "batch", *times, "cache/token")
     title = "Language models, engine"
     if len(lengths) == 1:
         title += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())

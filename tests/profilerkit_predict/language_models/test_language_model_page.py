@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from toy_language_model import DEVICE, toy_facts
 
-from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
+from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost, WeightPart
 from profilerkit_predict.language_models.answers import list_answers, list_term_rows
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import ASSUMPTIONS, predict_serving
@@ -62,6 +62,17 @@ def test_a_step_is_shown_term_by_term() -> None:
     assert rows["matrices"] == ("1.953 KiB", "2 µs", "1.953 KiB", "2 µs")
     assert rows["cache, read"] == ("-", "-", "1.125 KiB", "1.152 µs")
     assert rows["products"][0] == "135.3 k MACs"
+
+
+def test_a_comparison_has_a_column_for_routing_where_a_model_has_experts() -> None:
+    """Eight tokens use 8 * (1 - 0.75 ** 8) experts at random; 8 * 18 * 8 bytes of the cache are read and written."""
+    experts = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
+    both = LanguageModelComparison((report("Dense"), report("Routed", weights=(experts,))))
+    titles, _, dense, routed = (re.split(" {2,}", line) for line in str(both).splitlines()[1:5])
+    column = titles.index("uniform routing")
+    assert dense[column] == "-"
+    assert routed[column] == f"{(16000 * (1 - 0.75**8) + 8 * 18 * 8) / 1000:.2f} µs"
+    assert "uniform routing" not in str(LanguageModelComparison((report("First"), report("Second"))))
 
 
 def test_no_note_stands_twice_on_a_page() -> None:
