@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from profilerkit_predict.joining import JoinedProfile
     from profilerkit_predict.joining import join as join
     from profilerkit_predict.language_models import kv_bytes, kv_bytes_per_token, llm
+    from profilerkit_predict.meshes.fitting import find_mesh
     from profilerkit_predict.prediction.api import predict
     from profilerkit_predict.prediction.predicting import Prediction
 
@@ -160,6 +161,7 @@ __all__ = [
     "WithoutValuesError",
     "audit",
     "compare",
+    "find_mesh",
     "hookimpl",
     "isolated",
     "kv_bytes",
@@ -200,6 +202,7 @@ _MODULES = module_of_each(
         ".piping.quantity": "Scale",
         ".piping.status": "Metric StatusKey",
         ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo",
+        "profilerkit_predict.meshes.fitting": "find_mesh",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",
         ".profiler": "Profiler",

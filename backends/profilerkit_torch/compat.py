@@ -864,6 +864,16 @@ def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
             yield gradient.to_local()
 
 
+def call_for_context_parallel(call: Callable[[], None]) -> None:
+    """Have a function called where torch's attention on parts of samples is switched on; a torch without it has none.
+
+    It stays so: the process is one that traces a rank, and nothing else.
+    """
+    attention = find("torch.distributed.tensor.experimental._context_parallel._attention")
+    if hasattr(attention, "_enable_cp_dtensor_dispatcher"):
+        attention._enable_cp_dtensor_dispatcher = call
+
+
 def use_given_shapes(stage: Any, schedule: Any) -> None:
     """Have a stage of a pipeline receive what it was told to, instead of asking the ranks before and after it.
 

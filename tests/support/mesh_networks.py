@@ -10,6 +10,7 @@ from torch import nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.experimental import context_parallel
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -231,3 +232,17 @@ def make_pipeline_without_shapes(model: Net, mesh: Any) -> Any:
 
 def make_stages_of_nothing(model: Net, mesh: Any) -> Any:
     return model, None
+
+
+class InParts(Net):
+    """A network whose attention sees parts of the samples."""
+
+    mesh: Any = None
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        with context_parallel(self.mesh, buffers=[words], buffer_seq_dims=[1]):
+            return super().forward(words)
+
+
+def keep_mesh(model: InParts, mesh: Any) -> None:
+    model.mesh = mesh

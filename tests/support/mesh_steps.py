@@ -36,6 +36,7 @@ STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any, int]] = {
     "bfloat16": (networks.Net, {"dp_shard": 4}, networks.shard_in_bfloat16, 0),
     "checkpoints": (networks.net_with_checkpoints, {"dp_shard": 4}, "fsdp2", 0),
     "fsdp2 and tp": (networks.Net, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
+    "idle": (networks.Net, {"dp_replicate": 2, "tp": 2}, networks.shard_tensors, 0),
     "pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 0),
     "end of pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 1),
     "short pipeline": (networks.Net, {"pp": 2}, networks.make_short_pipeline, 0),

@@ -132,7 +132,7 @@ class Exchanges:
     """Adds up the collectives of a step over a mesh."""
 
     def __init__(self, mesh: Mapping[str, int]) -> None:
-        self._mesh = mesh
+        self.mesh = mesh
         self._sums: dict[_Kind, _Sum] = {}
 
     def add(self, message: Message, layer: str, phase: str, overlaps: bool = False) -> None:
@@ -162,9 +162,9 @@ class Exchanges:
 
     def _name_dimensions(self, ranks: Sequence[int]) -> str:
         """Return the names of the dimensions of the mesh in which ranks differ, joined by commas."""
-        step = prod(self._mesh.values())
+        step = prod(self.mesh.values())
         names = []
-        for dimension, size in self._mesh.items():
+        for dimension, size in self.mesh.items():
             step //= size
             if len({rank // step % size for rank in ranks}) > 1:
                 names.append(dimension)

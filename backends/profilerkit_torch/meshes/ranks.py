@@ -5,7 +5,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -18,9 +18,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.records import RankTrace
+from profilerkit_predict.meshes.records import Collective, RankTrace
 
-from ..compat import FAKE_MODULE, FakeTensorMode, make_fake_store
+from ..compat import FAKE_MODULE, FakeTensorMode, call_for_context_parallel, make_fake_store
 from ..trace.live_bytes import LiveBytes
 from .attention import spread_attention
 from .collectives import Exchanges
@@ -73,6 +73,7 @@ def _require_module(model: Any, source: str) -> nn.Module:
 def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tuple[nn.Module, StepScheme]:
     """Return the model as the scheme, or the user's function, spreads it; and what that does in the step."""
     spread_attention()
+    call_for_context_parallel(_refuse_context_parallel)
     if isinstance(parallelize, str):
         return model, spread_by_scheme(parallelize, model, device_mesh)
     result = None if parallelize is None else parallelize(model, device_mesh)
@@ -81,6 +82,13 @@ def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tupl
         return pipeline.model, pipeline
     spread = model if result is None else _require_module(result, "parallelize")
     return spread, StepScheme()
+
+
+def _refuse_context_parallel() -> None:
+    raise InputError(
+        "the model uses torch's context parallel attention, which torch has for the kernels of GPUs alone: without one "
+        "its collectives are not known; spread the heads instead (tensor parallel), or profile it without cp"
+    )
 
 
 @contextmanager
@@ -103,6 +111,15 @@ def _describe(mesh: Mapping[str, int], rank: int) -> str:
     return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
 
 
+def _note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:
+    """Return a note that names the dimensions of the mesh over which nothing is exchanged; none if there are none."""
+    busy = {dimension for collective in collectives for dimension in collective.dimension.split(",")}
+    idle = [name for name, size in mesh.items() if size > 1 and name not in busy]
+    if not idle:
+        return []
+    return [f"nothing is exchanged over {', '.join(idle)}: what is spread over it, if anything is, counts as it is"]
+
+
 def _trace_step(
     model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, scheme: StepScheme, note: str
 ) -> RankTrace:
@@ -113,17 +130,18 @@ def _trace_step(
     with recorder.follow(), torch.autograd.set_multithreading_enabled(False), scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder)
     memory = _make_timeline(recorder, weight_bytes, input_bytes)
+    collectives = recorder.exchanges.list_collectives()
     trace = ModelTrace(
         list_rank_layers(recorder.layers.inventory, recorder.layers.calls, scheme.find_share),
         tuple(recorder.operators),
         memory,
         uncounted=recorder.uncounted,
         method="fake tensors",
-        notes=(note, *notes),
+        notes=(note, *notes, *_note_idle(recorder.exchanges.mesh, collectives)),
     )
     return RankTrace(
         trace,
-        recorder.exchanges.list_collectives(),
+        collectives,
         _count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         {"weights": weight_bytes, **recorder.peak_parts},
         dict(recorder.unknown),
@@ -131,7 +149,7 @@ def _trace_step(
     )
 
 
-def _count_weights(weights: Iterable[torch.Tensor], live: LiveBytes) -> int:
+def _count_weights(weights: Sequence[torch.Tensor], live: LiveBytes) -> int:
     """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
     for weight in weights:
         live.add(weight, 0)

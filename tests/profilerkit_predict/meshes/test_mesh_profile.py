@@ -114,6 +114,8 @@ def test_what_a_step_cannot_be_traced_of() -> None:
         profile_strictly(networks.Net, "fsdp2", {"tp": 2})
     with pytest.raises(errors.InputError, match=r"stage 0 of the pipeline was not told .* give PipelineStage\("):
         profile_strictly(networks.Net, networks.make_pipeline_without_shapes)
+    with pytest.raises(errors.InputError, match="context parallel attention, which torch has for the kernels of GPUs"):
+        profile_strictly(networks.InParts, networks.keep_mesh)
     with pytest.raises(errors.InputError, match="return stages, schedule"):
         profile_strictly(networks.Net, networks.make_stages_of_nothing)
     with pytest.raises(errors.ModelFailedError, match=r"ended without an answer \(exit code 3\)"):

@@ -400,6 +400,11 @@ def test_release_without_a_private_name_is_refused(
         look()
 
 
+def test_dimension_over_which_nothing_is_exchanged_is_named(steps: dict[str, RankTrace]) -> None:
+    assert not any("nothing is exchanged" in note for note in steps["fsdp2 and tp"].trace.notes)
+    assert any("nothing is exchanged over dp_replicate" in note for note in steps["idle"].trace.notes)
+
+
 def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:
     types = {layer.path: layer.type for layer in steps["fsdp2"].trace.layers}
     assert types[""] == "Net"

@@ -1,0 +1,73 @@
+"""The smallest mesh on which a training step fits the memory of each device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from profilerkit.api import profile
+from profilerkit.devices import DeviceInfoLike, device
+from profilerkit.errors import ArgumentError
+from profilerkit.results.report import Report
+
+from .layout import MESH
+from .metrics import RankPeakMemory
+
+__all__ = ["find_mesh"]
+
+#: The most ranks that are tried.
+_MOST_RANKS = 4096
+
+
+def find_mesh(
+    build: Any, inputs: Any = None, *, mesh: Mapping[str, int | None], fits: DeviceInfoLike | float, **arguments: Any
+) -> Report:
+    """Return the report of a rank of the smallest mesh on which a training step fits, with the optimizer's state.
+
+    One size of the mesh is None; powers of two are tried for it, the smallest first, while more ranks need less.
+
+    Args:
+        build: The function that builds the model; see `profilerkit.profile` for this and for the inputs.
+        inputs: What each rank gets.
+        mesh: Names and sizes of the dimensions, one of them None: ``{"dp_shard": None, "tp": 8}``.
+        fits: The device, whose memory counts: a name, a `DeviceInfo`, the path of a file; or a number of bytes.
+        arguments: Further arguments of `profilerkit.profile`: ``parallelize``, ``optimizer``, ``input_shape``.
+
+    Raises:
+        ArgumentError: Not one size is None, the device's memory is not known, or no mesh suffices.
+    """
+    limit = _read_limit(fits)
+    looked_for = [name for name, size in mesh.items() if size is None]
+    if len(looked_for) != 1:
+        raise ArgumentError(f"mesh={dict(mesh)!r}: one size must be None, which is looked for: {{'dp_shard': None}}")
+    name = looked_for[0]
+    ranks = prod(MESH("mesh", {**mesh, name: 1}).values())
+    strictly = {**arguments, "metrics": [RankPeakMemory.NAME], "static": False, "strict": True}
+    peaks: dict[int, int] = {}
+    size = 1
+    while size * ranks <= max(_MOST_RANKS, ranks) and not _grows(peaks):
+        peaks[size] = profile(build, inputs, mesh={**mesh, name: size}, **strictly)[RankPeakMemory.NAME]
+        if peaks[size] <= limit:
+            return profile(build, inputs, mesh={**mesh, name: size}, **{"static": True, **arguments})
+        size *= 2
+    best = min(peaks, key=lambda tried: peaks[tried])
+    raise ArgumentError(
+        f"a step needs {peaks[best]:,} bytes on a rank even with {name}={best}, and {limit:,.0f} are there; spread it "
+        "over another dimension too, or give each rank fewer samples"
+    )
+
+
+def _grows(peaks: Mapping[int, int]) -> bool:
+    """Return whether the last of several sizes needs no less than the one before: many ranks pad small weights."""
+    needed = list(peaks.values())
+    return len(needed) > 2 and needed[-1] >= needed[-2]
+
+
+def _read_limit(fits: DeviceInfoLike | float) -> float:
+    if isinstance(fits, int | float) and not isinstance(fits, bool) and fits > 0:
+        return fits
+    target = device(fits)  # type: ignore[arg-type]
+    if target.memory is None:
+        raise ArgumentError(f"the memory of {target.name} is not known; give a number of bytes: fits=80e9")
+    return target.memory
