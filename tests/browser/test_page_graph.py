@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ __all__ = ["browser", "visit"]
 Step = tuple[str, tuple[int, ...]]
 
 
-def with_steps(report: Report, steps: list[Step]) -> Report:
+def with_steps(report: Report, steps: Sequence[Step]) -> Report:
     """Return a report whose operators, one for each step, run in these layers and read these others."""
     row = next(iter(report.operators or ()))
     rows = [{**row, "operator": "aten.add.Tensor", "layer": path, "reads": reads, "macs": 0} for path, reads in steps]
@@ -33,7 +34,7 @@ def with_steps(report: Report, steps: list[Step]) -> Report:
 def residual() -> Report:
     """Return a block of a product and an activation, and a sum with what comes in, which `second` reads."""
     steps = [("block.first", (-1,)), ("block.act", (0,)), ("block", (-1, 1)), ("second", (2,))]
-    return with_steps(small(layers=SMALL), [(path, reads) for path, reads in steps])
+    return with_steps(small(layers=SMALL), steps)
 
 
 def boxes(page: Page) -> list[str]:
