@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnx")  # the models are those of the tests of ONNX
 pytest.importorskip("torch")
 pytest.importorskip("litert_torch")
-import litert_torch
 from exported_models import MODELS, built
 from source_tree import ROOT
 
@@ -46,7 +46,8 @@ REFUSED: Mapping[str, str] = {
 
 
 def convert(model: Any, inputs: ModelInputs) -> LiteRTModel:
-    return LiteRTModel(litert_torch.convert(model, inputs.args, dict(inputs.kwargs)).model_content())
+    converter: Any = import_module("litert_torch")
+    return LiteRTModel(converter.convert(model, inputs.args, dict(inputs.kwargs)).model_content())
 
 
 @pytest.mark.slow
