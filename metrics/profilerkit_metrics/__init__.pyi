@@ -24,6 +24,9 @@ from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
 from .operator_table import ComputeOperatorTable as ComputeOperatorTable
 from .operator_table import OperatorTable as OperatorTable
+from .output_difference import ComputeOutputDifference as ComputeOutputDifference
+from .output_difference import OutputDifference as OutputDifference
+from .output_difference import RelativeOutputDifference as RelativeOutputDifference
 from .pruning import ComputeSparsity as ComputeSparsity
 from .pruning import Sparsity as Sparsity
 from .pruning import effective_macs as effective_macs
@@ -83,6 +86,7 @@ __all__ = [
     "ComputeMfu",
     "ComputeNumbersByDtype",
     "ComputeOperatorTable",
+    "ComputeOutputDifference",
     "ComputeParams",
     "ComputeSize",
     "ComputeSparsity",
@@ -111,6 +115,8 @@ __all__ = [
     "OperatorTable",
     "OptimizerTime",
     "OtherTime",
+    "OutputDifference",
+    "RelativeOutputDifference",
     "Sparsity",
     "StepHfu",
     "StepMemory",

@@ -238,7 +238,7 @@ def compare_specs(
     profilers = [profilers_of_models.get(index) for index in range(len(specs))]
     names = _choose_names(specs, request, reports, profilers, renamed)
     if renamed and request.metric:
-        reports = _with_metrics(reports, request.metric)
+        reports = _with_metrics(reports, request.metric, [reports[index] for index in models])
     first, *rest = (replace(report, name=name) for report, name in zip(reports, names, strict=True))
     return Comparison(first, tuple(rest)), profilers
 
@@ -261,8 +261,8 @@ def _choose_names(
     return distinct_names(names) if renamed else names
 
 
-def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Report]:
-    """Return reports with these metrics alone: a saved one has others, which the models beside it were not asked for.
+def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: Sequence[Report]) -> list[Report]:
+    """Return reports with these metrics, and others that the measured ones were asked for: a saved one may have more.
 
     Raises a usage error for a metric that no report has.
     """
@@ -274,8 +274,9 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str]) -> list[Rep
         if name not in keys:
             error = UnknownStatusError(name, keys, owner="these reports")
             raise click.BadParameter(str(error), param_hint="--metric")
+    kept = {*names, *(key for report in measured for key in report.statuses)}
     return [
-        replace(report, statuses={key: record for key, record in report.statuses.items() if key in names})
+        replace(report, statuses={key: record for key, record in report.statuses.items() if key in kept})
         for report in reports
     ]
 

@@ -75,7 +75,7 @@ class ProfilerFunction(ABC):
     KEYS: ClassVar[Keys] = ()
     #: Whether the keys are computed only if they are requested by name.
     ON_DEMAND: ClassVar[bool] = False
-    #: Arguments that request the keys too: the caller need not name the keys if one of these is passed.
+    #: Arguments that request the keys too: the caller need not name the keys if one of these is passed, and not False.
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False

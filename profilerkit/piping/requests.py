@@ -133,7 +133,11 @@ def _select_arguments(
     }
     unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
     options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry in registries)}
-    for name in (name for name in unused if name not in preferred):
+    functions = [function for registry in registries for function in registry.functions()]
+    asking = {name for function in functions for name in function.COMPUTED_WITH}
+    for name in unused:
+        if name in preferred or (name in asking and arguments[name] is False):
+            continue  # one that is False asks for nothing
         takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
         meant = nearest(name, options)
         message = (
@@ -163,7 +167,11 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     """
     requested = [registry[name].key.NAME for name in (registry.names() if names is None else names)]
     read = first_of_several(arguments)
-    asking = [function for function in registry.functions() if not read.keys().isdisjoint(function.COMPUTED_WITH)]
+    asking = [
+        function
+        for function in registry.functions()
+        if any(read.get(name, False) is not False for name in function.COMPUTED_WITH)
+    ]
     if "batch_sizes" in read and not any("batch_sizes" in function.COMPUTED_WITH for function in asking):
         raise ArgumentError(
             f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "

@@ -33,15 +33,15 @@ Autocast: TypeAlias = Callable[[], AbstractContextManager[Any]]
 
 
 def forward_pass(model: Callable[..., Any], inputs: ModelInputs, autocast: Autocast) -> Any:
-    """Run the model once without gradients; the caller sets the mode."""
+    """Run the model once without gradients, and return its outputs; the caller sets the mode."""
     with torch.no_grad(), autocast():
-        inputs.run(model)
+        return inputs.run(model)
 
 
 def forward_pass_with_gradients(model: Callable[..., Any], inputs: ModelInputs, autocast: Autocast) -> Any:
-    """Run a model once that computes gradients and relies on its caller to enable them."""
+    """Run a model once that computes gradients and relies on its caller to enable them, and return its outputs."""
     with torch.enable_grad(), autocast():
-        inputs.run(model)
+        return inputs.run(model)
 
 
 @contextmanager

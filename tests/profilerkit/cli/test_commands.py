@@ -257,6 +257,15 @@ def test_a_budget_for_a_ci_server(models: str) -> None:
     assert "| FAILED |" in run(*command, "--format", "markdown").stdout
 
 
+def test_outputs_are_checked_beside_the_metrics(models: str) -> None:
+    fine("compare", f"{models}:teacher", f"{models}:teacher", *STATIC, "--check-outputs", "--output", "both.json")
+    comparison = load("both.json")
+    assert list(comparison) == ["total_params", "macs", "output_difference", "relative_output_difference"]
+    result = run("compare", f"{models}:teacher", f"{models}:student", *STATIC, "--check-outputs", "--isolate")
+    assert result.exit_code == 2
+    assert "--check-outputs runs the models in one process; leave out the options of isolation" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["compare", "diff"])
 def test_metrics_that_were_not_requested_of_a_model_are_left_out_of_a_saved_report(command: str, models: str) -> None:
     """Else each of them has a row that says "not measured"."""

@@ -1,0 +1,185 @@
+"""Inputs and outputs of models of any framework as numpy arrays: copied from one to another, matched and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from profilerkit.arguments.structures import is_tensor, map_leaves
+from profilerkit.backend_kit.layouts import channels_last_order
+from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.errors import InputError
+from profilerkit.inputs import ModelInputs
+
+__all__ = ["Difference", "compare_outputs", "copy_values", "read_outputs"]
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Difference(NamedTuple):
+    """How far outputs lie apart: as they are, and as a share of the largest one."""
+
+    absolute: float
+    relative: float
+
+
+def read_outputs(outputs: Any) -> list[Array]:
+    """Return the tensors that a model gives, in their order, as arrays of their own; what else it gives is left out.
+
+    A model may give the same memory in each call. Raises `InputError` if there is none, and for one without numbers.
+    """
+    arrays = [np.array(array) for array in _list_arrays(outputs)]
+    if not arrays:
+        raise InputError("the model gives no tensor whose values could be compared")
+    for number, array in enumerate(arrays, 1):
+        if array.dtype.kind in "OSUMm":
+            raise InputError(f"output {number} holds no numbers, but {array.dtype}: give a model that returns numbers")
+    return arrays
+
+
+def copy_values(
+    source: ModelInputs, inputs: ModelInputs, make_tensor: Callable[[Any], Any]
+) -> tuple[ModelInputs, bool]:
+    """Return a model's own inputs with the values of another model's, and whether channels had to be moved.
+
+    Args:
+        source: The inputs whose values are copied.
+        inputs: The inputs of the model: their structure, dtypes and layout stay, and what is no tensor.
+        make_tensor: Makes a tensor of the model's framework of an array.
+
+    Raises `InputError` where the tensors of the two do not match, by their order.
+    """
+    values, targets = _list_arrays((source.args, source.kwargs)), _list_arrays((inputs.args, inputs.kwargs))
+    fitted = [_read_as(value, target) for value, target in zip(values, targets, strict=False)]
+    if len(values) != len(targets) or any(one is None for one in fitted):
+        raise InputError(
+            f"the reference is called with {_write_shapes(values)}, and this model with {_write_shapes(targets)}: give "
+            "both the same inputs"
+        )
+    remaining = iter(zip(values, targets, fitted, strict=True))
+
+    def fill(leaf: Any) -> Any:
+        if _make_array(leaf) is None:
+            return leaf
+        _, target, value = next(remaining)
+        cast = np.array(value, target.dtype)
+        return leaf if np.array_equal(cast, target) else make_tensor(cast)
+
+    has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
+    return inputs.map(fill), has_moved
+
+
+def compare_outputs(reference: Sequence[Array], other: Sequence[Array], has_moved: bool = False) -> Difference:
+    """Return the largest difference of two models' outputs, and the largest as a share of the reference's largest.
+
+    Args:
+        reference: The outputs of the reference.
+        other: Those of the other model. They are matched by order, or by shape where their order does not fit.
+        has_moved: Whether the models take their channels in different places: then an output whose shape does not say
+            where they are is read in the way that is closer.
+
+    Raises `InputError` where outputs do not match, and where one is of integers and the other is not.
+    """
+    differences = [
+        min(_measure(first, reading) for reading in _list_readings(second, first, has_moved))
+        for first, second in _match(reference, other)
+    ]
+    return Difference(max(one.absolute for one in differences), max(one.relative for one in differences))
+
+
+def _measure(reference: Array, other: Array) -> Difference:
+    """Return how far two arrays of one shape lie apart; infinitely where one has a number and the other has none."""
+    if (reference.dtype.kind in "iub") != (other.dtype.kind in "iub"):
+        raise InputError(
+            f"an output is {reference.dtype} of the reference and {other.dtype} of this model: what an integer stands "
+            "for is not known; compare models that give numbers of one kind"
+        )
+    first, second = _widen(reference), _widen(other)
+    is_same = (first == second) | (np.isnan(first) & np.isnan(second))
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(is_same, 0.0, np.abs(first - second))
+    absolute = float(np.where(np.isnan(gaps), np.inf, gaps).max(initial=0.0))
+    scale = float(np.abs(first[np.isfinite(first)]).max(initial=0.0))
+    return Difference(absolute, absolute / scale if scale else np.inf if absolute else 0.0)
+
+
+def _widen(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+# Matching -------------------------------------------------------------------------------------------------------------
+
+
+def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[tuple[Array, Array]]:
+    """Return pairs of outputs: in their order, or else each of the model with fewer and the only one of its shape."""
+    if len(reference) == len(other) and all(map(_fits, reference, other)):
+        return list(zip(reference, other, strict=True))
+    few, many = (reference, other) if len(reference) <= len(other) else (other, reference)
+    matches = [[array for array in many if _fits(array, one)] for one in few]
+    taken = {id(array) for match in matches for array in match}
+    if any(len(match) != 1 for match in matches) or len(taken) < len(few):
+        raise InputError(
+            f"the reference gives {_write_shapes(reference)}, and this model {_write_shapes(other)}: which outputs are "
+            "the same is not known; compare models that give the same ones"
+        )
+    pairs = [(one, match[0]) for one, match in zip(few, matches, strict=True)]
+    return pairs if few is reference else [(second, first) for first, second in pairs]
+
+
+def _fits(one: Array, other: Array) -> bool:
+    return _read_as(one, other) is not None
+
+
+def _read_as(array: Array, target: Array) -> Array | None:
+    """Return an array with its channels where the target has them; None if it has another shape then too."""
+    return next(_list_readings(array, target, False), None)
+
+
+def _list_readings(array: Array, target: Array, is_open: bool) -> Iterator[Array]:
+    """Yield an array in each layout that has the shape of the target; ``is_open`` says that equal shapes leave it open.
+
+    Channels are second in one layout and last in the other.
+    """
+    if array.shape == target.shape:
+        yield array
+        if is_open and array.ndim > 2:
+            moved = (np.moveaxis(array, *axes) for axes in ((1, -1), (-1, 1)))
+            yield from (reading for reading in moved if reading.shape == target.shape)
+        return
+    order = channels_last_order(array.shape, target.shape)
+    if order is not None:
+        yield array.transpose(order)
+        return
+    order = channels_last_order(target.shape, array.shape)
+    if order is not None:
+        yield np.moveaxis(array, -1, 1)
+
+
+# Arrays ---------------------------------------------------------------------------------------------------------------
+
+
+def _list_arrays(structure: Any) -> list[Array]:
+    arrays: list[Array] = []
+
+    def collect(leaf: Any) -> Any:
+        array = _make_array(leaf)
+        if array is not None:
+            arrays.append(array)
+        return leaf
+
+    map_leaves(structure, collect)
+    return arrays
+
+
+def _make_array(leaf: Any) -> Array | None:
+    """Return a tensor of any framework as an array; None for anything else."""
+    value = as_tensor(leaf)
+    if is_tensor(value):
+        return np.asarray(value)
+    return np.asarray(value.numpy()) if hasattr(value, "numpy") else None
+
+
+def _write_shapes(arrays: Iterable[Array]) -> str:
+    return " and ".join(str(list(array.shape)) for array in arrays) or "no tensors"
