@@ -124,6 +124,9 @@ class _Fitted:
         if "Unit" in grid.titles and len(_pieces(widths, options.max_width)) > 1:
             grid = _with_units_in_cells(grid)
             widths = _widths(grid)
+        if "Type" in grid.titles[1:2] and len(_pieces(widths, options.max_width)) > 1:
+            grid = fold_types(grid)
+            widths = _widths(grid)
         title = f"\n{grid.title}"
         for columns in _pieces(widths, options.max_width):
             yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
@@ -141,6 +144,14 @@ def _with_units_in_cells(grid: Grid) -> Grid:
     rows = tuple(without((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:])) for row in grid.rows)
     marks = {(row, column - (column > unit)): mark for (row, column), mark in grid.marks.items()}
     return replace(grid, titles=without(grid.titles), rows=rows, marks=marks)
+
+
+def fold_types(grid: Grid) -> Grid:
+    """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
+    rows = tuple((f"{name}: {kind}" if kind else name, *others) for name, kind, *others in grid.rows)
+    marks = {(row, max(column - 1, 0)): mark for (row, column), mark in grid.marks.items()}
+    numeric = frozenset(column - 1 for column in grid.numeric)
+    return replace(grid, titles=(grid.titles[0], *grid.titles[2:]), rows=rows, numeric=numeric, marks=marks)
 
 
 def _widths(grid: Grid) -> list[tuple[int, int]]:

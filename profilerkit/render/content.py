@@ -21,7 +21,8 @@ from ..trace.table import Table
 from .bounds import KINDS, in_words, write_interval
 from .enhancements import enhancement_in_words
 from .grids import Grid, Notes, Part, visible
-from .layer_grids import all_layers_grids, difference_grid, layer_grid, seconds_grid
+from .layer_grids import all_layers_grids, difference_grid, layer_grid
+from .layer_time_grids import has_times, layer_time_grid
 from .origins import different_origins
 from .table_grids import ROWS, operator_grid, table_grid, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
@@ -82,18 +83,17 @@ class _Layers:
         """Whether all of them are, in their order."""
         return not self.changes and self.top is None
 
-    def of(self, layers: LayerTable) -> Grid:
+    def of(self, layers: LayerTable, with_seconds: bool) -> Grid:
         rows = self._shallow(layers)
         if self.top is None:
-            return layer_grid(LayerTable(rows))
+            return layer_grid(LayerTable(rows), with_seconds=with_seconds)
         ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
-        return layer_grid(ranked, "Layers with the most MACs", nested=False)
+        return layer_grid(ranked, "Layers with the most MACs", nested=False, with_seconds=with_seconds)
 
     def of_metric(self, title: str, table: Table) -> Grid:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""
-        is_timed = isinstance(table, LayerTable) and any(name.endswith("_seconds") for name in table.columns)
-        if is_timed and len(self._shallow(table)) <= (self.top or ROWS):
-            return seconds_grid(title, LayerTable(self._shallow(table)))
+        if isinstance(table, LayerTable) and has_times(table):
+            return layer_time_grid(title, table, self.top or ROWS, self.depth)
         if table.columns == COLUMNS:
             return operator_grid(title, table, self.top or ROWS)
         return table_grid(title, table, self.top or ROWS, self.depth)
@@ -135,7 +135,8 @@ def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Pa
         yield from environment_grids([report])
     if report.layers is not None and (layers.requested or requested):
         short = layers.requested or len(report.layers) <= ROWS
-        yield (layers if short else replace(layers, top=ROWS)).of(report.layerwise)
+        have_grid = layers.requested and any(has_times(record.value) for record in tables)
+        yield (layers if short else replace(layers, top=ROWS)).of(report.layerwise, with_seconds=not have_grid)
     if tables and not layers.requested:
         yield Notes(("Tables are shown by report.to_text(details=True), on the command line by --layers or --top.",))
 

@@ -7,7 +7,6 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..piping.titles import write_title
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.side_by_side import name_column
@@ -18,7 +17,7 @@ from .grids import Grid, visible
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
 
-__all__ = ["all_layers_grids", "difference_grid", "layer_grid", "seconds_grid"]
+__all__ = ["GridColumn", "all_layers_grids", "difference_grid", "layer_grid", "make_grid", "write_name"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -41,7 +40,7 @@ _ALL_MODELS = {
 _SIDES = ("", "other_")
 
 
-class _GridColumn(NamedTuple):
+class GridColumn(NamedTuple):
     """A column of a grid: its title, how it writes the cell of a row, and whether the cells are numbers."""
 
     title: str
@@ -49,52 +48,36 @@ class _GridColumn(NamedTuple):
     is_number: bool = False
 
 
-def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True) -> Grid:
+def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True, with_seconds: bool = True) -> Grid:
     """Return the per-layer table: counts and times with the layers inside included, and what follows from the two.
 
-    ``nested`` shows names inside their parents'; without it whole paths are shown.
+    ``nested`` shows names inside their parents'; without it whole paths are shown. Without ``with_seconds`` the times
+    are left out, which then stand in a grid of their own.
     """
-    timed = [name for name in _TIMED if layers and name in layers[0]]
+    timed = [name for name in _TIMED if layers and name in layers[0] and (with_seconds or "_seconds" not in name)]
     columns = [
-        _GridColumn("Layer", partial(_write_name, nested=nested)),
-        _GridColumn("Type", itemgetter("type")),
-        _GridColumn("Output shape", _write_shapes),
-        _GridColumn("Calls", lambda row: str(row["calls"] or "-"), is_number=True),
-        *(_GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
-        *(_GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
+        GridColumn("Layer", partial(write_name, nested=nested)),
+        GridColumn("Type", itemgetter("type")),
+        GridColumn("Output shape", _write_shapes),
+        GridColumn("Calls", lambda row: str(row["calls"] or "-"), is_number=True),
+        *(GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
+        *(GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
     ]
-    return _make_grid(title, columns, layers, nested)
+    return make_grid(title, columns, layers, nested)
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
     """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
     columns = [
-        _GridColumn("Layer", partial(_write_both_names, nested=nested)),
-        _GridColumn("Type", _write_both_types),
+        GridColumn("Layer", partial(_write_both_names, nested=nested)),
+        GridColumn("Type", _write_both_types),
     ]
     for key in ("params", "macs"):
         for side, name in zip(_SIDES, names, strict=True):
             heading = f"{_COUNTS[key]}\n{visible(name)}"
-            columns.append(_GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
-    columns.append(_GridColumn("Change", _describe_change))
-    return _make_grid(title, columns, rows, nested)
-
-
-def seconds_grid(title: str, layers: LayerTable) -> Grid:
-    """Return a per-layer table of seconds: a column for each of its own, what binds them, and what rows leave out."""
-    timed = [key for key in layers.columns if key.endswith("_seconds")]
-    columns = [
-        _GridColumn("Layer", _write_name),
-        _GridColumn("Type", itemgetter("type")),
-        _GridColumn("Calls", lambda row: str(row.get("calls", "-")), is_number=True),
-    ]
-    for key in timed:
-        heading = write_title(key.removesuffix("_seconds"))
-        columns.append(_GridColumn(heading, partial(_write_measured, key=key), is_number=True))
-    for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
-        if any(row.get(key) for row in layers):
-            columns.append(_GridColumn(heading, itemgetter(key)))
-    return _make_grid(title, columns, layers)
+            columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
+    columns.append(GridColumn("Change", _describe_change))
+    return make_grid(title, columns, rows, nested)
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
@@ -104,14 +87,14 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
     """
     rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
     for column, title in _ALL_MODELS.items():
-        columns = [_GridColumn("Layer", _write_name), _GridColumn("Type", itemgetter("type"))]
+        columns = [GridColumn("Layer", write_name), GridColumn("Type", itemgetter("type"))]
         for report in comparison.reports:
             key = name_column(column, report.name)
-            columns.append(_GridColumn(visible(report.name), partial(_write_side, key=key), is_number=True))
-        yield _make_grid(title, columns, rows)
+            columns.append(GridColumn(visible(report.name), partial(_write_side, key=key), is_number=True))
+        yield make_grid(title, columns, rows)
 
 
-def _make_grid(title: str, columns: Sequence[_GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
+def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
     """Return the grid of these columns, with a row for each layer, indented by its depth if names are nested."""
     titles = tuple(column.title for column in columns)
     cells = tuple(tuple(column.write(row) for column in columns) for row in rows)
@@ -129,7 +112,8 @@ def _name_layer(path: str, nested: bool) -> str:
     return name or "(model)"
 
 
-def _write_name(row: Row, nested: bool = True) -> str:
+def write_name(row: Row, nested: bool = True) -> str:
+    """Return the name of a layer: its path, or the last part of it inside the rows of its parents."""
     return _name_layer(row["path"], nested)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
@@ -14,7 +14,7 @@ from .grids import Grid
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["ROWS", "operator_grid", "table_grid", "top_row_note"]
+__all__ = ["ROWS", "Ranked", "operator_grid", "rank_rows", "table_grid", "top_row_note", "write_ranked_title"]
 
 #: How many rows are shown unless another number is requested.
 ROWS = 10
@@ -43,6 +43,13 @@ _LABELS = ("path", "operator", "layer", "kernel", "type")
 _OF_SAMPLES = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
 
 
+class Ranked(NamedTuple):
+    """Rows by rank, and the column that they are ranked by; an empty one where they stand as they were."""
+
+    by: str
+    rows: Sequence[Mapping[str, Any]]
+
+
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
     """Return a table as a grid.
 
@@ -56,14 +63,9 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     rows = within_depth(table, depth)
     total, is_whole = len(rows), top is None or len(rows) <= top
     if not is_whole:
-        by = _find_ranking(rows)
-        rows = _top(rows, by)[:top]
-        how = (
-            f"the {len(rows)} of {total} with the most {Column.of(by).in_a_sentence}"
-            if by
-            else f"the first {len(rows)}"
-        )
-        title = f"{title}, {how}" if by else f"{title}, {how} of {total}"
+        ranked = rank_rows(rows)
+        rows = list(ranked.rows[:top])
+        title = write_ranked_title(title, ranked, len(rows), total)
     columns = [name for name in _columns(table) if any(_has(row[name]) for row in rows)]
     columns += ["missing"] if any(row.get("missing") for row in rows) else []
     nested = is_whole and "path" in columns and "depth" in table.columns and not rows[0]["path"]
@@ -94,17 +96,32 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
 
 
 def top_row_note(table: Table) -> str:
-    """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms"."""
-    by = _find_ranking(table)
-    rows = _top(table, by) if by else []
-    if not by or not rows or not rows[0][by]:
+    """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms".
+
+    The slowest layer is the one with the most own forward time, as in every ranking. The one with the most own backward
+    time stands behind it where there is such a time.
+    """
+    ranked = rank_rows(table)
+    if not ranked.by or not ranked.rows[0][ranked.by]:
         return ""
-    row = rows[0]
+    things = "layers" if "path" in ranked.rows[0] else "rows"
+    first = f"the {_RANKED[ranked.by]} of {len(table)} {things} is {_write_top_row(table, ranked)}"
+    backward = rank_rows(table, ranked.by.replace("forward", "backward"))
+    if backward.by in ("", ranked.by) or not backward.rows[0][backward.by]:
+        return first
+    return f"{first} of its own forward; backward it is {_write_top_row(table, backward)}"
+
+
+def _write_top_row(table: Table, ranked: Ranked) -> str:
+    """Return the first of ranked rows with its value, and the share of the whole model where that is known."""
+    row, by = ranked.rows[0], ranked.by
     label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
     where = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
     kind = f" ({row['type']})" if row.get("path") and row.get("type") else ""
-    things = "layers" if "path" in row else "rows"
-    return f"the {_RANKED[by]} of {len(table)} {things} is {label}{where}{kind}, {Column.of(by).show(row[by])}"
+    root = next((one for one in table if one.get("path") == ""), {})
+    whole = root.get(by.removeprefix("own_")) if by.startswith("own_") else None
+    share = f" ({share_text(row[by] / whole)})" if whole else ""
+    return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{share}"
 
 
 def _columns(table: Table) -> list[str]:
@@ -113,15 +130,33 @@ def _columns(table: Table) -> list[str]:
     return [name for name in table.columns if (name in _SHOWN if is_known else name != "missing")]
 
 
+def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:
+    """Return rows by rank, those with most first; as they are where no column ranks them.
+
+    Of layers that are ranked by a column with the layers inside, those around others are left out.
+
+    Args:
+        rows: The rows of a table.
+        by: The column; by default the first by which such tables are ranked.
+    """
+    listed = list(rows)
+    by = by or _find_ranking(listed)
+    if not by or by not in listed[0]:
+        return Ranked("", listed)
+    inner = [row for row in listed if by.startswith("own_") or row.get("is_leaf", True)]
+    return Ranked(by, sorted(inner, key=lambda row: -(row[by] or 0)))
+
+
+def write_ranked_title(title: str, ranked: Ranked, shown: int, total: int) -> str:
+    """Return a title that says which rows of a table are shown."""
+    if not ranked.by:
+        return f"{title}, the first {shown} of {total}"
+    return f"{title}, the {shown} of {total} with the most {Column.of(ranked.by).in_a_sentence}"
+
+
 def _find_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
     first = rows[0] if rows else {}
     return next((name for name in _RANKED if name in first and any(row[name] for row in rows)), "")
-
-
-def _top(rows: Iterable[Mapping[str, Any]], by: str) -> list[Mapping[str, Any]]:
-    """Return rows by rank; of layers ranked by a column that has the layers inside, those that hold no others."""
-    inner = [row for row in rows if by.startswith("own_") or row.get("is_leaf", True)]
-    return sorted(inner, key=lambda row: -(row[by] or 0)) if by else inner
 
 
 def _has(value: Any) -> bool:

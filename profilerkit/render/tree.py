@@ -55,7 +55,7 @@ def render(
 def _lines(report: Report, depth: int | None, top: int | None, by: str | None, configuration: bool) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
-    paths = None if top is None else _around(layers.top(top, by=by))
+    paths = None if top is None else _around(layers.top(top, by=by, depth=-1))
     rows = [row for row in within_depth(layers, depth) if paths is None or row["path"] in paths]
     if not rows:
         yield "no layers: the model was not traced"

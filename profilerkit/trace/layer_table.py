@@ -9,6 +9,7 @@ from ..arguments.checks import COLUMNS, DEPTH, at_least
 from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from .depths import find_deepest
+from .layer_paths import nearest_around
 from .table import Table
 
 __all__ = ["LayerTable"]
@@ -51,19 +52,24 @@ class LayerTable(Table):
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
 
-        By default the column is the MACs, or the own forward time if the table has no MACs. Rows without a value are
-        left out. A depth of -1 is the innermost layers too, and a depth beyond the
-        deepest layers is that of the deepest.
+        By default the column is the MACs, or the own forward time if the table has no MACs. By an ``own_`` column all
+        layers are ranked, as none holds another's. Rows without a value are left out. A depth of -1 is the innermost
+        layers, and a depth beyond the deepest layers is that of the deepest.
         """
-        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), self._resolve_depth(depth)
+        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), DEPTH("depth", depth)
+        is_open = depth is None and str(by).startswith("own_")
+        depth = self._resolve_depth(depth)
         if self._rows and by not in self._rows[0]:
             numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
             listing = ", ".join(by_likeness(by, numbers))
             raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
-        valued = [row for row in self._rows if row[by] is not None]
+        selected = [row for row in self._rows if is_open or _is_at(row, depth)]
+        valued = [row for row in selected if row[by] is not None]
         if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(sorted((row for row in valued if _is_at(row, depth)), key=lambda row: -row[by])[:k])
+        return LayerTable(
+            sorted((row for row in valued if is_open or _is_at(row, depth)), key=lambda row: -row[by])[:k]
+        )
 
     def _most_wanted(self) -> str:
         """Return the column that rows are ranked by unless another is requested."""
@@ -73,6 +79,21 @@ class LayerTable(Table):
         """Return the depth that a caller means: None for the innermost layers, and the deepest for one beyond it."""
         depth = DEPTH("depth", depth)
         return None if depth in (None, -1) else min(depth, find_deepest(self._rows))
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return the layers as nested dicts: the columns of the model, and in ``layers`` those of the layers inside it.
+
+        ``table.to_tree()["layers"]["encoder"]["layers"]["0"]["macs"]`` is a number of the layer ``encoder.0``. A layer
+        whose outer layer is not in the table is in the nearest one around it that is, by the rest of its path. Raises
+        `ValueError` for a table without the model itself, such as one of types.
+        """
+        nodes = {row["path"]: {**row, "layers": {}} for row in self._rows if "path" in row}
+        if "" not in nodes:
+            raise ValueError("this table has no row of the model itself, whose path is empty: it is no tree")
+        for path, outer in nearest_around(nodes).items():
+            if outer is not None:
+                nodes[outer]["layers"][path[len(outer) :].lstrip(".")] = nodes[path]
+        return nodes[""]
 
     def by_type(self, depth: int | None = None) -> LayerTable:
         """Return one row for each type of layer, with the number of layers and the sums of their columns.

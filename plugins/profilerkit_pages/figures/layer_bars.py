@@ -47,11 +47,11 @@ def layer_bars(
 
     Args:
         result: The report of one model, or a comparison of two.
-        by: One or several columns. By default forward and backward time if the layers were timed, MACs otherwise. The
-            first one ranks the layers. Each column has its own bars; a ``backward`` column that directly follows its
-            ``forward`` column is stacked on it.
+        by: One or several columns. By default own forward and backward time if the layers were timed, MACs otherwise.
+            The first one ranks the layers. Each column has its own bars; a ``backward`` column that directly follows
+            its ``forward`` column is stacked on it.
         top: The number of layers that are drawn.
-        depth: Only layers at this depth; None means the innermost layers.
+        depth: Only layers at this depth; None means the innermost layers, or all of them by what they do themselves.
         types: Draw types of layers instead of layers, each with the sum over its layers.
 
     Raises:
@@ -67,23 +67,25 @@ def layer_bars(
         return draw_pairs(result, column_of_both(result, by), top, depth)
     report = reports[0]
     layers = require_layers(report)
-    panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
     if types:
         layers, depth = layers.by_type(depth), None
+    panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
     for name in (name for panel in panels for name in panel):
         require_column(report, layers, name)
-    every = LayerTable({**row, _TOTAL: _sum(row, panels[0])} for row in layers).top(len(layers), _TOTAL, depth)
+    by_first = panels[0][0]
+    every = layers.top(len(layers), by_first, depth)
+    if by_first.startswith("own_"):
+        every = LayerTable(row for row in every if row[by_first] or row["is_leaf"])  # others do nothing themselves
     if not len(every):
         raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
     return _draw(report, every, panels, top, types)
 
 
-#: The column that is ranked by, beside the table's own.
-_TOTAL = "\0total"
-
-
 def _usual(layers: LayerTable) -> Sequence[str]:
-    return [name for name in ("forward_seconds", "backward_seconds") if name in layers[0]] or ["macs"]
+    """Return the time of the layers themselves, which types have without the word "own"; their MACs without times."""
+    start = "own_" if "own_forward_seconds" in layers[0] else ""
+    times = (f"{start}forward_seconds", f"{start}backward_seconds")
+    return [name for name in times if name in layers[0]] or ["macs"]
 
 
 def _panels(columns: Sequence[str]) -> list[_Bars]:
@@ -111,9 +113,10 @@ def _draw(report: Report, every: LayerTable, panels: list[_Bars], top: int, type
     names = [f"{row['type']} ({row['layers']})" if types else label_layer(row) for row in shown]
     axes[0].set_yticks(range(len(shown)), [plain(name) for name in names], fontsize="small")
     axes[0].set_ylim(len(shown) - 0.4, -0.6)
-    what, kind = _words(panels[0]), "types of layers" if types else "layers"
-    whole = sum(row[_TOTAL] for row in every)
-    share = sum(row[_TOTAL] for row in shown) / whole if whole else 1.0
+    by, kind = panels[0][0], "types of layers" if types else "layers"
+    what = Column.of(by).in_a_sentence
+    whole = sum(row[by] for row in every)
+    share = sum(row[by] for row in shown) / whole if whole else 1.0
     note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(share)} of the {what} of all of these."
     return finish(figure, [report], f"{kind} by {what}", [note])
 
@@ -125,7 +128,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
     left = [0.0] * len(shown)
     for index, name in enumerate(panel):
         widths = [(row[name] or 0.0) / factor for row in shown]
-        word = Column.of(name).title.partition(" ")[0] if len(panel) > 1 else None
+        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if len(panel) > 1 else None
         bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[index], height=0.72, label=word)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")

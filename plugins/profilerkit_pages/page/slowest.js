@@ -2,8 +2,8 @@
 
 /** What can be ranked by: a title, and the columns that a bar is put together of. */
 const MEASURES = [
-  { key: "time", title: "Own time", keys: ["own_forward_seconds", "own_backward_seconds"], heading: "Slowest layers" },
-  { key: "forward", title: "Own forward time", keys: ["own_forward_seconds"], heading: "Slowest layers, forward" },
+  { key: "forward", title: "Own forward time", keys: ["own_forward_seconds"], heading: "Slowest layers" },
+  { key: "time", title: "Own time, forward and backward", keys: ["own_forward_seconds", "own_backward_seconds"], heading: "Slowest layers, forward and backward" },
   { key: "macs", title: "Own MACs", keys: ["own_macs"], heading: "Layers with the most MACs of their own" },
   { key: "flops", title: "Own FLOPs", keys: ["own_flops"], heading: "Layers with the most FLOPs of their own" },
 ];
@@ -13,7 +13,7 @@ const PARTS = ["part-first", "part-second"];
 /** Those of the measures that a model has numbers for. */
 function measuresOf(layers) {
   const measures = MEASURES.map((measure) => ({ ...measure, columns: measure.keys.map((key) => layers.column(key)).filter((column) => column?.values.some((value) => value > 0)) }));
-  return measures.filter((measure) => measure.columns.length && (measure.key !== "forward" || layers.column("own_backward_seconds")));
+  return measures.filter((measure) => measure.columns.length && (measure.key !== "time" || layers.column("own_backward_seconds")));
 }
 
 class Slowest {

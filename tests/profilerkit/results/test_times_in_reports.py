@@ -201,7 +201,7 @@ def test_layers_of_a_metric_need_not_say_how_often_they_are_called() -> None:
     row = {"path": "", "type": "Net", "depth": 0, "is_leaf": True, "forward_seconds": 0.5}
     record = replace(report.status("macs"), key="mine", friendly_name="Mine", value=LayerTable([row]))
     text = replace(report, statuses={**report.statuses, "mine": record}).to_text(details=True)
-    assert re.search(r"\(model\)\s+Net\s+-\s+500 ms", text)
+    assert re.search(r"\(model\)\s+Net\s+500 ms", text)
 
 
 def test_the_name_of_the_host_is_there_if_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,3 +270,23 @@ def test_twice_the_layers_are_read_twice_as_often(look: str, nested: bool) -> No
     """One look at 10,000 layers took three minutes: each row had asked anew for the deepest of all."""
     once, twice = (count_reads(LOOKS[look], count, nested) for count in (100, 200))
     assert 0 < twice <= 2.1 * once
+
+
+def test_the_layers_as_a_tree_of_dicts(trace: ModelTrace) -> None:
+    tree = trace.table.to_tree()
+    assert (tree["type"], list(tree["layers"])) == ("Net", ["block", "head", "idle"])
+    assert tree["layers"]["block"]["layers"]["linear"]["type"] == "Linear"
+    gap = LayerTable([{"path": "", "n": 1}, {"path": "a.b", "n": 2}]).to_tree()
+    assert gap == {"path": "", "n": 1, "layers": {"a.b": {"path": "a.b", "n": 2, "layers": {}}}}
+    with pytest.raises(ValueError, match="no row of the model itself, whose path is empty: it is no tree"):
+        trace.table.by_type().to_tree()
+
+
+def test_by_what_layers_do_themselves_those_that_hold_others_are_ranked_too() -> None:
+    rows = [
+        {"path": "", "is_leaf": False, "depth": 0, "own_macs": 3, "macs": 5},
+        {"path": "a", "is_leaf": True, "depth": 1, "own_macs": 2, "macs": 2},
+    ]
+    assert [row["path"] for row in LayerTable(rows).top(2, by="own_macs")] == ["", "a"]
+    assert [row["path"] for row in LayerTable(rows).top(2, by="macs")] == ["a"]
+    assert [row["path"] for row in LayerTable(rows).top(2, by="own_macs", depth=-1)] == ["a"]

@@ -51,13 +51,13 @@ def of(**statuses: Any) -> Report:
 def test_bars_are_the_layers_with_the_most_time_forward_and_backward() -> None:
     figure = layer_bars(REPORT)
     (axis,) = figure.axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["head", "block.b", "block.a"]
-    assert bars(axis) == [pytest.approx([4, 3, 2]), pytest.approx([8, 6, 4])]
-    assert [patch.get_x() for patch in axis.containers[1]] == pytest.approx([4, 3, 2]), "stacked"
-    assert axis.get_xlabel() == "Forward and backward time (ms)"
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["head", "block.b", "block.a", "(model)"]
+    assert bars(axis) == [pytest.approx([4, 3, 2, 1]), pytest.approx([8, 6, 4, 2])]
+    assert [patch.get_x() for patch in axis.containers[1]] == pytest.approx([4, 3, 2, 1]), "stacked"
+    assert axis.get_xlabel() == "Own forward and backward time (ms)"
     said = texts(figure)
-    assert {"12 ms", "9 ms", "6 ms", "Forward", "Backward", "net: layers by forward and backward time"} <= set(said)
-    assert "3 of 3 layers, with 100.0 % of the forward and backward time of all of these." in said
+    assert {"12 ms", "9 ms", "6 ms", "Forward", "Backward", "net: layers by own forward time"} <= set(said)
+    assert "4 of 4 layers, with 100.0 % of the own forward time of all of these." in said
 
 
 def test_bars_of_chosen_columns_stand_side_by_side_in_the_order_of_the_first() -> None:
@@ -89,7 +89,7 @@ def test_bars_of_a_model_that_was_not_timed_are_macs() -> None:
 
 def test_layers_without_a_value_have_no_bar() -> None:
     (axis,) = layer_bars(of(layer_times=record("layer_times", LayerTable(TIMES[:3])))).axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["block.a"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["block.a", "(model)"]
     forward = layer_time_table([LayerTime(row["path"], row["type"], 1, (0.5,)) for row in LAYERS])
     assert len(layer_bars(of(layer_times=record("layer_times", forward)), by="forward_seconds").axes) == 1
 
