@@ -155,7 +155,7 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
     model = divide(layers, by, _LINES)
     if model.inside:
         yield _Costs(model, by, layers[0][by])
-    sentences = [*_write_types(layers, by), *(list_advice(report, model) if advice else ())]
+    sentences = [*_write_types(layers, by), *(list_advice(report, model, by) if advice else ())]
     yield Text("\n".join(map(visible, sentences)), style="dim")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_peak
@@ -13,7 +14,11 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorI
 
 from .regions import least_read, plain_name, selects
 
-__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "may_use_tf32"]
+__all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "find_free_growth", "may_use_tf32"]
+
+
+#: A batch is nearly free that takes no more than this many times as long.
+_FREE = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +82,28 @@ def compulsory_bytes(trace: ModelTrace) -> float:
     """
     root = trace.layers[0] if trace.layers else None
     outputs = count_bytes(root.calls[-1].outputs) if root is not None and root.calls else 0.0
-    weights = _weights_read(trace)
+    weights = sum(needed for _, needed in list_weights_read(trace))
     if any(operator.phase == "backward" for operator in trace.operators):
         weights += sum(weight.bytes for weight in trace.parameters if weight.trainable)
     read = sum(operator.bytes_read + operator.bytes_written for operator in trace.operators)
     return min(weights + trace.memory.input_bytes + outputs, float(read)) if trace.operators else 0.0
+
+
+def find_free_growth(trace: ModelTrace, bound: Bound) -> int:
+    """Return how many times as large a batch may be before the bound of a forward pass grows by more than a tenth.
+
+    It is 1 unless the bytes of weights bind: a weight that is read whole is read once for any batch. All other bytes
+    and the products grow with the batch, also the bytes of a weight of which a part is read: more rows of a table,
+    other experts.
+    """
+    moved = compulsory_bytes(trace)
+    fixed = sum(needed for weight, needed in list_weights_read(trace) if needed >= weight.bytes)
+    is_backward = any(operator.phase == "backward" for operator in trace.operators)
+    if bound.binds != "traffic" or bound.traffic is None or is_backward or moved <= fixed:
+        return 1
+    by_traffic = (_FREE * moved - fixed) / (moved - fixed)
+    by_products = _FREE * bound.traffic / bound.products if bound.products else math.inf
+    return max(1, int(min(by_traffic, by_products)))
 
 
 def count_bytes(tensors: Iterable[TensorInfo]) -> float:
@@ -91,17 +113,18 @@ def count_bytes(tensors: Iterable[TensorInfo]) -> float:
     )
 
 
-def _weights_read(trace: ModelTrace) -> float:
+def list_weights_read(trace: ModelTrace) -> list[tuple[WeightRecord, float]]:
+    """Return each weight once, with the bytes of it that any run has to read."""
     by_layer: dict[str, list[OpRecord]] = {}
     for operator in trace.operators:
         if operator.phase == "forward":
             by_layer.setdefault(operator.layer, []).append(operator)
-    bytes_read: dict[int, float] = {}
+    most: dict[int, tuple[WeightRecord, float]] = {}
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
             needed = _count_needed(weight, layer, by_layer)
-            bytes_read[weight.identity] = max(bytes_read.get(weight.identity, 0.0), needed)
-    return sum(bytes_read.values())
+            most[weight.identity] = max(most.get(weight.identity, (weight, 0.0)), (weight, needed), key=itemgetter(1))
+    return list(most.values())
 
 
 def _count_needed(weight: WeightRecord, layer: LayerRecord, by_layer: Mapping[str, list[OpRecord]]) -> float:

@@ -9,7 +9,7 @@ from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import ModelTrace
 
-from .bound import Bound, may_use_tf32
+from .bound import Bound, find_free_growth, may_use_tf32
 from .calibration import COMPILED, Calibration
 from .regions import selects
 
@@ -36,6 +36,9 @@ def write_notes(
         notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
         if compiled and not any(network.phase.endswith(COMPILED) for network in calibration.networks):
             notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
+    growth = find_free_growth(trace, bound)
+    if growth > 1:
+        notes.append(f"weights bind: by the bound a batch up to {growth} times as large takes a tenth longer at most")
     if trace.uncounted:
         notes.append(f"without the cost of {', '.join(trace.missing)}")
     return tuple(notes)

@@ -175,9 +175,64 @@ def test_nothing_stands_out_by_bounds() -> None:
     assert not any(" has " in line for line in lines(render(report(*layers))))
 
 
+@pytest.mark.parametrize(("own", "is_said"), [(200, True), (199, False)])
+def test_work_of_the_model_outside_of_its_layers(own: int, is_said: bool) -> None:
+    """A fifth of 1000 MACs is done by the model itself; half of these, 100, by one of its operators."""
+    layers = (row("", "Net", 1000, own_macs=own), row("a", "A", 500, own_macs=500), row("b", "B", 500 - own))
+    operators = Table(
+        [
+            {"operator": "bmm", "layer": "", "macs": 100},
+            {"operator": "mm", "layer": "", "macs": 60},
+            {"operator": "add", "layer": "", "macs": 40},
+            {"operator": "conv", "layer": "a", "macs": 800},
+        ]
+    )
+    said = "The model itself, outside of its layers, has 20.0 % of the MACs; its MACs are mostly those of bmm."
+    assert (said in lines(render(report(*layers, operators=operators)))) == is_said
+    fewer = Table([{**one, "macs": one["macs"] - (one["operator"] == "bmm")} for one in operators])
+    drawn = lines(render(report(*layers, operators=fewer)))
+    assert ("The model itself, outside of its layers, has 20.0 % of the MACs." in drawn) == is_said
+    inside = tuple({**one, "path": f"net.{one['path']}".rstrip(".")} for one in layers)
+    assert "outside of its layers" not in render(report(row("", "Wrapper", 1000), *inside))
+
+
+@pytest.mark.parametrize(("wide", "is_said"), [(5, True), (4, False)])
+def test_weights_in_a_wider_dtype_than_most(wide: int, is_said: bool) -> None:
+    def hold(path: str, **counts: int) -> dict[str, Any]:
+        return row(path, "Layer", 10, params=sum(counts.values()), params_by_dtype=counts, is_leaf=bool(path))
+
+    layers = (
+        hold("", float16=100 - wide, float32=wide),
+        hold("norm", float32=1),
+        hold("head", float32=wide - 1),
+        hold("body", float16=100 - wide),
+    )
+    said = f"{wide}.0 % of the parameters are float32, most of them in head, in a model of float16."
+    assert (said in lines(render(report(*layers)))) == is_said
+    wider = tuple({**one, "params_by_dtype": {"float32": 99, "bfloat16": 1}} for one in layers)
+    assert "in a model of" not in render(report(*wider)), "what is narrower needs less"
+    quantized = tuple({**one, "params_by_dtype": {"int8": 50, "float32": 50}} for one in layers)
+    assert "in a model of" not in render(report(*quantized))
+
+
+@pytest.mark.parametrize(("written", "is_said"), [(24, True), (25, False), (23, False)])
+def test_what_is_written_at_the_peak(written: int, is_said: bool) -> None:
+    """The second operator adds 24 bytes to 16, at a peak of 100: all of what it has written, if that is 24 bytes."""
+    operators = Table(
+        [{"operator": name, "layer": "", "macs": 0, "bytes_written": written} for name in ("conv", "softmax")]
+    )
+    footprint = {"memory": record("memory", 100, "100 B", "B", base_unit="B")}
+    shown = report(*BLOCKS, memory=MemoryTimeline(60, 8, (16, 40)), operators=operators, statuses=footprint)
+    said = "Memory: highest after softmax; what that writes is 24.0 % of it, weights are 60.0 % of it."
+    assert (said in lines(render(shown))) == is_said
+    fewer = Table([{**one, "bytes_written": 19} for one in operators])
+    small = replace(shown, memory=MemoryTimeline(60, 8, (21, 40)), operators=fewer)
+    assert "what that writes" not in render(small), "19 % are less than a fifth"
+
+
 def test_where_memory_is_highest() -> None:
     """Weights of 60 bytes, and 40 bytes alive after the second operator: 60 and 40 of 100."""
-    operators = Table([{"operator": "conv", "layer": "stem"}, {"operator": "relu", "layer": ""}])
+    operators = Table([{"operator": "conv", "layer": "stem", "macs": 0}, {"operator": "relu", "layer": "", "macs": 0}])
     memory = MemoryTimeline(60, 8, (16, 40))
     footprint = {"memory": record("memory", 100, "100 B", "B", base_unit="B")}
     shown = report(*BLOCKS, memory=memory, operators=operators, statuses=footprint)
