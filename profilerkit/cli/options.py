@@ -106,11 +106,14 @@ def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 
 def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
+    from ..piping.status import Metric
     from ..plugging.offers import list_status_keys
 
     before, comma, begun = incomplete.rpartition(",")
     with results_alone():
-        names = [name for offer in list_status_keys() for name in (offer.item.NAME, *offer.item.ALIASES)]
+        metrics = [offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)]
+        names = [name for metric in metrics for name in (metric.NAME, *metric.ALIASES)]
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..backend_kit.tested_releases import declare_tested, describe_untested
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError, by_likeness
 from ..process.containment import contained, plugin_error_text
+from .extension import LoaderInfo
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo, describe_disabled, offers
 from .named import list_named
@@ -136,6 +138,11 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
         unread = describe_unread(model)
         if unread:
             return BackendNotFoundError(unread)
+        if isinstance(model, str) and _is_loadable(model):
+            return BackendNotFoundError(
+                f"{model!r} is a text that a model loader takes, as on the command line; load the model first: "
+                f"load_model({model!r}) of profilerkit.plugging.loaders"
+            )
         return BackendNotFoundError(
             f"the path {os.fspath(model)!r} does not say of which framework the model is; a path needs backend=..., "
             f"such as backend='tensorflow'; backends installed: {listing}{describe_disabled()}"
@@ -152,6 +159,15 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
     return BackendNotFoundError(
         f"no backend recognizes a model of type {_name_type(model)}; backends installed: {listing}"
         f"{describe_disabled()}; pass backend=... to choose one"
+    )
+
+
+def _is_loadable(text: str) -> bool:
+    """Return whether a model loader takes a text."""
+    offered = offers("profilerkit_model_loaders", LoaderInfo)
+    return any(
+        ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, text))
+        for offer in offered
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from .foreign_names import INSTEAD
+
 __all__ = ["install_lazy_names", "module_of_each"]
 
 
@@ -24,13 +26,16 @@ def install_lazy_names(package: str, names: Mapping[str, str], requirement: str 
 
     Type checkers see neither: they read the imports under ``TYPE_CHECKING``, and find a misspelt name.
 
-    A relative module name is relative to the package. A name that is not listed raises `AttributeError`; a name whose
+    A relative module name is relative to the package. A name that is not listed raises `AttributeError`, or
+    `ImportError` with what to use for a name of another profiler; a name whose
     framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``; a name of another
     package of profilerkit that is missing, `NotOfferedError`.
     """
 
     def get(name: str) -> Any:
         if name not in names:
+            if name in INSTEAD:  # no AttributeError, in whose place an import statement raises another message
+                raise ImportError(f"{package} has no {name}, a name of another profiler; {INSTEAD[name]}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             value = getattr(import_module(names[name], package), name)

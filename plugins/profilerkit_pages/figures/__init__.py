@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from profilerkit.arguments.checks import text
+from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.figures import list_figures, load_figure
@@ -34,13 +34,30 @@ def kinds() -> list[str]:
     return list(list_figures())
 
 
-def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
+def _read_size(value: Any) -> tuple[float, float]:
+    width, height = map(positive("8").read, several(value))
+    return width, height
+
+
+_SIZE = Check("the width and the height in inches, such as (8, 5)", _read_size)
+#: What to use for options of other profilers' figures.
+_INSTEAD = {
+    "time_flag": "name the column: by='forward_seconds'",
+    "output_path": "save the figure: report.plot(...).savefig(path)",
+    "ax": "a figure has axes of its own: fig, ax = report.plot(...)",
+}
+
+
+def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float] | None = None, **options: Any) -> Any:
     """Return a figure of a report or comparison, a ``matplotlib.figure.Figure``.
+
+    ``fig, ax = draw(...)`` gives its axes too.
 
     Args:
         result: A report, or a comparison for the kinds that take one.
         kind: One of `kinds`: "layer_bars", "icicle", "latency", "batch_sweep", "memory_timeline", "roofline", or one of
             a plugin.
+        figsize: The width and the height in inches. Default: what the content takes.
         **options: The options of the function that draws it.
 
     Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
@@ -50,8 +67,11 @@ def draw(result: Report | Comparison, kind: str, **options: Any) -> Any:
     if function is None:
         raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
     parameters = inspect.signature(function).parameters
+    accepted = [*list(parameters)[1:], "figsize"]
     for name in sorted(options.keys() - parameters.keys()):
-        raise ArgumentError(
-            f"figure {kind!r} takes no option {name!r}; {argument_hint(name, list(parameters)[1:], {})}"
-        )
-    return function(result, **options)
+        raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, accepted, _INSTEAD)}")
+    size = None if figsize is None else _SIZE("figsize", figsize)
+    figure = function(result, **options)
+    if size is not None:
+        figure.set_size_inches(*size)
+    return figure

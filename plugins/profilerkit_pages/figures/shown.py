@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BytesIO
+from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as PlainFigure
@@ -24,6 +26,14 @@ class Figure(PlainFigure):
         """Make an empty figure; ``width`` and ``height`` are in inches."""
         super().__init__(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the figure and its axes, as pyplot's ``subplots`` returns them: ``fig, ax = report.plot(...)``.
+
+        Several axes are a list.
+        """
+        yield self
+        yield self.axes[0] if len(self.axes) == 1 else self.axes
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         """Return the picture, and the pixels of its size in a notebook."""

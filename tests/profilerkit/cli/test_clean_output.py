@@ -192,10 +192,11 @@ def test_what_plugins_print_when_they_are_imported_is_no_result(
 
 
 def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: Any) -> None:
+    from profilerkit import Metric
     from profilerkit.cli import options
     from profilerkit.plugging import offers as plugins
 
-    offer = types.SimpleNamespace(item=types.SimpleNamespace(NAME="macs", ALIASES=(), name="json"))
+    offer = types.SimpleNamespace(item=type("Macs", (Metric,), {"NAME": "macs", "name": "json"}))
     for name in ("list_status_keys", "list_renderers"):
         monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     completing: Any = (None, None, "")

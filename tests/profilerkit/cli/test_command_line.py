@@ -477,6 +477,7 @@ def test_a_key_can_be_left_out(model_file: str) -> None:
         (["profile", "--metric"], "trainable", ["trainable_params"]),
         (["profile", "--metric"], "lat", ["latency"]),
         (["profile", "--metric"], "macs,trainable", ["macs,trainable_params"]),
+        (["profile", "--metric"], "trac", []),
         (["profile", "--on"], "h100-s", ["h100-sxm"]),
     ],
 )

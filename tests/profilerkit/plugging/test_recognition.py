@@ -15,6 +15,7 @@ from profilerkit import (
     ArgumentError,
     Backend,
     BackendInfo,
+    BackendNotFoundError,
     BackendNotInstalledError,
     PluginWarning,
     RegistrationConflictError,
@@ -33,6 +34,13 @@ def backend(name: str, *frameworks: str, accepts: Callable[[Any], Any] = lambda 
 
 def make_model(module: str, name: str = "Program", bases: tuple[type, ...] = ()) -> Any:
     return type(name, bases, {"__module__": module})()
+
+
+@pytest.mark.parametrize("text", ["hf:bert", "torchvision:resnet18", "net.py:build", "package.module:name"])
+def test_a_text_of_the_command_line_is_loaded_first(text: str) -> None:
+    said = f"load the model first: load_model({text!r}) of profilerkit.plugging.loaders"
+    with pytest.raises(BackendNotFoundError, match=re.escape(said)):
+        profile(text)
 
 
 PROGRAM = make_model("torchlike.onnx._internal.programs")
