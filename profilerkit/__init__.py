@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from profilerkit_predict.prediction.predicting import Prediction
 
     from .api import compare, profile
-    from .backend import Backend, BackendInfo
+    from .backend import Backend
     from .backend import Device as Device
     from .backend import RunOptions as RunOptions
     from .data_splits import DataLoader as DataLoader
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from .piping.status import Metric as Metric
     from .piping.status import StatusKey
     from .plugging.extension import (
+        BackendInfo,
         CommandInfo,
         FigureInfo,
         LoadedModel,
@@ -177,7 +178,7 @@ _MODULES = module_of_each(
     {
         ".api": "compare profile",
         "profilerkit_audits": "audit",
-        ".backend": "Backend BackendInfo Device RunOptions",
+        ".backend": "Backend Device RunOptions",
         ".devices.info": "DeviceInfo",
         ".errors": """
             ArgumentError ArgumentWarning BackendFailedError BackendNotFoundError
@@ -201,7 +202,9 @@ _MODULES = module_of_each(
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",
         ".piping.status": "Metric StatusKey",
-        ".plugging.extension": "CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo",
+        ".plugging.extension": """
+            BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
+        """,
         "profilerkit_predict.meshes.fitting": "find_mesh",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",

@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from .arguments.checks import FLAG, Check, at_least, instance, is_named, text, texts
+from .arguments.checks import FLAG, Check, at_least, instance, is_named, text
 from .data_splits import DataLoader, ForwardPass
 from .errors import ArgumentError, NotOfferedError
 from .input_shapes import TensorSpec
@@ -22,14 +22,11 @@ from .times.run import Run
 from .trace.records import ModelTrace
 
 __all__ = [
-    "API_VERSION",
     "AS_IT_IS",
     "BACKEND",
     "DEVICE",
-    "OLDEST_API_VERSION",
     "RUN_CHECKS",
     "Backend",
-    "BackendInfo",
     "Device",
     "DeviceLike",
     "RunOptions",
@@ -254,57 +251,3 @@ class Backend(ABC):
 
 
 BACKEND = instance((Backend, str), "an instance of a Backend, or the name of one").or_none()
-
-
-#: The version of the interface between backends and the library; it rises when existing backends must be changed.
-API_VERSION = 1
-#: The oldest version that is still supported.
-OLDEST_API_VERSION = 1
-
-
-@dataclass(frozen=True)
-class BackendInfo:
-    """The description of a backend, which is loaded when it is needed.
-
-    Args:
-        name: The name in reports and in ``backend=``.
-        frameworks: The packages ("torch"), modules ("torch.onnx") or classes (with their module) whose classes mark a
-            model as this backend's. The longest name that matches a class counts.
-        load: Imports the framework and returns the backend.
-        requirement: The package to install if loading fails.
-        claims: Returns False for a model of such a class that belongs to another backend. If no backend can profile the
-            model, it raises `BackendNotFoundError` with what to do. It need not import the framework.
-        installed: Returns the versions of the installed packages without importing them, and raises `ImportError` if
-            one is missing or too old. With it, ``profilerkit list`` need not load the backend.
-        api_version: The version of the interface that the backend is written for. Write it as a number: then a backend
-            that is newer than the library is refused, with a message that says what to upgrade.
-        suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
-            needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
-        tested: The oldest and the newest release of each framework that the backend is tested with:
-            ``{"torch": ("2.10", "2.13")}``. If another one is installed, errors of the backend say so.
-        preload: The modules that an audit imports once for many models of this backend, in an interpreter that is
-            forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
-
-    Raises `ArgumentError` if ``frameworks`` or ``suffixes`` is not a tuple of texts, and if ``api_version`` is not a
-    positive integer.
-    """
-
-    name: str
-    frameworks: tuple[str, ...]
-    load: Callable[[], Backend]
-    requirement: str
-    claims: Callable[[Any], bool] = field(default=lambda model: True)
-    installed: Callable[[], Mapping[str, str]] | None = None
-    api_version: int = API_VERSION
-    suffixes: tuple[str, ...] = ()
-    preload: tuple[str, ...] = ()
-    tested: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        which = f"the {self.name} backend"
-        version = f"the version of the interface that {which} is written for as a number, such as {API_VERSION}"
-        packages = f"the packages, modules or classes of {which} as a tuple of texts, such as ('torch',)"
-        suffixes = f"the suffixes of the files that {which} opens as a tuple of texts, such as ('.onnx',)"
-        at_least(1, version)("api_version", self.api_version)
-        texts(packages)("frameworks", self.frameworks)
-        texts(suffixes, ".")("suffixes", self.suffixes)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from .backend import Backend, BackendInfo
+    from .backend import Backend
     from .devices.info import DeviceInfo
     from .piping.function import ProfilerFunction
     from .piping.status import StatusKey
     from .plugging.extension import (
+        BackendInfo,
         CommandInfo,
         EngineInfo,
         FigureInfo,

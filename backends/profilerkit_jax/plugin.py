@@ -1,18 +1,22 @@
-"""The JAX backend as a plugin; importing this does not import jax."""
+"""The JAX backend as a plugin; importing this does not import jax, and nothing else that is slow."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from profilerkit import Backend, BackendInfo, hookimpl
-from profilerkit.backend_kit.installed import find_version, require_version
+from profilerkit import BackendInfo, hookimpl
 
-from .compat import MINIMUM, TESTED, find_versions
-from .model.recognition import FRAMEWORKS, is_model
+if TYPE_CHECKING:
+    from profilerkit import Backend
 
 
 def load() -> Backend:
     """Import jax and return the backend; raises ImportError where jax is missing or too old."""
+    from profilerkit.backend_kit.installed import find_version, require_version
+
+    from .compat import MINIMUM
+
     import_module("jax")  # what is imported tells its version, also where pip knows of another
     require_version("jax", find_version("jax"), MINIMUM)
     from .backend import JaxBackend
@@ -23,6 +27,9 @@ def load() -> Backend:
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the JAX backend."""
+    from .compat import TESTED, find_versions
+    from .model.recognition import FRAMEWORKS, is_model
+
     return [
         BackendInfo(
             name="jax",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+from profilerkit import BackendInfo, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, require_version
+
+if TYPE_CHECKING:
+    from profilerkit import Backend
 
 MINIMUM = (1, 19)
 #: The endings of the files that hold a model.

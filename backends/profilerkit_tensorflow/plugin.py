@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from profilerkit import Backend, BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
+from profilerkit import BackendInfo, InputError, LoadedModel, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, library_for, require_version
 from profilerkit.errors import by_likeness
 
-from .model.recognition import claims
+if TYPE_CHECKING:
+    from profilerkit import Backend
 
 MINIMUM = (2, 18)
 
@@ -35,6 +36,8 @@ def find_versions() -> dict[str, str]:
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the TensorFlow backend."""
+    from .model.recognition import claims
+
     return [
         BackendInfo(
             name="tensorflow",

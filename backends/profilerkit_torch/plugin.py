@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from profilerkit import Backend, BackendInfo, LoaderInfo, hookimpl
+from profilerkit import BackendInfo, LoaderInfo, hookimpl
 from profilerkit.backend_kit.installed import find_version, require_version
+
+if TYPE_CHECKING:
+    from profilerkit import Backend
 
 MINIMUM = (2, 6)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ from typing import Any
 __all__ = ["BENCHMARKS", "ask", "time_commands"]
 
 BENCHMARKS = Path(__file__).parents[1]
+#: The environment of a user, whose Python keeps the modules that it has compiled.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def ask(script: str, *arguments: str, python: str = sys.executable) -> dict[str, Any]:
     """Return the line of JSON that a script of the benchmarks prints, or its last line of error as ``error``."""
     command = [python, str(BENCHMARKS / script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     message = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
     return answers[0] if answers else {"error": message[0]}
@@ -31,7 +34,7 @@ def time_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[st
     for turn in range(rounds + 1):
         for name, command in commands.items():
             start = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
             if done.returncode:
                 raise SystemExit(f"{name}: {' '.join(command)[:200]}\n{done.stderr[-2000:]}")
             if turn:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profilerkit import Backend, CommandInfo, OptionInfo, PlacementInfo, ProfilerFunction, StatusKey, hookimpl
+from profilerkit import CommandInfo, OptionInfo, PlacementInfo, hookimpl
 from profilerkit.plugging.extension import import_later
 
 if TYPE_CHECKING:
+    from profilerkit import Backend, ProfilerFunction, StatusKey
     from profilerkit.protocols import Capability
 
 

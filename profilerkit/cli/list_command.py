@@ -15,8 +15,9 @@ from ..process.containment import contained, plugin_error_text
 from .printing import emit, say
 
 if TYPE_CHECKING:
-    from ..backend import Backend, BackendInfo
+    from ..backend import Backend
     from ..piping.status import StatusKey
+    from ..plugging.extension import BackendInfo
     from ..plugging.manager import Offer, PluginInfo
 
 __all__ = ["command", "find_location"]
@@ -114,7 +115,7 @@ class _Listing:
 
     def print_backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
-        from ..backend import BackendInfo
+        from ..plugging.extension import BackendInfo
 
         offered = self.collect(offers.list_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
         self.print_title("Backends")

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..backend import API_VERSION, OLDEST_API_VERSION, Backend, BackendInfo
+from ..backend import Backend
 from ..backend_kit.tested_releases import declare_tested, describe_untested
 from ..error_text import shown
 from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError, by_likeness
 from ..process.containment import contained, plugin_error_text
-from .extension import LoaderInfo
+from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo, LoaderInfo
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo, describe_disabled, offers
 from .named import list_named

@@ -1,4 +1,7 @@
-"""The plugin of the core: its renderers, loaders and status keys are offered through the same hooks as any plugin's."""
+"""The plugin of the core: its renderers, loaders and status keys are offered through the same hooks as any plugin's.
+
+Every command imports this, the list of commands too: what one hook alone needs is imported in it.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..hookspecs import hookimpl
-from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
-from ..piping.options import RunOptionsKey, SamplingKey
-from ..piping.status import StatusKey
 from .extension import CommandInfo, LoaderInfo, RendererInfo, import_later
-from .python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
 
 if TYPE_CHECKING:
     from ..devices.info import DeviceInfo
+    from ..piping.status import StatusKey
     from ..protocols import Capability
 
 
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the status keys that every profiler computes on demand."""
+    from ..piping.intrinsic import Inputs, NonzeroTrace, Trace, TrainingTrace
+    from ..piping.options import RunOptionsKey, SamplingKey
+
     return [Inputs, Trace, TrainingTrace, NonzeroTrace, RunOptionsKey, SamplingKey]
 
 
@@ -66,6 +69,8 @@ def profilerkit_protocols() -> Sequence[Capability]:
 @hookimpl
 def profilerkit_model_loaders() -> list[LoaderInfo]:
     """Return the loaders of models in modules and in Python files."""
+    from .python_loaders import is_in_file, is_in_module, load_from_file, load_from_module
+
     return [
         LoaderInfo("module", is_in_module, load_from_module, "package.module:name"),
         LoaderInfo("file", is_in_file, load_from_file, "path/to/file.py:name"),

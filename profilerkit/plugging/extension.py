@@ -1,12 +1,13 @@
-"""What a plugin offers by name, each with a function that loads it: renderers, figures, loaders, engines, commands."""
+"""What a plugin offers by name, each with a function that loads it: backends, renderers, loaders, engines, commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..arguments.checks import at_least, texts
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from ..results.report import Report
 
 __all__ = [
+    "API_VERSION",
+    "OLDEST_API_VERSION",
+    "BackendInfo",
     "CommandInfo",
     "EngineInfo",
     "FigureInfo",
@@ -31,6 +35,60 @@ __all__ = [
 
 #: Called with a `Report` or `Comparison`, and by name with the options that are in its signature, such as ``details``.
 Renderer: TypeAlias = "Callable[..., Any]"
+
+
+#: The version of the interface between backends and the library; it rises when existing backends must be changed.
+API_VERSION = 1
+#: The oldest version that is still supported.
+OLDEST_API_VERSION = 1
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """The description of a backend, which is loaded when it is needed.
+
+    Args:
+        name: The name in reports and in ``backend=``.
+        frameworks: The packages ("torch"), modules ("torch.onnx") or classes (with their module) whose classes mark a
+            model as this backend's. The longest name that matches a class counts.
+        load: Imports the framework and returns the backend.
+        requirement: The package to install if loading fails.
+        claims: Returns False for a model of such a class that belongs to another backend. If no backend can profile the
+            model, it raises `BackendNotFoundError` with what to do. It need not import the framework.
+        installed: Returns the versions of the installed packages without importing them, and raises `ImportError` if
+            one is missing or too old. With it, ``profilerkit list`` need not load the backend.
+        api_version: The version of the interface that the backend is written for. Write it as a number: then a backend
+            that is newer than the library is refused, with a message that says what to upgrade.
+        suffixes: The file name suffixes that only this backend opens, such as ``(".onnx",)``: a path with one of them
+            needs no ``backend=``. The backend implements `profilerkit.protocols.OpensModels`.
+        tested: The oldest and the newest release of each framework that the backend is tested with:
+            ``{"torch": ("2.10", "2.13")}``. If another one is installed, errors of the backend say so.
+        preload: The modules that an audit imports once for many models of this backend, in an interpreter that is
+            forked for each; empty for a framework that does not survive a fork, and if it is fast to import.
+
+    Raises `ArgumentError` if ``frameworks`` or ``suffixes`` is not a tuple of texts, and if ``api_version`` is not a
+    positive integer.
+    """
+
+    name: str
+    frameworks: tuple[str, ...]
+    load: Callable[[], Backend]
+    requirement: str
+    claims: Callable[[Any], bool] = field(default=lambda model: True)
+    installed: Callable[[], Mapping[str, str]] | None = None
+    api_version: int = API_VERSION
+    suffixes: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
+    tested: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        which = f"the {self.name} backend"
+        version = f"the version of the interface that {which} is written for as a number, such as {API_VERSION}"
+        packages = f"the packages, modules or classes of {which} as a tuple of texts, such as ('torch',)"
+        suffixes = f"the suffixes of the files that {which} opens as a tuple of texts, such as ('.onnx',)"
+        at_least(1, version)("api_version", self.api_version)
+        texts(packages)("frameworks", self.frameworks)
+        texts(suffixes, ".")("suffixes", self.suffixes)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..costs.registry import read_formulas
 from ..error_text import shown
 from .sources import Offer, PluginInfo, tolerate
 
@@ -106,7 +105,11 @@ class _Implementation:
         offer = result if isinstance(result, Offer) else Offer(self.plugin, result)
         if self.hook in _NOTIFYING:
             return offer
-        return replace(offer, item=read_formulas(offer.item) if self.hook in _MAPPINGS else tuple(offer.item or ()))
+        if self.hook not in _MAPPINGS:
+            return replace(offer, item=tuple(offer.item or ()))
+        from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something
+
+        return replace(offer, item=read_formulas(offer.item))
 
     def _label_all(self, results: Any) -> Any:
         """Return the results that a wrapper returns, each labelled with its plugin."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,29 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 __all__ = ["InstalledPlugins"]
+
+
+class _Installed(NamedTuple):
+    """An entry point, and the name and version of its package; empty where it is of none."""
+
+    point: EntryPoint
+    package: str
+    version: str
+
+    @property
+    def distribution(self) -> str:
+        """The package with its version, in words."""
+        return f"{self.package} {self.version}" if self.package else "an unknown package"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is one of profilerkit's own."""
+        return bool(self.package) and normal_name(self.package) == GROUP
+
+    @property
+    def names(self) -> list[str]:
+        """The names that it can be disabled by: its own, and that of its package."""
+        return [normal_name(name) for name in (self.point.name, self.package) if name]
 
 
 class _Imported(NamedTuple):
@@ -39,26 +62,27 @@ class InstalledPlugins:
 
         Own plugins come first, the core before all, then the others by name: the order of installers has no meaning.
         """
-        points = sorted(
-            _list_entry_points(),
-            key=lambda point: (not _is_own(point), _name_distribution(point), point.name != "core", point.name),
+        plugins = sorted(
+            _list_installed(),
+            key=lambda plugin: (not plugin.is_own, plugin.distribution, plugin.point.name != "core", plugin.point.name),
         )
         disabled = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
-        counts = Counter(name for point in points for name in set(_list_names(point)))
+        counts = Counter(name for plugin in plugins for name in set(plugin.names))
         imported: list[_Imported] = []
-        for point in points:
+        for plugin in plugins:
+            point = plugin.point
             is_ambiguous = counts[normal_name(point.name)] > 1
-            info = PluginInfo(point.name, point.value, _name_distribution(point), is_ambiguous)
-            if (is_own_only and not _is_own(point)) or not set(_list_names(point)).isdisjoint(disabled):
+            info = PluginInfo(point.name, point.value, plugin.distribution, is_ambiguous)
+            if (is_own_only and not plugin.is_own) or not set(plugin.names).isdisjoint(disabled):
                 self.switched_off.append(info)
             else:
                 self._import(point, info, imported)
         # pluggy calls the plugin first that was registered last, so each group is called in the order of its names. Own
         # plugins are ``tryfirst``: they are called before all others, except for others that are ``tryfirst`` too.
         imported.reverse()
-        for plugin in sorted(imported, key=lambda plugin: not plugin.info.is_own):
-            self._register(plugin)
-        _warn_of_unknown(disabled, dict.fromkeys(name for point in points for name in _list_names(point)))
+        for loaded in sorted(imported, key=lambda plugin: not plugin.info.is_own):
+            self._register(loaded)
+        _warn_of_unknown(disabled, dict.fromkeys(name for plugin in plugins for name in plugin.names))
 
     def _import(self, point: EntryPoint, info: PluginInfo, imported: list[_Imported]) -> None:
         """Import a plugin and append it to ``imported``, under a name of its own."""
@@ -93,23 +117,15 @@ def _warn_of_unknown(disabled: Iterable[str], names: Collection[str]) -> None:
             warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
 
 
-# Entry points ---------------------------------------------------------------------------------------------------------
-
-
-def _list_entry_points() -> Iterable[EntryPoint]:
+def _list_installed() -> Iterator[_Installed]:
+    """Yield the plugins of all packages; the name and the version of each package are read once, which is slow."""
     from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
 
-    return entry_points(group=GROUP)
-
-
-def _name_distribution(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
-
-
-def _is_own(point: EntryPoint) -> bool:
-    return point.dist is not None and normal_name(point.dist.name) == GROUP
-
-
-def _list_names(point: EntryPoint) -> list[str]:
-    """Return the names that a plugin can be disabled by: its own, and that of its package."""
-    return [normal_name(name) for name in (point.name, point.dist.name if point.dist else "") if name]
+    packages: dict[int, tuple[str, str]] = {}
+    for point in entry_points(group=GROUP):
+        if point.dist is None:
+            yield _Installed(point, "", "")
+            continue
+        if id(point.dist) not in packages:
+            packages[id(point.dist)] = point.dist.name, point.dist.version
+        yield _Installed(point, *packages[id(point.dist)])

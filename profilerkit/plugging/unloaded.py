@@ -8,7 +8,8 @@ from ..process.cached import cached_property
 from .offers import backends, functions_offered, load
 
 if TYPE_CHECKING:
-    from ..backend import Backend, BackendInfo
+    from ..backend import Backend
+    from .extension import BackendInfo
 
 __all__ = ["make_stand_in", "names_of_functions"]
 

@@ -6,8 +6,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
-from types import FrameType
+from types import CodeType, FrameType
 
 __all__ = ["PerThread", "find_awaited"]
 
@@ -27,29 +26,36 @@ class PerThread:
         return PerThread, ()
 
 
-#: The code of what waits for a thread to end, or for the result of a job of a pool.
-_WAITING = frozenset({threading.Thread.join.__code__, Future.result.__code__})
-
-
 def find_awaited(thread: int) -> set[int]:
     """Return the threads that a thread waits for, without a timeout, and those that these wait for.
 
     It is read from the frames that Python runs at present, see `_list_awaited`.
     """
     frames = sys._current_frames()
+    waiting = _find_waiting_code()
     awaited: set[int] = set()
     remaining = [thread]
     while remaining:
-        new = set(_list_awaited(remaining.pop(), frames)) - awaited
+        new = set(_list_awaited(remaining.pop(), frames, waiting)) - awaited
         awaited |= new
         remaining += new
     return awaited
 
 
-def _list_awaited(thread: int, frames: Mapping[int, FrameType]) -> Iterator[int]:
+def _find_waiting_code() -> set[CodeType]:
+    """Return the code of what waits for a thread to end, or for the result of a job of a pool.
+
+    Where nothing has imported the module of pools, which is slow, there are none.
+    """
+    pools = sys.modules.get("concurrent.futures._base")
+    code = {threading.Thread.join.__code__}
+    return code if pools is None else code | {pools.Future.result.__code__}
+
+
+def _list_awaited(thread: int, frames: Mapping[int, FrameType], waiting: set[CodeType]) -> Iterator[int]:
     """Yield the threads that one thread itself waits for: the variables of the method that waits tell which."""
     for frame in _list_frames(frames.get(thread)):
-        if frame.f_code in _WAITING and frame.f_locals["timeout"] is None:
+        if frame.f_code in waiting and frame.f_locals["timeout"] is None:
             target = frame.f_locals["self"]
             number = target.ident if isinstance(target, threading.Thread) else _find_thread(target, frames)
             if number is not None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from profilerkit import Backend, BackendInfo, hookimpl
+from typing import TYPE_CHECKING
+
+from profilerkit import BackendInfo, hookimpl
+from profilerkit.backend_kit.installed import find_version
+
+if TYPE_CHECKING:
+    from profilerkit import Backend
 
 
 def _load() -> Backend:
@@ -14,4 +20,13 @@ def _load() -> Backend:
 @hookimpl
 def profilerkit_backends() -> list[BackendInfo]:
     """Offer the numpy backend, for models whose classes come from this package."""
-    return [BackendInfo("numpy", frameworks=("profilerkit_numpy",), load=_load, requirement="numpy", api_version=1)]
+    return [
+        BackendInfo(
+            "numpy",
+            frameworks=("profilerkit_numpy",),
+            load=_load,
+            requirement="numpy",
+            installed=lambda: {"numpy": find_version("numpy")},
+            api_version=1,
+        )
+    ]
