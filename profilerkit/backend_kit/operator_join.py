@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from ..trace.layer_paths import walk_outwards
@@ -99,7 +101,7 @@ class _Join:
         for traced in trace.operators:
             if traced.phase != phase:
                 continue
-            op = replace(traced, operator=times.name_of(traced.operator))
+            op = msgspec.structs.replace(traced, operator=times.name_of(traced.operator))
             layer = self._find_executed_layer(op.layer)
             self._whole[layer].append(op)
             if op.operator.startswith(_OF_A_LAYER):

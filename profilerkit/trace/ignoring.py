@@ -8,6 +8,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
+import msgspec
+
 from ..arguments.checks import Check, several
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
@@ -50,7 +52,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     gone = {layer.path for layer in trace.layers if not matched.isdisjoint(walk_outwards(layer.path))}
     _warn_of_unmatched(patterns, trace)
     layers = tuple(
-        replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
+        msgspec.structs.replace(layer, calls=tuple(_drop_caller(call, gone) for call in layer.calls))
         for layer in trace.layers
         if layer.path not in gone
     )
@@ -74,12 +76,14 @@ def _find_kept_layer(path: str, gone: set[str]) -> str:
 
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
     """Return an operator of a layer that is left out as one of the layer around it that costs nothing."""
-    return replace(op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0)
+    return msgspec.structs.replace(
+        op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0
+    )
 
 
 def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
     """Return a call without its caller where that is left out."""
-    return replace(call, caller=None) if call.caller is not None and call.caller[0] in gone else call
+    return msgspec.structs.replace(call, caller=None) if call.caller is not None and call.caller[0] in gone else call
 
 
 def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:

@@ -2,6 +2,9 @@
 
 Every table, tree, top-k list, plot and total is a view of a `ModelTrace`. All numbers are in base units, for one
 forward pass of the batch the model was traced with.
+
+What there is one of for each operator, layer or tensor is a `msgspec.Struct`, which is made 20 times as fast as a
+dataclass; `msgspec.structs.replace` returns a changed one.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from ..process.cached import cached_property
 from .bounds import Bounds, Choice, PeakSpread
@@ -31,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(Struct, frozen=True):
     """Shape and dtype of a tensor, without its values.
 
     Attributes:
@@ -44,8 +48,7 @@ class TensorInfo:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class WeightRecord:
+class WeightRecord(Struct, frozen=True):
     """A parameter or buffer of a layer.
 
     Attributes:
@@ -69,8 +72,7 @@ class WeightRecord:
     shape: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OpRecord:
+class OpRecord(Struct, frozen=True):
     """One call of one operator, or all its runs in a loop together: its cost, its layer, and the call of that layer.
 
     Attributes:
@@ -113,8 +115,7 @@ class OpRecord:
     reads: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCall:
+class LayerCall(Struct, frozen=True):
     """The inputs and outputs of one call of a layer.
 
     Attributes:
@@ -130,8 +131,7 @@ class LayerCall:
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class LayerRecord:
+class LayerRecord(Struct, frozen=True):
     """A layer: its own weights, and its calls.
 
     Attributes:

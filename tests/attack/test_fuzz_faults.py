@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 import torch
 from fuzz_compare import differences
 from fuzz_sampled import SAMPLED, compare_seed, known
+from replacing import replace
 
 from profilerkit_torch import costs
 from profilerkit_torch.costs import Cost

@@ -6,11 +6,11 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from broken_traces import BROKEN, with_operator, with_root, wrong
+from replacing import replace
 
 from profilerkit import InputError, ModelInputs, ModelTrace, Run, WithoutValuesError
 from profilerkit.backend import AS_IT_IS, RunOptions

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from replacing import replace
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.testing import FakeBackend, FakeModel

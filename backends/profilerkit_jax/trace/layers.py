@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from profilerkit.backend_kit.scoped_calls import Scope, layer_calls
 from profilerkit.trace.layer_paths import walk_outwards

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
+from msgspec.structs import replace
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+import msgspec
+
 from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
 
@@ -117,4 +119,4 @@ def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpReco
     if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
         names = ("aten::mm", *names[1:])
     compiled = next((candidate for candidate in names if candidate in profiled), None)
-    return operator if compiled is None else replace(operator, operator=compiled)
+    return operator if compiled is None else msgspec.structs.replace(operator, operator=compiled)

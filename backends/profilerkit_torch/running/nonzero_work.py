@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from profilerkit import ModelInputs

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.costs.attention import attention

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from profilerkit.backend_kit.branch_memory import Window, peak_spread
@@ -27,6 +27,13 @@ from .tensor_infos import tensor_info
 __all__ = ["NOTHING", "OperatorRecord", "PassRecord"]
 
 NOTHING = Cost(0, 0)
+
+
+class _Treatment(NamedTuple):
+    """What is done with layers of one class: their own formula, and whether a run may take them as one kernel."""
+
+    formula: Formula | None
+    may_be_fused: bool
 
 
 class OperatorRecord:
@@ -66,7 +73,7 @@ class PassRecord(OperatorRecord):
         self.operator_macs: int = 0
         #: How many layers around have a formula of their own.
         self._covered = 0
-        self._formulas: dict[type, Formula | None] = {}
+        self._treatments: dict[type, _Treatment] = {}
         #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
         self._fused: list[tuple[int, int]] = []
         self._trials = TrialSteps() if layers.holds_keras else None
@@ -132,13 +139,31 @@ class PassRecord(OperatorRecord):
         written: int,
         outputs: tuple[TensorInfo, ...],
         reads: tuple[int, ...] = (),
+        attended_macs: int | None = None,
+        is_masked: bool = False,
+        product_dtype: str | None = None,
     ) -> None:
+        """Record an operator; of one in a layer with a formula of its own neither the cost nor what is beside it."""
         if self._covered:
-            cost = NOTHING
-        layers = self.layers
-        where = (name, layers.current, layers.current_call)
-        work = (cost.macs, cost.flops, read, written)
-        self.operators.append(OpRecord(*where, *work, outputs, self.phase, self.recomputes, reads=reads))
+            cost, attended_macs, is_masked, product_dtype = NOTHING, None, False, None
+        self.operators.append(
+            OpRecord(
+                name,
+                self.layers.current,
+                self.layers.current_call,
+                cost.macs,
+                cost.flops,
+                read,
+                written,
+                outputs,
+                self.phase,
+                self.recomputes,
+                attended_macs,
+                is_masked,
+                product_dtype,
+                reads=reads,
+            )
+        )
         self.live_bytes.append(self.live.total)
 
     # Layers -----------------------------------------------------------------------------------------------------------
@@ -150,21 +175,22 @@ class PassRecord(OperatorRecord):
     def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         if self._trials is not None:
             self._trials.begin_layer(module)
-        if self.fuses_on is not None and may_be_fused(module):
+        treatment = self._find_treatment(module)
+        if treatment.may_be_fused:
             self._fused.append((len(self.live_bytes), self.live.total))
-        if self._find_formula(module) is not None:
+        if treatment.formula is not None:
             self._covered += 1
 
     def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
         """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
-        if self.fuses_on is not None and may_be_fused(module):
+        treatment = self._find_treatment(module)
+        if treatment.may_be_fused:
             self._fuse(module, arguments, *self._fused.pop())
         if self._trials is not None:
             self._correct_keras_layer(self._trials, module, call, has_finished=arguments is not None)
-        formula = self._find_formula(module)
-        if formula is not None:
+        if treatment.formula is not None:
             self._covered -= 1
-            self._count_by_formula(module, call, formula, has_finished=arguments is not None)
+            self._count_by_formula(module, call, treatment.formula, has_finished=arguments is not None)
 
     def _fuse(self, module: nn.Module, arguments: Any, first: int, alive: int) -> None:
         """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive."""
@@ -189,11 +215,13 @@ class PassRecord(OperatorRecord):
         for index, unmasked in find_unmasked(self.operators, module, call, path, number):
             self.operators[index] = unmasked
 
-    def _find_formula(self, module: nn.Module) -> Formula | None:
+    def _find_treatment(self, module: nn.Module) -> _Treatment:
         kind = type(module)
-        if kind not in self._formulas:
-            self._formulas[kind] = module_cost(module)
-        return self._formulas[kind]
+        treatment = self._treatments.get(kind)
+        if treatment is None:
+            is_fusible = self.fuses_on is not None and may_be_fused(module)
+            treatment = self._treatments[kind] = _Treatment(module_cost(module), is_fusible)
+        return treatment
 
     def _count_by_formula(self, module: nn.Module, call: LayerCall, formula: Formula, *, has_finished: bool) -> None:
         kind = type(module).__name__

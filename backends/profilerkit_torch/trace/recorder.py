@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -266,19 +265,23 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
         self.operator_macs += plan.cost.macs
         if not plan.counted:
             self.miss(plan.schema)
-        self._record(plan.name, plan.cost, plan.bytes_read, plan.bytes_written, plan.outputs, reads)
+        attended_macs = plan.attended_macs
+        if plan.is_masked and not self._covered:
+            attended_macs = count_macs_under_mask(func, args, kwargs, plan.cost.macs, self.values)
+        self._record(
+            plan.name,
+            plan.cost,
+            plan.bytes_read,
+            plan.bytes_written,
+            plan.outputs,
+            reads,
+            attended_macs,
+            plan.is_masked,
+            plan.product_dtype,
+        )
         self.live_bytes[-1] += plan.bytes_inside
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
-        if self._covered:
-            return
-        if plan.is_masked:
-            left = count_macs_under_mask(func, args, kwargs, plan.cost.macs, self.values)
-            self.operators[-1] = replace(self.operators[-1], attended_macs=left, is_masked=True)
-        elif plan.attended_macs is not None:
-            self.operators[-1] = replace(self.operators[-1], attended_macs=plan.attended_macs)
-        if plan.product_dtype is not None:
-            self.operators[-1] = replace(self.operators[-1], product_dtype=plan.product_dtype)
 
     def opaque(self, func: Any, args: Any, kwargs: Any, name: str = "") -> Any:
         """Run an operator that takes functions whose work inside is not seen."""
@@ -304,6 +307,6 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
         super()._begin_layer(module, path, call)
 
     def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
-        if self._find_formula(module) is not None:
+        if self._find_treatment(module).formula is not None:
             self.origins.accept(output)
         super()._end_layer(module, call, arguments, output)

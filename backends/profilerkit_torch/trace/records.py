@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers

@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeVar
 
+import msgspec
+
 from profilerkit.backend import Backend, DeviceLike, RunOptions
 from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
@@ -175,7 +177,7 @@ def _measure_case(
     dtype, of_host = operator.outputs[0].dtype, made.host_seconds()
     if case.is_gradient:
         name = f"{plain_name(operator.operator)}_backward"
-        operator = replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
+        operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
     if operator.macs:
         return find_kind(operator), dtype, Point(find_shape(operator), 2.0 * operator.macs, once, spread, of_host)
     return find_family(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread, of_host)

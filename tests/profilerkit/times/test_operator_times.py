@@ -1,8 +1,7 @@
 """The table of operators: grouping, shares, and the join with the static trace, on numbers given by hand."""
 
-from dataclasses import replace
-
 import pytest
+from replacing import replace
 
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable
