@@ -20,7 +20,7 @@ from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
 from ..trace.conditions import SETTINGS_FACT, write_notes
-from ..trace.records import ModelTrace
+from ..trace.records import LayerTable, ModelTrace
 from .report import Report, StatusRecord
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def _machine() -> dict[str, str]:
 
 
 def _with_times(value: Any, report: Report) -> Any:
-    """Return the table of the layers with the times of those beside its counts; any other value as it is."""
-    return report.layerwise if value is report.layers and value is not None else value
+    """Return the layers with their times beside their counts, joined when first read; any other value as it is."""
+    return LayerTable(lambda: report.layerwise) if value is report.layers and value is not None else value
 
 
 def _notes(
@@ -125,11 +125,11 @@ def _dtypes(inputs: ModelInputs) -> str:
 
 def _fingerprint(trace: ModelTrace) -> str:
     """Return what is equal for models of the same layers with weights of the same names, sizes and dtypes."""
-    digest = hashlib.sha256()
+    described = []
     for layer in trace.layers:
         weights = [(weight.name, weight.count, weight.dtype) for weight in (*layer.parameters, *layer.buffers)]
-        digest.update(repr((layer.path, layer.type, weights)).encode())
-    return digest.hexdigest()[:16]
+        described.append(repr((layer.path, layer.type, weights)))
+    return hashlib.sha256("".join(described).encode()).hexdigest()[:16]
 
 
 def _brief(value: Any) -> str:

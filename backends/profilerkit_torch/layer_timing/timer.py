@@ -79,7 +79,7 @@ class TorchLayerTimer(LayerTimer):
         if not isinstance(model, nn.Module):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()
-        self.layers: list[tuple[str, nn.Module]] = list(list_layers(model))
+        self.layers: list[tuple[str, nn.Module]] = list_layers(model)
         #: By the id of a module, the last of its indices in the list of layers.
         self._indices = {id(module): index for index, (_, module) in enumerate(self.layers)}
         self._modules = [(index, self.layers[index][1]) for index in self._indices.values()]

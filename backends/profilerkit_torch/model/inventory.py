@@ -80,7 +80,7 @@ class Inventory:
     @cached_property
     def layers(self) -> list[tuple[str, nn.Module]]:
         """Every module under every path it has, the model itself first, under the empty one."""
-        return list(list_layers(self.model))
+        return list_layers(self.model, self.holds_keras)
 
     @cached_property
     def parameters(self) -> list[torch.Tensor]:

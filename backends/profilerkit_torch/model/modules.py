@@ -50,9 +50,12 @@ def list_modules(model: nn.Module) -> list[nn.Module]:
     return list(modules.values())
 
 
-def list_layers(model: nn.Module) -> Iterable[tuple[str, nn.Module]]:
-    """Return every module under every path it has, the model itself first, under the empty one."""
-    if holds_keras(list_modules(model)):
+def list_layers(model: nn.Module, has_keras: bool | None = None) -> list[tuple[str, nn.Module]]:
+    """Return every module under every path it has, the model itself first, under the empty one.
+
+    ``has_keras`` says whether one of them is a layer of Keras', where the caller knows it.
+    """
+    if holds_keras(list_modules(model)) if has_keras is None else has_keras:
         return list_keras_layers(model)
     return call_stack.list_layers(model, _list_children)
 

@@ -16,9 +16,9 @@ from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValues
 from profilerkit.backend_kit.failures import explain_failure
 
 from ..compat import read_buffers, read_parameters
-from ..model.inventory import is_lazy
+from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import adapt_to_keras
-from ..model.modules import find_device, list_modules, list_tensors
+from ..model.modules import list_modules, list_tensors
 from ..model.wrapped import with_wrapper
 from ..trace.grad_modes import GRAD_MODES
 from ..trace.inference_pass import needs_autograd
@@ -74,12 +74,13 @@ def trace_of_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
 
 def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of the first kind of pass that works; the layers and an error if none does."""
-    placed = on_device(adapt_to_keras(model, inputs), find_device(model))
+    inventory = Inventory(model)
+    placed = on_device(adapt_to_keras(model, inputs), inventory.device)
     failure: Exception | None = None
     for grad_mode in GRAD_MODES:
         mode = NonzeroMode(model, placed)
         try:
-            trace = trace_pass(model, placed, replace(REAL_RUN, mode=mode), WatchedPass(grad_mode, mode))
+            trace = trace_pass(inventory, placed, replace(REAL_RUN, mode=mode), WatchedPass(grad_mode, mode))
         except CostFormulaError as error:
             return ModelTrace(layer_records(model, {}), failure=error)
         except Exception as error:  # whatever a model raises

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import BackendFailedError, ModelFailedError
 
-from ..model.modules import find_device, list_modules, set_inference_flags
+from ..model.modules import find_device, set_inference_flags
 from ..untouched.caller_context import as_caller
 from .fused_attention import FusedAttention
 from .grad_modes import GradMode, PassError
@@ -34,9 +34,9 @@ class InferencePass:
     def __init__(self, grad_mode: GradMode) -> None:
         self.grad_mode = grad_mode
 
-    def prepare(self, model: nn.Module) -> None:
-        """Make the model ready to run; its weights have been substituted by then."""
-        set_inference_flags(list_modules(model))
+    def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
+        """Make the model, whose modules these are, ready to run; its weights have been substituted by then."""
+        set_inference_flags(modules)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
         """Run what is to be recorded; errors of the model pass through."""

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs
@@ -56,15 +55,14 @@ class RecordedPass:
 
     def __init__(
         self,
-        model: nn.Module,
+        inventory: Inventory,
         inputs: ModelInputs,
         stand_ins: StandIns,
         kind: InferencePass,
-        inventory: Inventory,
         lives: list[LiveBytes],
         calls: dict[str, list[LayerCall]],
     ) -> None:
-        self._model = model
+        self._model = inventory.model
         self._inputs = inputs
         self._stand_ins = stand_ins
         self._kind = kind
@@ -93,7 +91,7 @@ class RecordedPass:
             torch.backends.mha.set_fastpath_enabled(False)
             weight = self._stand_ins.weight
             substitutes = {} if weight is None else substitute(model, weight, inventory)
-            self._kind.prepare(model)
+            self._kind.prepare(model, inventory.modules)
             inputs = self._stand_ins.replace_leaves(self._inputs)
             self._make_missing_weights(inputs)
             made = Inventory(model) if self._is_lazy else inventory

@@ -36,7 +36,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     A model is traced only if one of its layers may take them as anything but a batch along the first dimension.
     """
     shapes = list(_list_shapes(inputs.leaves()))
-    layers = list(list_layers(inner_model(model)))
+    layers = list_layers(inner_model(model))
     has_parameters = bool(list_parameters(model))
     layouts: dict[str, InputLayout] = {}
     for path, module in layers:

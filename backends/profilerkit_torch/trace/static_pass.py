@@ -6,14 +6,12 @@ import warnings
 from dataclasses import replace
 
 import torch
-from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
 from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
-from ..model.modules import list_parameters
 from ..untouched.error_frames import clear_frames, without_frames
 from ..untouched.leftovers import remove_leftovers
 from ..untouched.surroundings import Surroundings
@@ -41,7 +39,7 @@ class LeftBehindError(RuntimeError):
 
 
 def trace_pass(
-    model: nn.Module,
+    inventory: Inventory,
     inputs: ModelInputs,
     stand_ins: StandIns,
     kind: InferencePass,
@@ -49,12 +47,12 @@ def trace_pass(
 ) -> ModelTrace:
     """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
 
-    ``calls`` gets the calls of layers by their paths, also those before an error.
+    ``inventory`` is what the model holds before the pass; ``calls`` gets the calls of layers by their paths, also
+    those before an error.
 
     What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
     has no values.
     """
-    inventory = Inventory(model)
     surroundings = Surroundings(inventory, inputs)
     has_stand_ins = stand_ins.weight is not None
     if has_stand_ins and any(map(has_type_question, surroundings.names)):
@@ -63,9 +61,9 @@ def trace_pass(
     calls = {} if calls is None else calls
     outcome: ModelTrace | Exception
     try:
-        outcome = RecordedPass(model, inputs, stand_ins, kind, inventory, lives, calls).run()
+        outcome = RecordedPass(inventory, inputs, stand_ins, kind, lives, calls).run()
     except Exception as error:
-        if not has_stand_ins or isinstance(error, MemoryError) or not can_run(model):
+        if not has_stand_ins or isinstance(error, MemoryError) or not can_run(inventory):
             clear_frames(error)
             remove_leftovers(lambda: _list_remaining(lives), surroundings)
             raise
@@ -83,9 +81,9 @@ def trace_pass(
     return replace(outcome, notes=(*outcome.notes, _REMOVED.format(holders=", ".join(holders))))
 
 
-def can_run(model: nn.Module) -> bool:
+def can_run(inventory: Inventory) -> bool:
     """Return whether a model has values to run with: none is lazy, or on the meta device."""
-    return not (is_lazy(model) or any(parameter.is_meta for parameter in list_parameters(model)))
+    return not (is_lazy(inventory) or any(parameter.is_meta for parameter in inventory.parameters))
 
 
 def _clear_up(lives: list[LiveBytes], surroundings: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:

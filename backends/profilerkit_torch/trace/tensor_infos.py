@@ -11,7 +11,7 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import TensorInfo
 
-from ..compat import unseen_by_functions
+from ..compat import is_function_mode_active, unseen_by_functions
 from ..costs import replace_by_shapes
 
 __all__ = ["tensor_info", "tensor_infos"]
@@ -22,7 +22,7 @@ _PLAIN = (torch.Tensor, nn.Parameter)
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
     """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
-    if type(tensor) in _PLAIN:
+    if type(tensor) in _PLAIN and is_function_mode_active():
         with unseen_by_functions():
             return _read_info(tensor)
     return _read_info(tensor)

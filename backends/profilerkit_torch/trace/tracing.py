@@ -26,10 +26,9 @@ from profilerkit.trace.records import LayerCall, ModelTrace
 from ..compat import FAKE_MODULE, is_compiler_imported, lacking
 from ..costs.registry import COSTS
 from ..model.exported import with_nodes
-from ..model.inventory import is_lazy
-from ..model.keras_layers import holds_keras
+from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import adapt_to_keras
-from ..model.modules import find_device, list_modules
+from ..model.modules import list_modules
 from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
@@ -48,7 +47,7 @@ __all__ = ["trace_model"]
 #: Calls of layers by their paths.
 Calls: TypeAlias = dict[str, list[LayerCall]]
 #: One way to run a pass; ``calls`` gets the calls of layers, also those before an error.
-Way: TypeAlias = Callable[[nn.Module, ModelInputs, InferencePass, Calls], ModelTrace]
+Way: TypeAlias = Callable[[Inventory, ModelInputs, InferencePass, Calls], ModelTrace]
 _IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
 
 
@@ -110,11 +109,12 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
     The next kind is tried only where the model seems to need autograd.
     """
     called = adapt_to_keras(model, inputs)
+    inventory = Inventory(model)  # of all passes: after each the model is as it was
     failure: Exception | None = None
     calls: Calls = {}
     for kind in kinds:
         try:
-            outcome = _try_kind(model, called, kind)
+            outcome = _try_kind(inventory, called, kind)
         except CostFormulaError as error:
             return _list_layers(model, error)
         if isinstance(outcome, ModelTrace):
@@ -128,14 +128,14 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
     return _list_layers(model, failure, calls)
 
 
-def _try_kind(model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
+def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
     failures: list[_Failure] = []
     ways: list[Way] = [_run_on_meta, _run_on_fake]
-    if holds_keras(list_modules(model)):  # it moves meta tensors to its own device, and needs values there
+    if inventory.holds_keras:  # it moves meta tensors to its own device, and needs values there
         ways = [_run_on_fake]
     for run in ways:
-        outcome = _try_way(run, model, inputs, kind)
+        outcome = _try_way(run, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             return outcome
         failures.append(outcome)
@@ -144,8 +144,8 @@ def _try_kind(model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> Mod
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
     first, last = failures[0], failures[-1].error
-    if can_run(model):
-        outcome = _try_way(_run_for_real, model, inputs, kind)
+    if can_run(inventory):
+        outcome = _try_way(_run_for_real, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
             return _add_note(outcome, f"counted in a real run: {cause}")
@@ -158,37 +158,37 @@ def _try_kind(model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> Mod
     return replace(reported, needs_autograd=any(failure.needs_autograd for failure in failures))
 
 
-def _try_way(run: Way, model: nn.Module, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
+def _try_way(run: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of a pass that is run in one way, or its error, for which another way may do."""
     calls: Calls = {}
     try:
-        return run(model, inputs, kind, calls)
+        return run(inventory, inputs, kind, calls)
     except (CostFormulaError, MemoryError):  # which another way would not mend
         raise
     except Exception as error:  # whatever the model raises
         return _Failure(error, calls, needs_autograd(error))
 
 
-def _run_on_meta(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+def _run_on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
         stand_ins = meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
-        return trace_pass(model, inputs, stand_ins, kind, calls)
+        return trace_pass(inventory, inputs, stand_ins, kind, calls)
 
 
-def _run_on_fake(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
-    stand_ins = fake_stand_ins(list_modules(model))
+def _run_on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+    stand_ins = fake_stand_ins(inventory.modules)
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        return trace_pass(model, inputs, stand_ins, kind, calls)
+        return trace_pass(inventory, inputs, stand_ins, kind, calls)
 
 
-def _run_for_real(model: nn.Module, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+def _run_for_real(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
     """Run with the model's own weights, which no model can refuse; what it writes to is written back."""
     _make_example_of_nested()
-    placed = on_device(inputs, find_device(model), views=kind.grad_mode is not torch.enable_grad)
-    return trace_pass(model, placed, REAL_RUN, kind, calls)
+    placed = on_device(inputs, inventory.device, views=kind.grad_mode is not torch.enable_grad)
+    return trace_pass(inventory, placed, REAL_RUN, kind, calls)
 
 
 def _make_example_of_nested() -> None:

@@ -7,7 +7,7 @@ computed again there, by activation checkpointing, belongs to the layer that com
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -29,7 +29,7 @@ from ..compat import (
     MODULE_GRADIENT_HOOKS,
     run_backward,
 )
-from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
+from ..model.modules import find_device, list_layers, list_named_parameters, list_parameters
 from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
@@ -69,27 +69,26 @@ class TrainingPass(InferencePass):
         self._went_forward = False
         self._notes: list[str] = []
 
-    def prepare(self, model: nn.Module) -> None:
+    def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
         """Put the model into training mode, and substitute every weight that is still the user's.
 
         So no gradient and no hook of the user's parameters is touched. Hooks for gradients of modules are taken off.
         """
         self._went_forward = False
         self._notes.clear()
-        modules = list_modules(model)
         if not any(getattr(module, "training", True) for module in modules):
             for module in modules:
                 module.training = True
         for module in modules:
             _remove_gradient_hooks(module)
         if any(id(parameter) in self._user_parameters for parameter in list_parameters(model)):
-            self._substitute_own(model)
+            self._substitute_own(model, modules)
         for parameter in list_parameters(model):
             parameter.grad = None
 
-    def _substitute_own(self, model: nn.Module) -> None:
+    def _substitute_own(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
         """Substitute the user's parameters by others that share their values, where that can be done."""
-        if not any(isinstance(module, torch.jit.ScriptModule) for module in list_modules(model)):
+        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
             substitute(model, lambda tensor: _make_alias(tensor) if id(tensor) in self._user_parameters else tensor)
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Any) -> None:
