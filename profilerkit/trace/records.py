@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class TensorInfo(Struct, frozen=True):
+class TensorInfo(Struct, frozen=True, gc=False):
     """Shape and dtype of a tensor, without its values.
 
     Attributes:
@@ -48,7 +48,7 @@ class TensorInfo(Struct, frozen=True):
     dtype: str
 
 
-class WeightRecord(Struct, frozen=True):
+class WeightRecord(Struct, frozen=True, gc=False):
     """A parameter or buffer of a layer.
 
     Attributes:
@@ -72,7 +72,7 @@ class WeightRecord(Struct, frozen=True):
     shape: tuple[int, ...] = ()
 
 
-class OpRecord(Struct, frozen=True):
+class OpRecord(Struct, frozen=True, gc=False):
     """One call of one operator, or all its runs in a loop together: its cost, its layer, and the call of that layer.
 
     Attributes:
@@ -115,7 +115,7 @@ class OpRecord(Struct, frozen=True):
     reads: tuple[int, ...] = ()
 
 
-class LayerCall(Struct, frozen=True):
+class LayerCall(Struct, frozen=True, gc=False):
     """The inputs and outputs of one call of a layer.
 
     Attributes:
@@ -131,7 +131,7 @@ class LayerCall(Struct, frozen=True):
     times: int = 1
 
 
-class LayerRecord(Struct, frozen=True):
+class LayerRecord(Struct, frozen=True, gc=False):
     """A layer: its own weights, and its calls.
 
     Attributes:

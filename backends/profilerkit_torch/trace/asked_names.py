@@ -106,8 +106,15 @@ _ANSWERS: dict[int, Any] = {
     id(_TO_DLPACK): _ask_pass_modes(_TO_DLPACK),
     id(FakeTensor): _FakeTensor,
 }
+
+
+def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield where namespaces have a name that leads to something else in a pass: the namespace, and the name."""
+    return ((space, name) for space in namespaces for name, value in space.items() if id(value) in _ANSWERS)
+
+
 #: Where others find these names in torch. ``torch._subclasses.fake_tensor`` makes tensors by a name of its own.
-_NAMESPACES = (vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)
+_IN_TORCH = list(_find_asked((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)))
 
 
 def find_namespaces(modules: Iterable[nn.Module], function: Any = None) -> list[dict[str, Any]]:
@@ -130,12 +137,8 @@ def _is_of_torch(kind: type) -> bool:
 @contextmanager
 def answer_names(namespaces: Iterable[dict[str, Any]], fake_mode: Any = None) -> Iterator[None]:
     """Answer as in a run what is asked by names of torch's or of these namespaces, but for tensors of a fake mode."""
-    asked = [
-        (space, name, value)
-        for space in (*_NAMESPACES, *namespaces)
-        for name, value in space.items()
-        if id(value) in _ANSWERS
-    ]
+    places = (*_IN_TORCH, *_find_asked(namespaces))
+    asked = [(space, name, space[name]) for space, name in places if id(space.get(name)) in _ANSWERS]
     modes = [*_fake_modes]
 
     def restore() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from msgspec import Struct
 
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
@@ -39,8 +39,7 @@ def _make(output: _Output | None) -> torch.Tensor | None:
     return torch.empty_strided(output.shape, output.strides, dtype=output.dtype, device=_META)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Name, cost and outputs of an operator that was run once.
 
     Attributes:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import msgspec
 import torch
 from torch import nn
 
@@ -155,9 +156,9 @@ class TrainingRecorder(Recorder):
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
         if self._gradient_product is not None:
-            plan = replace(plan, cost=product_of_gradient(self._gradient_product, result))
+            plan = msgspec.structs.replace(plan, cost=product_of_gradient(self._gradient_product, result))
         elif self._chosen_scores:
-            plan = replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
+            plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
         super()._record_run(plan, result, func, args, kwargs)
 
     def _find_owner(self, node: Any) -> tuple[str, int]:
