@@ -62,14 +62,15 @@ def main() -> NoReturn:
 
 
 def load_plugins() -> None:
-    """Load the plugins, and the backends of the frameworks that are imported."""
-    from ..plugging.offers import backends, load
+    """Load the plugins, the backends of the frameworks that are imported, and the modules of their metrics."""
+    from ..plugging.offers import backends, functions_offered, list_loaders, load
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
+        list_loaders()
         for info in backends():
             plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
-            if not sys.modules.keys().isdisjoint({*info.frameworks} - {plugin_package}):
-                load(info)
+            if not sys.modules.keys().isdisjoint({*info.frameworks, *info.preload} - {plugin_package}):
+                functions_offered(load(info))
 
 
 def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -> None:

@@ -27,6 +27,7 @@ def profilerkit_backends() -> list[BackendInfo]:
             load=_load,
             requirement="numpy",
             installed=lambda: {"numpy": find_version("numpy")},
+            preload=("profilerkit_numpy.backend",),
             api_version=1,
         )
     ]
