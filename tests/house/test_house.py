@@ -74,7 +74,12 @@ random.seed(7); str(profile(model, x, metrics=["layerwise_summary", "macs"])); p
 
 
 def list_loaded(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    return {name.partition(".")[0] for name in list_modules(statement)}
+
+
+def list_modules(statement: str) -> set[str]:
+    """Run a statement in an interpreter of its own, and return the modules that are imported after it."""
+    code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -89,6 +94,15 @@ def light_statements() -> Iterator[str]:
 @pytest.mark.parametrize("statement", list(light_statements()))
 def test_importing_is_light(statement: str) -> None:
     assert list_loaded(statement).isdisjoint(HEAVY)
+
+
+def test_the_list_of_commands_imports_little() -> None:
+    """Each command waits for it, ``--help`` for nothing else; what computes is imported by who computes."""
+    modules = list_modules("from profilerkit.plugging.commands import list_commands; list_commands()")
+    rooms = {".".join(name.split(".")[:2]) for name in modules if name.startswith("profilerkit.")}
+    unneeded = {"backend", "backend_kit", "costs", "piping", "protocols", "render", "results", "times", "trace"}
+    assert rooms & {f"profilerkit.{room}" for room in unneeded} <= {"profilerkit.backend_kit"}
+    assert modules.isdisjoint({"numpy", "rich", "logging", "profilerkit_metrics.discovery"})
 
 
 def test_the_torch_backend_loads_no_other_framework() -> None:

@@ -247,6 +247,18 @@ def test_the_server_ends_with_who_asked(leaving: list[int], monkeypatch: pytest.
     assert leaving == [0]
 
 
+def test_the_server_imports_what_each_model_would() -> None:
+    """Of the backend whose modules it was told to import; else each copy imports the metrics for itself."""
+    code = (
+        "import sys, profilerkit_numpy.backend\n"
+        "from profilerkit.isolation.forkserver import load_plugins\n"
+        "load_plugins()\n"
+        "assert {'profilerkit_metrics.static', 'profilerkit.plugging.python_loaders'} <= sys.modules.keys()\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun: list[Any] = []
     mine, theirs = socket.socketpair()
