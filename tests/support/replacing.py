@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 def replace(record: T, **facts: Any) -> T:
     """Return a record with these facts in place of its own."""
-    changed: T = (msgspec.structs.replace if isinstance(record, msgspec.Struct) else dataclasses.replace)(  # type: ignore[operator]
-        record, **facts
-    )
+    change: Any = msgspec.structs.replace if isinstance(record, msgspec.Struct) else dataclasses.replace
+    changed: T = change(record, **facts)
     return changed
