@@ -45,7 +45,8 @@ class Attention(nn.Module):
         q, k = rotate(q, angles), rotate(k, angles)
         shape = batch, length, KEY_HEADS, HEADS // KEY_HEADS, WIDTH // HEADS
         k, v = (y.unsqueeze(3).expand(shape).reshape(batch, length, HEADS, -1) for y in (k, v))
-        y = functional.scaled_dot_product_attention(*(z.transpose(1, 2) for z in (q, k, v)), is_causal=True)
+        q, k, v = (y.transpose(1, 2) for y in (q, k, v))
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.wo(y.transpose(1, 2).contiguous().view(batch, length, -1))
 
 
@@ -107,9 +108,8 @@ def shard(model: Llama, mesh: Any) -> None:
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for index, block in enumerate(model.layers):
         checkpointed = checkpoint_wrapper(block, context_fn=choose_saved, preserve_rng_state=False)
-        model.layers[index] = fully_shard(
-            checkpointed, mesh=mesh, mp_policy=policy, reshard_after_forward=index < LAYERS - 1
-        )
+        fully_shard(checkpointed, mesh=mesh, mp_policy=policy, reshard_after_forward=index < LAYERS - 1)
+        model.layers[index] = checkpointed
     fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
