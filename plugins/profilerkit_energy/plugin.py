@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from profilerkit import ProfilerFunction, StatusKey, hookimpl
+from typing import TYPE_CHECKING
+
+from profilerkit import hookimpl
+
+if TYPE_CHECKING:
+    from profilerkit import ProfilerFunction, StatusKey
 
 
 @hookimpl
