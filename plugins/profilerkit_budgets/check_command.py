@@ -11,7 +11,14 @@ import click
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.completing import models
 from profilerkit.cli.measuring import Request, compare_specs, is_saved, load_report, profile_spec
-from profilerkit.cli.options import format_option, input_options, isolation_options, measuring_options, output_option
+from profilerkit.cli.options import (
+    TypedOption,
+    format_option,
+    input_options,
+    isolation_options,
+    measuring_options,
+    output_option,
+)
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import BudgetError
 from profilerkit.process.files import write_text
@@ -43,8 +50,18 @@ def _complete_form(context: click.Context, parameter: click.Parameter, incomplet
 @click.argument("model", shell_complete=models)
 @click.option("--budget", "path", type=click.Path(dir_okay=False), help="TOML file of limits, such as macs = '<= 5 G'.")
 @click.option("--limit", multiple=True, metavar="LIMIT", help="A limit, such as 'macs <= 5 G'; repeat it for several.")
-@click.option("--baseline", metavar="MODEL", help="The saved report or model that limits such as '1.1x' refer to.")
-@click.option("--update", is_flag=True, help="Record the model as the baseline, in the file that --baseline names.")
+@click.option(
+    "--baseline",
+    metavar="MODEL",
+    cls=TypedOption,
+    help="The saved report or model that limits such as '1.1x' refer to.",
+)
+@click.option(
+    "--update",
+    is_flag=True,
+    cls=TypedOption,
+    help="Record the model as the baseline, in the file that --baseline names.",
+)
 @click.option(
     "--retries",
     type=click.IntRange(min=0),

@@ -24,10 +24,11 @@ from typing import Any
 
 import click
 
+from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from ..piping.requests import Preference
 from ..plugging.commands import list_commands
-from .options import SharedOption, input_options, isolation_options, measuring_options
+from .options import SharedOption, TypedOption, input_options, isolation_options, measuring_options
 
 __all__ = [
     "Configuration",
@@ -38,8 +39,6 @@ __all__ = [
     "require_options",
 ]
 
-#: Options that must be given at each call: they may run code, or overwrite files, of whoever wrote the project.
-_NEVER_CONFIGURED = frozenset({"trust", "output"})
 #: The options at the top that say how times are measured.
 _MEASURING_ARGUMENTS = ("num-threads", "max-seconds", "optimizer")
 
@@ -71,17 +70,29 @@ class Configuration:
         device = {"device": self.shared["device"]} if "device" in self.shared else {}
         return {**device, **{name.replace("-", "_"): Preference(self.shared[name]) for name in names}}
 
-    def require_known(self, table: str, keys: Iterable[str], options: Iterable[str]) -> None:
+    def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Parameter]) -> None:
         """Raise `ArgumentError` for a key that is no option of ``table``, such as "tool.profilerkit.check"."""
-        allowed = [option for option in options if option not in _NEVER_CONFIGURED]
+        allowed = [key for key, option in options.items() if not isinstance(option, TypedOption)]
         for key in keys:
-            if key in _NEVER_CONFIGURED:
+            if key not in allowed and key in options:
                 raise ArgumentError(f"{self.path}: [{table}] has {key!r}, which must be given at each call: --{key}")
             if key not in allowed:
                 raise ArgumentError(
                     f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: "
                     f"{', '.join(by_likeness(key, allowed))}"
                 )
+
+    def adapt(self, key: str, value: Any, option: click.Option) -> Any:
+        """Return a value as it would be typed; a path that exists from the file's folder on is the path of that.
+
+        An option that can be repeated takes a list. Raises `ArgumentError` for a list or a table elsewhere.
+        """
+        if option.multiple:
+            return [str(single) for single in (value if isinstance(value, list) else [value])]
+        if isinstance(value, (list, dict)):
+            raise ArgumentError(f"{self.path}: {key} = {shown(value)} is no single value; --{key} takes one")
+        beside = self.path.parent / value if self.path is not None and isinstance(value, str) else None
+        return str(beside if isinstance(option.type, click.Path) and beside is not None and beside.exists() else value)
 
 
 def read_configuration(folder: Path | None = None) -> Configuration:
@@ -90,7 +101,10 @@ def read_configuration(folder: Path | None = None) -> Configuration:
     ``folder`` is the current one by default. Raises `ArgumentError` for a file that is no TOML, an option that does not
     exist or may not be configured, and a table of no command.
     """
-    start = (folder or Path.cwd()).resolve()
+    try:
+        start = (folder or Path.cwd()).resolve()
+    except FileNotFoundError:  # the current folder was deleted
+        return Configuration()
     for parent in (start, *start.parents):
         path = parent / "pyproject.toml"
         table = _read_table(path) if path.is_file() else None
@@ -111,12 +125,19 @@ def configure_command(command: click.Command) -> dict[str, Any]:
     try:
         configuration = read_configuration()
         require_options(configuration, command)
+        return _choose_values(configuration, options, command.name or "")
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
-    table = configuration.commands.get(command.name or "", {})
+
+
+def _choose_values(
+    configuration: Configuration, options: Mapping[str, click.Option], command_name: str
+) -> dict[str, Any]:
+    """Return the values of a command's options: those of all commands, and those of its own table, which win."""
     shared = {key for key, option in options.items() if isinstance(option, SharedOption)}
-    values = {**{key: value for key, value in configuration.shared.items() if key in shared}, **table}
-    return {options[key].name or key: _adapt(value, options[key], configuration.path) for key, value in values.items()}
+    values = {key: value for key, value in configuration.shared.items() if key in shared}
+    values |= configuration.commands.get(command_name, {})
+    return {options[key].name or key: configuration.adapt(key, value, options[key]) for key, value in values.items()}
 
 
 def require_options(configuration: Configuration, command: click.Command) -> None:
@@ -165,7 +186,7 @@ def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
         if isinstance(content, dict)
     }
     configuration = Configuration(path, values, tables)
-    shared = {_find_key(option) for option in _all_shared.params}
+    shared = {_find_key(option): option for option in _all_shared.params}
     configuration.require_known("tool.profilerkit", values, shared)
     for name in tables:
         if name not in list_commands():
@@ -186,16 +207,6 @@ def _find_options(command: click.Command) -> dict[str, click.Option]:
 def _find_key(option: click.Parameter) -> str:
     """Return the name of an option in a file: "num-threads" of ``--num-threads``, "output" of ``-o``, ``--output``."""
     return max(option.opts, key=len).lstrip("-")
-
-
-def _adapt(value: Any, option: click.Option, path: Path | None) -> Any:
-    """Return a value as click takes it: several for an option that can be repeated, a path from the file's folder."""
-    if option.multiple:
-        return value if isinstance(value, list) else [value]
-    beside = path.parent / value if path is not None and isinstance(value, str) else None
-    if isinstance(option.type, click.Path) and beside is not None and beside.exists():
-        return str(beside)
-    return value
 
 
 @click.command()

@@ -19,6 +19,7 @@ from ..times.sampling import SAMPLING_CHECKS
 
 __all__ = [
     "SharedOption",
+    "TypedOption",
     "console_or_json",
     "format_option",
     "input_options",
@@ -185,6 +186,10 @@ class SharedOption(click.Option):
     """An option that means the same in every command that has it, so that ``pyproject.toml`` can set it for all."""
 
 
+class TypedOption(click.Option):
+    """An option that ``pyproject.toml`` cannot set: it may run code, or overwrite files, of whoever wrote that file."""
+
+
 def _make_shared(*names: str, **attributes: Any) -> CommandDecorator:
     return click.option(*names, cls=SharedOption, **attributes)
 
@@ -212,7 +217,9 @@ input_options: CommandDecorator = _several(
         help="Samples in one forward pass; several sizes, such as 1,8,32, are timed one after the other.",
     ),
     _make_shared("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),
-    _make_shared("--trust", is_flag=True, help="Also load files that may run code, such as pickled models."),
+    click.option(
+        "--trust", is_flag=True, cls=TypedOption, help="Also load files that may run code, such as pickled models."
+    ),
 )
 
 measuring_options: CommandDecorator = _several(
@@ -278,7 +285,8 @@ isolation_options: CommandDecorator = _several(
 def output_option(help: str, callback: Callable[..., Any] = require_writable, **attributes: Any) -> Callable[[F], F]:
     """Return the option ``-o``, ``--output`` of a command, with its help and what reads the path."""
     kind = click.Path()  # the callback says what is wrong with a path
-    return click.option("-o", "--output", metavar="FILE", type=kind, callback=callback, help=help, **attributes)
+    attributes |= {"metavar": "FILE", "type": kind, "callback": callback, "cls": TypedOption}
+    return click.option("-o", "--output", help=help, **attributes)
 
 
 def format_option(

@@ -64,13 +64,15 @@ NEAREST = "which is no key; there are, nearest first:"
         ("[tool.profilerkit.profile]\nformt = 'csv'", f"[tool.profilerkit.profile] has 'formt', {NEAREST} format, "),
         ("[tool.profilerkit]\ntrust = true", "has 'trust', which must be given at each call: --trust"),
         ("[tool.profilerkit.profile]\noutput = 'x.md'", "has 'output', which must be given at each call: --output"),
+        ("[tool.profilerkit.check]\nupdate = true", "has 'update', which must be given at each call: --update"),
+        ("[tool.profilerkit.check]\nbaseline = 'evil.py:f'", "has 'baseline', which must be given at each call: "),
         ("[tool]\nprofilerkit = 1", "tool.profilerkit is no table; write [tool.profilerkit]"),
         ("[tool.profilerkit\n", "is no TOML: "),
     ],
 )
 def test_what_is_wrong_names_the_file_the_key_and_what_there_is(write: Write, text: str, words: str) -> None:
     path = write(text)
-    result = run("profile", "net.py:build")
+    result = run("check" if ".check]" in text else "profile", "net.py:build")
     assert result.exit_code == 2
     assert str(path) in result.output.replace("\n", "")
     assert words in result.output
@@ -85,6 +87,32 @@ def test_a_value_that_an_option_does_not_take_names_both(write: Write) -> None:
     assert f"([tool.profilerkit] of {path.resolve()} says so)" in result.output
     typed = run("profile", "net.py:build", "--num-threads", "-1")
     assert "says so" not in typed.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("num-threads = 1.5", "Invalid value for '--num-threads': '1.5' is not a valid integer range."),
+        ("num-threads = true", "Invalid value for '--num-threads': 'True' is not a valid integer range."),
+        ("num-threads = [1]", "num-threads = [1] is no single value; --num-threads takes one"),
+        ("device = ['cpu']", "device = ['cpu'] is no single value; --device takes one"),
+        ("optimizer = {name = 'adam'}", "[tool.profilerkit.optimizer] is named after no command"),
+        ("[tool.profilerkit.profile]\ndepth = [1]", "depth = [1] is no single value; --depth takes one"),
+    ],
+)
+def test_a_value_is_read_as_if_it_were_typed(write: Write, text: str, words: str) -> None:
+    """A fraction is not cut off, and a list is no crash."""
+    write(f"[tool.profilerkit]\n{text}\n")
+    result = run("profile", "net.py:build")
+    assert (result.exit_code, words in result.output.replace("\n", "")) == (2, True), result.output
+
+
+def test_in_a_folder_that_was_deleted_nothing_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert read_configuration().path is None
 
 
 def test_the_doctor_shows_it(write: Write) -> None:
