@@ -86,9 +86,10 @@ def _leave_open(value: Declared) -> DeclaredInput:
 
 
 def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:
-    """Return the tensors of a call by the names of a model's inputs: positional ones in order, the others by name.
+    """Return the tensors of a call by the names of a model's inputs, in the order in which the model declares them.
 
-    Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
+    Positional ones are taken in that order, the others by name. Raises `InputError` for a number, a name, a shape or a
+    dtype that the model does not declare.
     """
     names = [value.name for value in declared]
     supplied = list(ModelInputs(*inputs.args).leaves())
@@ -104,7 +105,7 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
         )
     for value in declared:
         _require_fitting(value, bound[value.name])
-    return bound
+    return {name: bound[name] for name in names}
 
 
 def _require_fitting(declared: Declared, tensor: Any) -> None:

@@ -103,14 +103,17 @@ def test_operators_of_litert_itself_are_told_by_their_index() -> None:
 @pytest.mark.parametrize(
     ("ran", "words"),
     [
-        (["TanH (NC)"], "XNNPACK ran the FULLY_CONNECTED of this model otherwise"),
+        (["TanH (NC)"], "LiteRT ran the FULLY_CONNECTED of this model otherwise than the file says"),
+        ([1], "LiteRT ran the FULLY_CONNECTED of this model otherwise"),
+        ([0, 1], "LiteRT ran the FULLY_CONNECTED of this model otherwise"),
         (["Fully Connected (NC, F32)"] * 2, r"a product \(Fully Connected \(NC, F32\)\) of which it is not known"),
         (["Convolution (NHWC, F32)"], "it is not known where it is in the file"),
     ],
 )
-def test_products_that_are_not_those_of_the_file_are_refused(ran: list[str], words: str) -> None:
+def test_products_that_are_not_those_of_the_file_are_refused(ran: list[str | int], words: str) -> None:
+    behind = ("FULLY_CONNECTED",) if len(ran) == 2 and isinstance(ran[0], int) else ()
     with pytest.raises(NotOfferedError, match=words):
-        cover(chain("FULLY_CONNECTED", "TANH"), *ran)
+        cover(chain("FULLY_CONNECTED", "TANH", *behind), *ran)
 
 
 # Times ----------------------------------------------------------------------------------------------------------------
@@ -164,6 +167,16 @@ def test_a_signature_of_another_graph_is_timed_there() -> None:
     model = write(first, second, names=("prefill", "decode"))
     told = [profile_passes(one, ROW, 1)[0].operators for one in (model, model.with_signature("decode"))]
     assert [[operator.name.partition(" ")[0] for operator in operators] for operators in told] == [["Clamp"], ["TanH"]]
+
+
+@needs_profiler
+def test_inputs_by_name_may_come_in_any_order() -> None:
+    builder = GraphBuilder()
+    x, y = builder.input("x", (1, 4)), builder.input("y", (8, 4))
+    outputs = {"p": builder.add("TANH", [x], (1, 4)), "q": builder.add("SIN", [y], (8, 4))}
+    model = LiteRTModel(write_model([builder], [outputs], {"serving": 0}))
+    [single] = profile_passes(model, ModelInputs(y=np.ones((8, 4), F), x=np.ones((1, 4), F)), 1)
+    assert [operator.name for operator in single.operators] == ["TanH (NC)", "Sine (NC)"]
 
 
 @needs_profiler

@@ -59,7 +59,6 @@ _KERNELS = {
     "Subtract": "SUB",
 }
 
-
 #: Those that multiply matrices: each must be one of the file, or it is not known which is which.
 _PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic Fully Connected", "Fully Connected")
 
@@ -80,8 +79,8 @@ class _Match:
 def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs) -> list[RanNode]:
     """Return what ran, in its order, with the operators of the static trace that each did the work of.
 
-    Every operator of the static trace is in one of them. Raises `NotOfferedError` where XNNPACK ran other products than
-    those of the file.
+    Every operator of the static trace is in one of them. Raises `NotOfferedError` where LiteRT or XNNPACK ran other
+    products than those of the file.
     """
     layers = read_layers(model)
     walk = Walk(model, [chain[-1].path for chain in layers.chains])
@@ -95,10 +94,13 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
             pending.append(operator)
             continue
         matches += _match_delegated(pending, _take_before(waiting, operator.node) if pending else [])
-        matches.append(_Match(operator, operator.node, _take_before(waiting, operator.node + 1)))
+        skipped = _take_before(waiting, operator.node)
+        _require_no_product(skipped)
+        matches.append(_Match(operator, operator.node, [*skipped, *_take_before(waiting, operator.node + 1)]))
         pending = []
     matches += _match_delegated(pending, list(waiting) if pending else [])
     if not pending and matches:
+        _require_no_product(waiting)
         matches[-1].covered.extend(waiting)
     return [
         make_node(str(index), match.ran.name, match.list_counted(uncounted), layers.chains, match.near)
@@ -138,13 +140,17 @@ def _match_delegated(ran: Sequence[RanOperator], written: list[Executed]) -> lis
             match.covered.append(written[position])
             written = written[position + 1 :]
         matches.append(match)
-    if any(op.macs for op in written):
-        raise NotOfferedError(
-            f"XNNPACK ran the {next(op.operator for op in written if op.macs)} of this model otherwise"
-        )
+    _require_no_product(written)
     if written:
         next((match for match in reversed(matches) if match.covered), matches[-1]).covered.extend(written)
     return matches
+
+
+def _require_no_product(skipped: Iterable[Executed]) -> None:
+    """Raise `NotOfferedError` for a product that no operator that ran is: its time would be that of another one."""
+    product = next((op.operator for op in skipped if op.macs), None)
+    if product is not None:
+        raise NotOfferedError(f"LiteRT ran the {product} of this model otherwise than the file says")
 
 
 def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
