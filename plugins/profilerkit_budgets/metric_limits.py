@@ -98,11 +98,13 @@ def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
         verdict = judge(limit, limit.number, ends, ratio.value)
         detail = f"{record.sign}{format_number(ratio.value)}x {both}{_explain(record, verdict)}"
         return _Judgement(verdict, detail, ratio.value)
-    if ratio.low == ratio.high:
+    if ratio.low == ratio.high and not record.sign:
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return _Judgement(verdict, f"{format_number(ratio.value)}x {both}", ratio.value)
     conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
-    return _Judgement(_judge_interval(ratio, limit), f"{_write_interval(ratio)} {both}{conditions}", ratio.value)
+    verdict = _judge_interval(ratio, limit, is_lower_bound=bool(record.sign))
+    detail = f"{record.sign}{_write_interval(ratio)} {both}{conditions}{_explain(record, verdict)}"
+    return _Judgement(verdict, detail, ratio.value)
 
 
 def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
@@ -118,12 +120,15 @@ def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
     return reference
 
 
-def _judge_interval(ratio: Ratio, limit: Limit) -> Verdict:
-    """Return the verdict on a measured ratio: both ends of its confidence interval must agree."""
+def _judge_interval(ratio: Ratio, limit: Limit, *, is_lower_bound: bool) -> Verdict:
+    """Return the verdict on a measured ratio: both ends of its confidence interval must agree.
+
+    A measurement of which a part is missing, such as an energy without that of the memory, has no upper end.
+    """
     if ratio.is_range:  # too few pairs of samples for an interval
         return Verdict.UNCERTAIN
-    allowed = [limit.allows(end, limit.number) for end in (ratio.low, ratio.high)]
-    return Verdict.PASSED if all(allowed) else Verdict.UNCERTAIN if any(allowed) else Verdict.FAILED
+    ends = Bounds(ratio.low, None if is_lower_bound else ratio.high)
+    return judge(limit, limit.number, ends, ratio.value)
 
 
 def _write_interval(ratio: Ratio) -> str:

@@ -204,6 +204,22 @@ def test_a_ratio_is_judged_by_its_interval() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("<= 1.2x", "uncertain"), ("<= 1.05x", "failed"), (">= 1.05x", "passed")]
+)
+@pytest.mark.parametrize("samples", [(1.10, 1.11, 1.12, 1.13, 1.14, 1.15, 1.16), (1.13,) * 7])
+def test_a_measurement_of_which_a_part_is_missing_has_a_ratio_without_an_upper_end(
+    samples: tuple[float, ...], limit: str, expected: str
+) -> None:
+    """Joules of one processor of two: with those of the other the ratio may be anything above."""
+    before, whole = make_timed(*[1.0] * 7), make_timed(*samples)
+    time = replace(whole.status("execution_time"), completeness=Completeness.PARTIAL, missing=("package-1",))
+    (finding,) = check_budget({"execution_time": limit}, replace(whole, statuses={"execution_time": time}), before)
+    assert finding.verdict.value == expected
+    assert finding.detail.startswith("≥ 1.13x [")
+    assert ("which does not decide this limit: package-1" in finding.detail) == (expected == "uncertain")
+
+
 def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
     before, after = make_timed(1.0, 1.0, 1.0), make_timed(1.10, 1.11, 1.12)
     for limit in ("<= 1.2x", "<= 1.05x"):
