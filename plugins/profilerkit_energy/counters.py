@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 __all__ = ["Counter", "Counters"]
 
+#: More than any processor package, with its memory, uses: how long a counter lasts follows from it.
+MOST_WATTS = 1000
+
 
 @dataclass(frozen=True)
 class Counter:
@@ -32,6 +35,10 @@ class Counter:
         if counts < 0 and self.highest is not None:
             counts += self.highest
         return counts * self.joules_per_count
+
+    def may_restart_twice(self, seconds: float) -> bool:
+        """Return whether it may count more than it can hold in so much time: `joules` is then a lower bound."""
+        return self.highest is not None and self.highest * self.joules_per_count < MOST_WATTS * seconds
 
 
 @dataclass(frozen=True)

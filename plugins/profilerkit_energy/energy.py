@@ -145,7 +145,17 @@ class _Readings:
         if isinstance(value, Unavailable):
             return value
         missing = (*self.device.main.missing, *self.device.others.missing, *self.list_still())
-        return qualify(value, missing, [note])
+        return qualify(value, (*missing, *self._list_overrun()), [note])
+
+    def _list_overrun(self) -> list[str]:
+        """Return the reason for each counter that may have started again more than once, unseen, in the longest lap."""
+        seconds = max(lap.seconds for lap in self.laps)
+        return [
+            f"the energy counter of {counter.name} may have started again at zero more than once within a sample of "
+            f"{scale_value(seconds, 's', Scale.TIME)}; measure shorter passes"
+            for counter in self.readable
+            if counter.may_restart_twice(seconds)
+        ]
 
 
 #: Why an energy cannot be divided.

@@ -95,6 +95,22 @@ def test_a_counter_that_wraps_goes_on(tmp_path: Path) -> None:
     assert record.value.samples == pytest.approx([0.2] * 12, rel=1e-12)
 
 
+@pytest.mark.parametrize(("highest", "completeness"), [(62_600_000, "complete"), (62_400_000, "partial")])
+def test_a_sample_in_which_a_counter_may_wrap_twice_is_a_lower_bound(
+    tmp_path: Path, highest: int, completeness: str
+) -> None:
+    """No package uses more than 1000 W, so a sample of 1/16 s has 62.5 J at most."""
+    clock = FakeClock()
+    package = add_zone(tmp_path, "intel-rapl:0", "package-0", highest=highest)
+    record = compute_energy(make_model(clock, {package: 250_000}, highest), tmp_path, clock)
+    assert record.value.median == pytest.approx(0.25, rel=1e-12)
+    assert record.completeness.value == completeness
+    words = ["package-0 (intel-rapl:0) may have started again at zero more than once within a sample of 62.5 ms"]
+    assert [reason.partition("counter of ")[2].partition(";")[0] for reason in record.missing] == (
+        [] if completeness == "complete" else words
+    )
+
+
 def test_time_runs_out_after_three_samples_at_least(tmp_path: Path) -> None:
     clock = FakeClock()
     model = make_model(clock, {add_zone(tmp_path, "intel-rapl:0", "package-0"): 1_000_000})
