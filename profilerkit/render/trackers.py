@@ -5,8 +5,7 @@ A tracker is known by its methods, and none is imported here.
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ..error_text import shown
@@ -36,8 +35,8 @@ def log(result: Report | Comparison, tracker: Any, *, step: int | None = None, p
             _log_to_tensorboard(tracker, report, numbers, group, step)
         elif _has(tracker, "log_metrics"):
             _log_to_mlflow(tracker, report, numbers, group, step)
-        elif _has(tracker, "log", "Table") or (_has(tracker, "log") and hasattr(tracker, "summary")):
-            _log_to_wandb(tracker, report, numbers, group, step)
+        elif (wandb := _find_wandb(tracker)) is not None:
+            _log_to_wandb(wandb, tracker, report, numbers, group, step)
         else:
             raise ArgumentError(
                 f"tracker={shown(tracker)} cannot be logged to; give a SummaryWriter of TensorBoard, the module mlflow "
@@ -47,6 +46,15 @@ def log(result: Report | Comparison, tracker: Any, *, step: int | None = None, p
 
 def _has(tracker: Any, *methods: str) -> bool:
     return all(callable(getattr(tracker, method, None)) for method in methods)
+
+
+def _find_wandb(tracker: Any) -> Any:
+    """Return the package of W&B, which has the class of tables, for itself or a run of it; None for anything else."""
+    if _has(tracker, "log", "Table"):
+        return tracker
+    is_run = _has(tracker, "log") and hasattr(tracker, "summary")
+    package = sys.modules.get(type(tracker).__module__.partition(".")[0]) if is_run else None
+    return package if _has(package, "Table") else None
 
 
 def _log_to_tensorboard(
@@ -66,9 +74,10 @@ def _log_to_mlflow(tracker: Any, report: Report, numbers: Mapping[str, float], g
         tracker.log_dict(report.to_dict(), f"{group}.json")
 
 
-def _log_to_wandb(run: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None) -> None:
+def _log_to_wandb(
+    wandb: Any, run: Any, report: Report, numbers: Mapping[str, float], group: str, step: int | None
+) -> None:
     """Log numbers and a table of the metrics; W&B shows no Markdown beside them."""
-    wandb = run if isinstance(run, ModuleType) else import_module(type(run).__module__.partition(".")[0])
     grid = next(part for part in parts(report) if isinstance(part, Grid))
     table = wandb.Table(columns=list(grid.titles), data=[list(row) for row in grid.rows])
     run.log({**numbers, f"{group}/report": table}, step=step)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_wandb_gets_numbers_and_a_table_of_its_own() -> None:
         Table=lambda columns, data: (columns, data),
         summary={},
     )
-    module = type(pytest)("wandb_of_ours")
+    module = ModuleType("wandb_of_ours")
     vars(module).update(vars(wandb))
     make_report().log_to(module, step=2)
     ((values, step),) = calls
@@ -95,14 +96,37 @@ def test_wandb_gets_numbers_and_a_table_of_its_own() -> None:
     assert [row[0] for row in rows] == ["Total Parameters", "MACs"]
 
 
+class Run:
+    """As a run of W&B, which is told by its methods and its package."""
+
+    def __init__(self) -> None:
+        self.summary: dict[str, Any] = {}
+        self.logged: list[dict[str, Any]] = []
+
+    def log(self, values: dict[str, Any], step: int | None = None) -> None:
+        self.logged.append(values)
+
+
+def test_a_run_gets_tables_of_its_own_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("wandb_of_ours")
+    vars(package).update(Table=lambda columns, data: ("table", len(data)))
+    monkeypatch.setitem(sys.modules, "wandb_of_ours", package)
+    monkeypatch.setattr(Run, "__module__", "wandb_of_ours.sdk")
+    run = Run()
+    make_report().log_to(run)
+    assert run.logged == [{**NUMBERS, "cost/report": ("table", 2)}]
+
+
+@pytest.mark.parametrize("tracker", ["runs.db", Run(), SimpleNamespace(log=print, summary={})])
+def test_what_is_no_tracker_is_said(tracker: Any) -> None:
+    """Also what has the methods of a run and comes from another package, which has no tables."""
+    with pytest.raises(ArgumentError, match="cannot be logged to; give a SummaryWriter of TensorBoard, the module"):
+        make_report().log_to(tracker)
+
+
 def test_the_models_of_a_comparison_are_told_apart() -> None:
     logger, models = LightningLogger(), [FakeModel(layers=[FakeLayer("first", macs=macs)]) for macs in (100, 50)]
     compare(*models, inputs=FakeTensor((1, 3)), backend=FakeBackend(), metrics=["macs"], names=["old", "new"]).log_to(
         logger
     )
     assert [metrics for metrics, _ in logger.calls] == [{"cost/old/macs": 100.0}, {"cost/new/macs": 50.0}]
-
-
-def test_what_is_no_tracker_is_said() -> None:
-    with pytest.raises(ArgumentError, match="cannot be logged to; give a SummaryWriter of TensorBoard, the module"):
-        make_report().log_to("runs.db")
