@@ -113,12 +113,14 @@ class ComputeBatchSweep(JointFunction):
         failures: dict[int, Exception] = {}
         for size in sizes:
             try:
-                for table, row in zip(tables, _measure_size(size, calls), strict=True):
-                    table.append(row)
+                rows = list(_measure_size(size, calls))  # of all models or of none
             except (InputError, NotOfferedError, TracingError, WithoutValuesError):  # no size is better than another
                 raise
             except Exception as error:  # out of memory, most often: the other sizes are fine
                 failures[size] = error
+            else:
+                for table, row in zip(tables, rows, strict=True):
+                    table.append(row)
         if len(failures) == len(sizes):
             raise failures[sizes[0]]
         return [_describe(Sweep.of(table), sizes[0], failures, call) for table, call in zip(tables, calls, strict=True)]

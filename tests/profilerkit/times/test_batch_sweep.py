@@ -152,6 +152,31 @@ def test_a_size_that_fails_does_not_take_the_others_with_it() -> None:
     assert said.completeness.value == "partial"
 
 
+class OneTooLarge(FakeBackend):
+    """Finds no memory to trace a batch above four of the model with six parameters."""
+
+    def trace(self, model: Any, inputs: Any) -> Any:
+        if inputs is not None and model.layers[0].params == 6 and inputs.args[0].shape[0] > 4:
+            raise MemoryError("too many samples")
+        return super().trace(model, inputs)
+
+
+def test_a_size_that_fails_for_one_model_is_in_no_table() -> None:
+    """It would be both measured and missing in the tables of the models before it."""
+    models = model(), FakeModel([FakeLayer("layer", macs=10, params=6)])
+    comparison = compare(
+        *models,
+        inputs=FakeTensor((1, 3)),
+        backend=OneTooLarge(),
+        metrics=["batch_sweep"],
+        batch_size=(1, 8),
+        num_iters=3,
+    )
+    for status in (report.status("batch_sweep") for report in comparison.reports):
+        assert [row["batch_size"] for row in status.value] == [1]
+        assert status.missing == ("batch size 8: MemoryError: too many samples",)
+
+
 class Recording(FakeBackend):
     """Refuses to run a batch above four, as a framework that records what runs."""
 
