@@ -56,7 +56,7 @@ def profilerkit_model_loaders() -> list[LoaderInfo]:
 
 
 def is_model_path(spec: str) -> bool:
-    """Say whether a text is the path of a file of LiteRT, which need not exist."""
+    """Return whether a text is the path of a file of LiteRT, which need not exist."""
     return Path(spec).suffix in SUFFIXES
 
 

@@ -80,7 +80,7 @@ class OnnxBackend(
         return open_model(model)
 
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is a ``ModelProto``, or what one is made of when it is opened."""
+        """Return whether the model is a ``ModelProto``, or what one is made of when it is opened."""
         return isinstance(model, onnx.ModelProto) or is_program(model)
 
     def model_name(self, model: Any) -> str:

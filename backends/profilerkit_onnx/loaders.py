@@ -20,7 +20,7 @@ __all__ = ["find_damage", "is_program", "open_model"]
 
 
 def is_program(model: Any) -> bool:
-    """Say whether something is what ``torch.onnx.export(..., dynamo=True)`` returns; torch need not be imported."""
+    """Return whether something is what ``torch.onnx.export(..., dynamo=True)`` returns; torch need not be imported."""
     kind = type(model)
     return (kind.__module__.partition(".")[0], kind.__qualname__) == ("torch", "ONNXProgram")
 

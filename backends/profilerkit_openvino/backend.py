@@ -47,7 +47,7 @@ class OpenvinoBackend(ArrayBackend, NamesDevices, NoticesTraining, TimesLayers, 
         return open_model(model)
 
     def accepts(self, model: Any) -> bool:
-        """Say whether the model is an ``openvino.Model``."""
+        """Return whether the model is an ``openvino.Model``."""
         return isinstance(model, openvino.Model)
 
     def model_name(self, model: Any) -> str:

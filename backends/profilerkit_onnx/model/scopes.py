@@ -75,12 +75,12 @@ def find_name(model: ModelProto) -> str:
 
 
 def _is_from_keras(model: ModelProto) -> bool:
-    """Say whether tf2onnx has made a model."""
+    """Return whether tf2onnx has made a model."""
     return bool(model.producer_name == "tf2onnx")
 
 
 def _is_scoped(node: NodeProto) -> bool:
-    """Say whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
+    """Return whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
     return "/" in node.name or bool(_read_metadata(node, _PATHS))
 
 

@@ -11,7 +11,7 @@ __all__ = ["is_installed", "onnxruntime"]
 
 
 def is_installed() -> bool:
-    """Say whether onnxruntime is there, without importing it."""
+    """Return whether onnxruntime is there, without importing it."""
     try:
         return find_spec("onnxruntime") is not None
     except ValueError:  # whoever has put None in its place forbids to import it

@@ -30,7 +30,7 @@ def read_array(tensor: TensorProto) -> Array | None:
 
 
 def is_repeatable(node: NodeProto) -> bool:
-    """Say whether a node is one of the standard's, without graphs inside, that makes the same of the same inputs."""
+    """Return whether a node is one of the standard's, without graphs inside, that makes the same of the same inputs."""
     return not (
         node.domain
         or node.op_type in _RANDOM
@@ -39,7 +39,7 @@ def is_repeatable(node: NodeProto) -> bool:
 
 
 def is_of_shape(node: NodeProto) -> bool:
-    """Say whether what a node makes follows from the shape of its input, whatever the elements are."""
+    """Return whether what a node makes follows from the shape of its input, whatever the elements are."""
     return node.op_type in ("Shape", "Size") and not node.domain
 
 
@@ -73,7 +73,7 @@ def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
 
 
 def _makes_little(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
-    """Say whether what a node makes of few numbers is small as well."""
+    """Return whether what a node makes of few numbers is small as well."""
     numbers = [array for array in arrays if array is not None]
     if node.op_type == "Range":
         start, limit, step = (float(array) for array in numbers)

@@ -74,7 +74,7 @@ def _choose_type(walk: Walk, name: str, kind: TypeProto | None, array: Array | N
 
 
 def _is_inferred(value: Value, kind: TypeProto | None) -> bool:
-    """Say whether a value has the type that was inferred for it, and no declaration could tell more of it."""
+    """Return whether a value has the type that was inferred for it, and no declaration could tell more of it."""
     if kind is None or kind.WhichOneof("value") is None:
         return False
     return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))

@@ -39,7 +39,7 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
 
 
 def has_unknown_lengths(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
-    """Say whether a node is a recurrent layer over sequences of lengths that are not known before the model runs."""
+    """Return whether a node is a recurrent layer over sequences of lengths that are not known before the model runs."""
     if node.domain or node.op_type not in ("LSTM", "GRU", "RNN") or len(inputs) <= 4:
         return False
     lengths = inputs[4]

@@ -51,7 +51,7 @@ def make_signature(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapp
 
 
 def _is_comparable(value: Value) -> bool:
-    """Say whether a value has no elements that are known, or few of them."""
+    """Return whether a value has no elements that are known, or few of them."""
     return value.array is None or (value.array.size <= _COMPARED and not value.array.dtype.hasobject)
 
 
