@@ -20,7 +20,7 @@ _MOST_DIMENSIONS = 64
 
 
 def _may_tell_sizes(array: Array) -> bool:
-    """Return whether the elements of a constant may tell sizes of outputs: whole numbers, or a factor for each dimension.
+    """Return whether the elements of a constant may tell sizes of outputs: integers, or a factor for each dimension.
 
     No operator of the standard takes sizes from a tensor of more dimensions.
     """
