@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +19,7 @@ from litert_models import GraphBuilder, options, write_model
 from profilerkit import ModelFailedError, ModelInputs, NotOfferedError, profile
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit_litert import LiteRTBackend, LiteRTModel, compat
-from profilerkit_litert.running import timing
+from profilerkit_litert.running import native_passes, timing
 from profilerkit_litert.running.profiled import ProfiledPass, RanOperator, profile_passes
 from profilerkit_litert.running.timing import map_operators
 
@@ -215,6 +219,42 @@ def test_times_that_round_to_nothing_are_said(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(timing, "profile_passes", run_nothing)
     with pytest.raises(NotOfferedError, match="no operator of this model takes one"):
         BACKEND.operator_times(chain("TANH"), ROW)
+
+
+def test_passes_of_other_operators_have_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_another(*_: Any) -> list[ProfiledPass]:
+        return [ProfiledPass((RanOperator("TanH (NC)", node, 1e-6),), 1e-6) for node in (None, 0)]
+
+    monkeypatch.setattr(timing, "profile_passes", run_another)
+    with pytest.raises(NotOfferedError, match="other operators in one pass than in another"):
+        BACKEND.operator_times(chain("TANH"), ROW)
+
+
+PRINTING = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import native_passes
+
+class Session:
+    def __init__(self, library, job):
+        os.write(1, b"INFO: a delegate was created\\n")
+
+    def profile(self, passes, graph):
+        return [{"seconds": passes, "operators": []}]
+
+native_passes._Library, native_passes._Session = str, Session
+native_passes.main()
+"""
+
+
+def test_what_the_library_prints_is_no_result() -> None:
+    job = json.dumps({"library": "", "passes": 3, "graph": 0, "length": 0, "inputs": []}) + "\n"
+    folder = str(Path(native_passes.__file__).parent)
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTING, folder], input=job, text=True, capture_output=True, check=True
+    )
+    assert json.loads(done.stdout) == [{"seconds": 3, "operators": []}]
+    assert done.stderr.startswith("INFO: a delegate")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 from ctypes import c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from itertools import accumulate
@@ -196,9 +197,12 @@ def _read_job(told: bytes) -> _Job:
 def main() -> None:
     """Run the job that the standard input holds, and write what ran; an error is one line of standard error."""
     job = _read_job(sys.stdin.buffer.read())
+    results = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the library prints is no result
     try:
         session = _Session(_Library(job.settings["library"]), job)
-        sys.stdout.write(json.dumps(session.profile(job.settings["passes"], job.settings["graph"])))
+        results.write(json.dumps(session.profile(job.settings["passes"], job.settings["graph"])))
+        results.close()
     except (AttributeError, OSError, RuntimeError) as error:  # a function that is missing, a library that does not load
         sys.exit(str(error))
 

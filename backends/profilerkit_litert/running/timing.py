@@ -172,6 +172,8 @@ def _time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> tuple[l
     profiled = profile_passes(model, inputs, passes)
     if not any(operator.seconds for single in profiled for operator in single.operators):
         raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")
+    if len({tuple(operator[:2] for operator in single.operators) for single in profiled}) > 1:
+        raise NotOfferedError("LiteRT ran other operators in one pass than in another: none of them has a time")
     nodes = map_operators(model, profiled[0].operators, inputs)
     seconds = zip(*([operator.seconds for operator in single.operators] for single in profiled), strict=True)
     timed = [replace(node, seconds=taken) for node, taken in zip(nodes, seconds, strict=True)]
