@@ -138,7 +138,7 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
         unread = describe_unread(model)
         if unread:
             return BackendNotFoundError(unread)
-        if isinstance(model, str) and _is_loadable(model):
+        if isinstance(model, str) and ":" in model and _is_loadable(model):  # "hf:bert", and no path
             return BackendNotFoundError(
                 f"{model!r} is a text that a model loader takes, as on the command line; load the model first: "
                 f"load_model({model!r}) of profilerkit.plugging.loaders"

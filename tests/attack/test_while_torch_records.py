@@ -89,7 +89,14 @@ METHODS: dict[str, Callable[[], Any]] = {
 HARMLESS = {
     *("cast", "use_threads", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
     *("read_recording", "profile_script", "ceiling_work"),
-    *("generate", "language_model", "language_model_cache", "longest_context", "with_language_head"),
+    *(
+        "generate",
+        "language_model",
+        "language_model_cache",
+        "find_prompt_length",
+        "longest_context",
+        "with_language_head",
+    ),
     *("open_model", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
     *("fingerprint", "environment", "example_inputs", "count_samples"),
     "trace_rank",  # called in a process of its own, where nothing records

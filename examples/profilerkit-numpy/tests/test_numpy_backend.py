@@ -36,7 +36,7 @@ BACKEND = NumpyBackend()
 def test_it_is_as_small_as_the_page_says() -> None:
     files = Path(profilerkit_numpy.__file__).parent.rglob("*.py")
     lines = [line for path in files for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    assert 100 < len(lines) < 200
+    assert 180 < len(lines) < 220
 
 
 def test_networks_are_recognised_and_those_of_subclasses_too() -> None:
