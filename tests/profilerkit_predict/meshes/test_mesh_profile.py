@@ -124,6 +124,7 @@ def test_what_a_step_cannot_be_traced_of() -> None:
         profile_strictly(lambda: networks.Net(spread=True), None)
 
 
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     support = Path(networks.__file__).parent
     (tmp_path / "train.py").write_text(

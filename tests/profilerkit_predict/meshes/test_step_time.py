@@ -64,6 +64,7 @@ def profile_on_toy(parallelize: Any, mesh: dict[str, int], **arguments: Any) -> 
     )
 
 
+@pytest.mark.slow
 def test_gathered_weights_come_beside_the_work() -> None:
     report = profile_on_toy("fsdp2", {"dp_shard": 4})
     work, links = 2 * MACS / PEAK, report["collective_bytes"] / LINK
