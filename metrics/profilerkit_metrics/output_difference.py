@@ -37,7 +37,7 @@ class OutputDifference(Metric):
 
     NAME: str = "output_difference"
     COMPARATIVE: Comparative = Comparative.NONE
-    FORMULA: str = "max |y - y_reference| over the elements of all outputs, in inference mode"
+    FORMULA: str = "max abs(y - y_reference) over the elements of all outputs, in inference mode"
     OMISSIONS: str = "outputs that the other model lacks"
     SOURCE: str = "profilerkit's own definition"
 
@@ -55,7 +55,7 @@ class RelativeOutputDifference(Metric):
 
     NAME: str = "relative_output_difference"
     COMPARATIVE: Comparative = Comparative.NONE
-    FORMULA: str = "max |y - y_reference| / max |y_reference| of each output; the largest of these"
+    FORMULA: str = "max abs(y - y_reference) / max abs(y_reference) of each output; the largest of these"
     OMISSIONS: str = "outputs that the other model lacks"
     SOURCE: str = "profilerkit's own definition"
 

@@ -50,8 +50,13 @@ def read_recording(
     runs = list(dict.fromkeys(instruction.run for instruction in ran if instruction.program == program))
     if skip >= len(runs):
         raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
-    kept = [instruction for instruction in ran if instruction.run in runs[skip:] or instruction.program != program]
-    return _make_recording(kept, program, layers, device)
+    return _make_recording(_leave_out(ran, program, runs[skip]) if skip else ran, program, layers, device)
+
+
+def _leave_out(ran: Sequence[RanInstruction], program: str, first_run: Any) -> list[RanInstruction]:
+    """Return what ran since the first run of a program that is kept, of other programs too."""
+    begin = min(one.start for one in ran if one.program == program and one.run == first_run)
+    return [instruction for instruction in ran if instruction.start >= begin]
 
 
 def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> str:

@@ -101,6 +101,24 @@ def test_scopes_in_the_profile_go_before_the_program(tmp_path: Path) -> None:
     assert joined.layers["first"]["own_seconds"] == 0
 
 
+def test_passes_that_are_left_out_take_other_programs_along(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    for run in (1, 2, 3):
+        for program, name, start, taken in (("jit_f", "fusion", 0, 80), ("jit_loss", "add", 90, 10)):
+            args = {"hlo_op": name, "hlo_module": program, "run_id": run, "tf_op": "jit(f)/Network/first/dot"}
+            if program == "jit_loss":
+                args["tf_op"] = "jit(loss)/add"
+            events.append(
+                {"ph": "X", "pid": 1, "tid": 1, "name": name, "ts": 100 * run + start, "dur": taken, "args": args}
+            )
+    file = tmp_path / "profile.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    joined = profilerkit.join(file, Network(), jnp.ones((3, 64)), skip=2)
+    assert len(joined.recording.passes) == 1
+    seconds = {kernel.name: kernel.seconds for kernel in joined.recording.kernels}
+    assert seconds == {"fusion": pytest.approx(80e-6), "add": pytest.approx(10e-6)}
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     x = jnp.ones((3, 64))
     with pytest.raises(ProfileFileError, match="another model, device or version: only 0% of its time"):
