@@ -90,6 +90,8 @@ class _Sums:
     def _add(self, name: str, seconds: float, span: _Span, frame: Frame | None) -> None:
         """Add a kernel, which is of the pass in which a frame has started it."""
         if frame is None:  # of which pass it is is not known, and it is not to be lost
+            if self._skip and span.start < self._starts[self._skip]:
+                return  # it ran before any pass that is kept
             index = max(self._find_pass(span.start), self._skip)
             self._times.add(seconds, name, None, around="no operator")
         else:

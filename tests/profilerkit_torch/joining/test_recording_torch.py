@@ -236,6 +236,21 @@ def test_passes_are_left_out(tmp_path: Path) -> None:
         join_trace(trace, tmp_path, skip=-1)
 
 
+def test_kernels_of_no_operator_in_passes_that_are_left_out_are_left_out_too(tmp_path: Path) -> None:
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    cuda_pass(trace, 2000)
+    trace.kernel("lost", 1500, 1512)
+    trace.kernel("lost", 2500, 2504)
+
+    def measure_lost(skip: int) -> float:
+        [row] = [row for row in join_trace(trace, tmp_path, skip=skip).unattributed if row["kernel"] == "lost"]
+        return float(row["seconds"])
+
+    assert measure_lost(skip=0) == pytest.approx((12 + 4) / 2 * 1e-6)
+    assert measure_lost(skip=1) == pytest.approx(4e-6)
+
+
 def test_a_slow_pass_is_named(tmp_path: Path) -> None:
     trace = ChromeTrace()
     for begin in (1000, 2000, 3000):
