@@ -1,8 +1,11 @@
 """When an interrupt reaches the user's handler: not while a block is entered or left that changes something for a time.
 
-While anything is changed (see `restoring`), SIGINT comes to `_deliver`. While a block is entered or left it waits until
-that is done; anywhere else it goes to the user's own handler at once. An interrupt that was raised where Python drops
-errors (in a finalizer, or the callback of a weak reference) is kept, and raised again by `whole_call`.
+An interrupt in the middle of such an ``__enter__`` or ``__exit__`` would leave half of the change. So while anything is
+changed, which `restoring` says by `INTERRUPTS.watch` and `INTERRUPTS.leave`, SIGINT comes to `_handle_signal`: while a
+block is entered or left it is sent again a moment later, and anywhere else it goes to the user's own handler at once.
+
+Python drops what a handler raises in a finalizer, or in the callback of a weak reference. So what the user's handler
+raised is kept, until `restoring.whole_call` takes it and raises it again.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Functions inside which an interrupt is delivered wherever they are called from: they run the user's code, or wait.
 _interruptible: set[CodeType] = set()
+#: Functions that enter or leave a block, or take something away that was kept for one.
 _CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
+#: How long until an interrupt that came while a block was entered or left is sent again.
+_SECONDS_UNTIL_AGAIN = 0.001
 
 
 def interruptible(function: F) -> F:
@@ -32,38 +38,38 @@ def interruptible(function: F) -> F:
 
 
 class _Interrupts:
-    """The handler of SIGINT that was there, and the interrupt that it raised."""
+    """The user's handler of SIGINT, and what it has raised."""
 
     def __init__(self) -> None:
-        self.handler: Any = None
+        self._handler: Any = None
         self._raised: BaseException | None = None
 
     def watch(self) -> None:
         """Have interrupts of the main thread come here, where the user has a handler of Python's."""
-        if threading.main_thread().ident != get_ident():
+        if not _is_main_thread():
             return
         self._raised = None
         handler = signal.getsignal(signal.SIGINT)
-        if callable(handler) and handler is not _deliver:
-            self.handler = handler
-            signal.signal(signal.SIGINT, _deliver)
+        if callable(handler) and handler is not _handle_signal:
+            self._handler = handler
+            signal.signal(signal.SIGINT, _handle_signal)
 
     def leave(self) -> None:
         """Give the user's handler back, unless his code has set another one meanwhile."""
-        if threading.main_thread().ident == get_ident() and signal.getsignal(signal.SIGINT) is _deliver:
-            signal.signal(signal.SIGINT, self.handler)
+        if _is_main_thread() and signal.getsignal(signal.SIGINT) is _handle_signal:
+            signal.signal(signal.SIGINT, self._handler)
 
-    def deliver(self, number: int, frame: FrameType | None) -> Any:
+    def call_handler(self, number: int, frame: FrameType | None) -> Any:
         """Call the user's handler, and keep what it raises."""
         try:
-            return self.handler(number, frame)
+            return self._handler(number, frame)
         except BaseException as error:
             self._raised = error
             raise
 
     def take_raised(self) -> BaseException | None:
         """Return what the handler has raised in the main thread, once."""
-        if threading.main_thread().ident != get_ident():
+        if not _is_main_thread():
             return None
         raised, self._raised = self._raised, None
         return raised
@@ -72,35 +78,58 @@ class _Interrupts:
 INTERRUPTS = _Interrupts()
 
 
-def _deliver(number: int, frame: FrameType | None) -> Any:
-    """Call the user's handler; while a block is entered or left, be called again a moment later."""
+def _is_main_thread() -> bool:
+    return threading.main_thread().ident == get_ident()
+
+
+def _handle_signal(number: int, frame: FrameType | None) -> Any:
+    """Call the user's handler; while a block is entered or left, have the signal sent again a moment later."""
     if _is_changing(frame):
         _thread.start_new_thread(_send_again, (number,))
         return None
-    return INTERRUPTS.deliver(number, frame)
+    return INTERRUPTS.call_handler(number, frame)
 
 
 def _send_again(number: int) -> None:
-    """Let the main thread have a signal again: its handler does not return to what it interrupted otherwise."""
-    time.sleep(0.001)
+    """Let the main thread have a signal again, in a thread of its own: it goes on with its block meanwhile."""
+    time.sleep(_SECONDS_UNTIL_AGAIN)
     _thread.interrupt_main(signal.Signals(number))
 
 
 def _is_changing(frame: FrameType | None) -> bool:
-    """Return whether our code, or what it calls, enters or leaves a block."""
-    is_inside_ours = False
+    """Return whether our code, or what it calls, enters or leaves a block: by the calls from the innermost outwards.
+
+    The first call that tells ends the search: the outer ones may be blocks of the user's, in which our code runs.
+    """
+    is_called_from_here = False
     while frame is not None:
-        code, module = frame.f_code, str(frame.f_globals.get("__name__"))
-        is_ours = module.startswith("profilerkit")
-        if code in _interruptible:
-            return False
-        if module == "contextlib":
-            if code.co_name != "inner":  # that is the whole of a function with a decorator
-                return True
-        elif is_inside_ours and not is_ours:
-            return False
-        elif code.co_name in _CHANGING:
-            return True
-        is_inside_ours = is_ours
+        is_ours = _is_ours(frame)
+        answer = _judge_call(frame, calls_ours=is_called_from_here and not is_ours)
+        if answer is not None:
+            return answer
+        is_called_from_here = is_ours
         frame = frame.f_back
     return False
+
+
+def _judge_call(frame: FrameType, calls_ours: bool) -> bool | None:
+    """Return whether a call enters or leaves a block of ours; None where it does not tell.
+
+    ``calls_ours``: it is a call of other code, which calls ours: what is around that is none of our blocks.
+    """
+    if frame.f_code in _interruptible:
+        return False
+    if _name_module(frame) == "contextlib":
+        # Its functions enter and leave blocks, but for ``inner``: that is a whole call with a block as its decorator.
+        return None if frame.f_code.co_name == "inner" else True
+    if calls_ours:
+        return False
+    return True if frame.f_code.co_name in _CHANGING else None
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return _name_module(frame).startswith("profilerkit")
+
+
+def _name_module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
