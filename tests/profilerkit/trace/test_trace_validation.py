@@ -133,7 +133,7 @@ BROKEN: dict[str, tuple[Any, str, str]] = {
     "no memory": (replace(GOOD, memory=ANY), "", "memory has None at index 0, which is no Memory"),
     "nothing uncounted": (replace(GOOD, uncounted={"odd": 0}), "", "uncounted has 0 calls of odd: give how many"),
     "nothing unsized": (with_memory(unsized={"odd": -1}), "", "unsized has -1 calls of odd: give how many"),
-    "a failure in words": (replace(GOOD, failure="odd"), "", "failure is 'odd': give the exception, or None"),  # type: ignore[arg-type]
+    "a failure in words": (replace(GOOD, failure="odd"), "", "failure is 'odd': give the exception, or None"),
     "a failure with operators": (replace(GOOD, failure=ValueError()), "", "there are a failure and 2 operators"),
     **{
         f"negative {name}": (with_op(**{name: -1}), "block.linear", f"{name} of the operator mm {NEGATIVE}")
