@@ -29,7 +29,7 @@ __all__ = ["assets", "fragment", "render"]
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
     *("format", "frame", "address", "rows", "filter", "axes", "download", "table", "facts", "layout", "map"),
-    *("slowest", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
+    *("timeline", "slowest", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
 

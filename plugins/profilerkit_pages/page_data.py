@@ -18,11 +18,12 @@ from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
-from profilerkit.trace.layer_paths import count_depth, nearest_around
+from profilerkit.trace.layer_paths import count_depth, nearest_around, walk_outwards
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
 from .page_parts import pack
+from .timeline import lay_out_pass
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -37,11 +38,12 @@ _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 _AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.
-_NO_SHARE = ("calls", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
+_NO_SHARE = ("calls", "order", "layers", "own_", "overhead", "share", "flops_per_second", "batch_size", "samples")
 #: What is worked out of several columns, and does not add up.
 _SPEEDS = ("own_intensity", "own_speed")
 _WORDS = {
     "missing": "Left out",
+    "seconds": "Time",
     "forward_seconds": "Forward",
     "backward_seconds": "Backward",
     "output_shapes": "Output shape",
@@ -80,6 +82,8 @@ def list_absent(data: Mapping[str, Any]) -> list[str]:
             absent.append("graph (what operators read is not known)")
         if lacks(lambda report: any(report["roofline"]["seconds"])):
             absent.append("roofline (layer_times was not measured)")
+    if lacks(lambda report: report["timeline"]) and not lacks(lambda report: report["layers"]["names"]):
+        absent.append("timeline (operator_table was not measured)")
     if lacks(lambda report: report["measurements"]):
         absent.append("samples (nothing was measured)")
     return absent
@@ -103,6 +107,7 @@ def _report(report: Report) -> dict[str, Any]:
         "layers": _layers(rows, indices),
         "operators": _operators(report, rows, indices),
         "tables": list(_tables(report, rows)),
+        "timeline": _timeline(report, rows, indices),
         "memory": _memory(report, indices),
         "roofline": roofline,
         "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
@@ -201,7 +206,7 @@ def _title(key: str) -> str:
 
 
 def _unit(key: str) -> tuple[str, Scale]:
-    if key.endswith("_seconds"):
+    if key == "seconds" or key.endswith("_seconds"):
         return "s", Scale.TIME
     if key == "own_intensity":
         return "", Scale.NONE
@@ -298,6 +303,30 @@ def _table(title: str, name: str, thing: str, rows: Sequence[Row]) -> dict[str, 
     names = pack([visible(str(row.get(name))) for row in rows])
     columns = [{**column, "shown": True} for column in columns]
     return {"title": title, "thing": thing, "heading": _title(name), "rows": {"names": names, "columns": columns}}
+
+
+def _timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
+    """Return the operators of a pass in their layers, as rows of a tree in the order of time; None without times.
+
+    The type of an operator is that of its layer, which it has the color of.
+    """
+    boxes = lay_out_pass(report, indices)
+    if not boxes:
+        return None
+    owners = [next((indices[path] for path in walk_outwards(box.layer) if path in indices), -1) for box in boxes]
+    columns = [
+        *_column("seconds", [box.seconds for box in boxes]),
+        *_column("macs", [box.macs for box in boxes]),
+        *_column("missing", [box.missing for box in boxes]),
+    ]
+    return {
+        "parents": [box.parent for box in boxes],
+        "names": pack([visible(box.name) for box in boxes]),
+        "types": pack([visible(str(layers[owner]["type"])) if owner >= 0 else "" for owner in owners]),
+        "layers": pack(owners),
+        "operators": pack([visible(box.operator) for box in boxes]),
+        "columns": [{**column, "dashes": False} for column in columns],
+    }
 
 
 def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:

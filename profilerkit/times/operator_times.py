@@ -1,7 +1,7 @@
 """The time of each operator in each layer: what a backend measures, and the table made of it.
 
-The table's columns: ``operator``, ``layer``, ``phase``, ``calls``, ``seconds``, ``share``, ``macs``, ``flops``,
-``flops_per_second`` and ``missing``.
+The table's columns: ``operator``, ``layer``, ``phase``, ``order``, ``calls``, ``seconds``, ``share``, ``macs``,
+``flops``, ``flops_per_second`` and ``missing``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from .measurement import Measurement
 __all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", "OperatorTimes"]
 
 #: The columns of the table as it is, by operator and layer.
-COLUMNS = ("operator", "layer", "phase", "calls", "seconds", "share", "macs", "flops", "flops_per_second", "missing")
+COLUMNS = (
+    *("operator", "layer", "phase", "order", "calls", "seconds", "share"),
+    *("macs", "flops", "flops_per_second", "missing"),
+)
 #: The views of the table: the columns that rows are put together by, beside their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "operator": ("operator",),
@@ -76,6 +79,7 @@ class OperatorTime:
 class OperatorTimes:
     """The result of a backend's profiler: the operators, and by phase the seconds of each whole pass.
 
+    ``operators`` are in the order in which the first call of each began, those of one phase after those of another.
     ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
     ``name_of`` returns what the profiler calls an operator of the backend's static traces. ``remarks`` say how to read
     the times, which miss nothing by them. ``runs`` are what was seen of forward passes, to be compared with the trace.
@@ -180,7 +184,9 @@ class OperatorTimeTable(Table):
             members.setdefault(key, []).append(index)
         for key, indices in members.items():
             operators = [self.times.operators[index] for index in indices]
-            columns = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
+            columns: dict[str, Any] = dict(zip((*VIEWS[self.view], "phase"), key, strict=True))
+            if self.view == "both":
+                columns["order"] = indices[0]
             work = _add_work([self._work[index] for index in indices])
             if self.view == "layer":
                 work = self._layer_work.get((columns["phase"], columns["layer"]), work)

@@ -162,7 +162,7 @@ def test_a_page_says_what_it_has_not(visit: Open) -> None:
     assert untimed.locator("#roofline").is_hidden()
     assert "roofline (layer_times was not measured)" in untimed.locator("#summary .absent").inner_text()
     assert visit(small()).locator("#summary .absent").inner_text() == (
-        "Not in this report: graph (what operators read is not known)."
+        "Not in this report: graph (what operators read is not known); timeline (operator_table was not measured)."
     )
 
 

@@ -125,7 +125,7 @@ def test_products_that_are_not_those_of_the_file_are_refused(ran: list[str | int
 
 @needs_profiler
 @pytest.mark.parametrize("name", BUILDERS)
-def test_the_work_of_timed_operators_is_all_of_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_work_of_with_operator_times_is_all_of_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "profile_passes", count_a_microsecond)
     model = BUILDERS[name]()
     inputs = BACKEND.example_inputs(model, 2)

@@ -133,7 +133,7 @@ def test_a_convolution_has_taken_in_its_bias_and_activation() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS))
-def test_the_work_of_timed_operators_is_all_of_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_work_of_with_operator_times_is_all_of_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a counted microsecond for each operator: the real counters of such small networks may all be zero."""
     monkeypatch.setattr(timing, "_read_counters", count_microseconds)
     model, inputs = BUILDERS[name](), inputs_for(name)

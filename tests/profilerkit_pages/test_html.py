@@ -13,7 +13,18 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from page_reports import HOSTILE_NAMES, empty, hostile, layer_table, many, odd_numbers, pair, small, status
+from page_reports import (
+    HOSTILE_NAMES,
+    empty,
+    hostile,
+    layer_table,
+    many,
+    odd_numbers,
+    pair,
+    small,
+    status,
+    with_operator_times,
+)
 from source_tree import ROOT
 
 from profilerkit import Comparison, Completeness, Measurement, Report
@@ -21,7 +32,7 @@ from profilerkit.render import render
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 from profilerkit_pages.html import _SCRIPTS, fragment
-from profilerkit_pages.page_data import embed, page_data
+from profilerkit_pages.page_data import embed, list_absent, page_data
 from profilerkit_pages.page_parts import pack
 
 PAGE = ROOT / "plugins" / "profilerkit_pages" / "page"
@@ -109,7 +120,10 @@ def test_values_are_packed_only_where_it_pays() -> None:
 
 
 def values(data: dict[str, Any], key: str) -> Any:
-    found = next(column for column in data["layers"]["columns"] if column["key"] == key)["values"]
+    return unpack(next(column for column in data["layers"]["columns"] if column["key"] == key)["values"])
+
+
+def unpack(found: Any) -> Any:
     return [found["of"][place] for place in found["at"]] if isinstance(found, dict) else found
 
 
@@ -233,6 +247,44 @@ def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:
     (shown,) = data["tables"]
     assert (shown["title"], shown["heading"], shown["rows"]["names"]) == ("Timed", "Operator", ["mm"])
     assert [column["key"] for column in shown["rows"]["columns"]] == ["calls", "seconds"]
+
+
+def test_a_timeline_has_operators_in_the_order_of_time() -> None:
+    """The table is sorted by time; the pass begins with mm. Of block the MACs of one operator are not known."""
+    timeline = page_data(with_operator_times(backward=False))["reports"][0]["timeline"]
+    names, owners, operators = (unpack(timeline[key]) for key in ("names", "layers", "operators"))
+    columns = {column["key"]: unpack(column["values"]) for column in timeline["columns"]}
+    assert list(zip(names, timeline["parents"], owners, columns["macs"], strict=True)) == [
+        ("", -1, 0, None),
+        ("block", 0, 1, None),
+        ("first", 1, 2, 128),
+        ("2 x mm", 2, 2, 128),
+        ("act", 1, 3, 0),
+        ("relu", 4, 3, 0),
+        ("odd", 1, 1, None),
+        ("second", 0, 4, 4096),
+        ("conv", 7, 4, 4096),
+        ("cat", 0, 0, 0),
+    ]
+    assert operators == ["", "", "", "mm", "", "relu", "odd", "", "conv", "cat"]
+    milliseconds = [10, 4.5, 3, 3, 1, 1, 0.5, 3.5, 3.5, 2]
+    assert columns["seconds"] == pytest.approx([1e-3 * each for each in milliseconds])
+    assert columns["missing"] == [""] * 6 + ["no formula"] + [""] * 3
+
+
+def test_a_timeline_of_a_training_step_has_both_phases() -> None:
+    timeline = page_data(with_operator_times())["reports"][0]["timeline"]
+    names, parents = unpack(timeline["names"]), timeline["parents"]
+    assert [name for name, parent in zip(names, parents, strict=True) if parent == 0] == ["forward", "backward"]
+    first = names.index("backward")
+    assert names[first:] == ["backward", "second", "conv_back", "block", "first", "mm_back"]
+    assert [names[place] for place in parents[first:]] == ["", "backward", "second", "backward", "block", "first"]
+
+
+def test_no_times_of_operators_no_timeline() -> None:
+    assert page_data(small())["reports"][0]["timeline"] is None
+    assert "timeline (operator_table was not measured)" in list_absent(page_data(small()))
+    assert not any("timeline" in line for line in list_absent(page_data(with_operator_times())))
 
 
 def test_operators_say_what_they_read() -> None:

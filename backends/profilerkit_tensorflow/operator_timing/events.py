@@ -154,7 +154,8 @@ def _deal(stretches: Sequence[Stretch], windows: Sequence[Window]) -> list[list[
 def _time_pass(window: Window, host: list[Stretch], device: list[Stretch]) -> PassTimes:
     """Return one pass; a node that ran on a device has its time there, not that of the thread that launched it."""
     on_device = {stretch.node for stretch in device}
-    counted = device + [stretch for stretch in host if stretch.node not in on_device]
+    on_host = [stretch for stretch in host if stretch.node not in on_device]
+    counted = sorted(device + on_host, key=lambda stretch: stretch.start)
     runs: Counter[str] = Counter()
     for stretch in host:
         runs[stretch.node] += stretch.runs

@@ -24,6 +24,7 @@ function showReport(place) {
     if (layers.tree.roots.length > 1) body.prepend(nothing(`The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`));
     return map;
   });
+  part("timeline", report.timeline, (body) => new Timeline(body, report.timeline, layers));
   part("graph", operators?.reads && layers.tree.count, (body, tools) => new Graph(body, tools, operators, layers, report.inputs));
   part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", about, isLinked: true }));
   if (layers.tree.count) views.push(new LayerFacts(section("layers")[0], layers));

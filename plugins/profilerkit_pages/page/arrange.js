@@ -22,7 +22,8 @@ function arrange(level, measure) {
   rank(boxes);
   const bends = bendsOf(boxes);
   const ranks = [];
-  for (const one of [...boxes, ...bends]) (ranks[one.rank] ??= []).push(one);
+  const all = [...boxes, ...bends];
+  for (const one of all) (ranks[one.rank] ??= []).push(one);
   connect(boxes);
   untangle(ranks);
   straighten(ranks);
@@ -32,8 +33,8 @@ function arrange(level, measure) {
     for (const one of inRank) Object.assign(one, { y: y + (height - one.h) / 2, top: y, bottom: y + height });
     y += height + BELOW;
   }
-  const [left, right] = [Math.min(...[...boxes, ...bends].map((one) => one.x - one.w / 2)), Math.max(...[...boxes, ...bends].map((one) => one.x + one.w / 2))];
-  for (const one of [...boxes, ...bends]) one.x -= left;
+  const [left, right] = [Math.min(...all.map((one) => one.x - one.w / 2)), Math.max(...all.map((one) => one.x + one.w / 2))];
+  for (const one of all) one.x -= left;
   level.lines = boxes.flatMap((box) => [...box.sources].map((source) => lineOf(source, box)));
   return { w: right - left, h: Math.max(0, y - BELOW) };
 }

@@ -1,4 +1,4 @@
-// Where the cost of a model goes: an icicle on a canvas, a layer above the layers inside it. A click zooms in where it is.
+// Where the cost of a model goes: an icicle on a canvas, a layer above the layers inside it. A click zooms in where it is. A timeline is one too.
 
 const FONT = '12px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -13,12 +13,12 @@ function linesOf(layers, row, column) {
 class ModelMap {
   /** Those in the page. */
   static get all() {
-    return [...document.querySelectorAll("#map canvas, #sides canvas")].map((canvas) => canvas.map);
+    return [...document.querySelectorAll("#map canvas, #timeline canvas, #sides canvas")].map((canvas) => canvas.map);
   }
 
   /** One that is `isLinked` shows the chosen layer, and the address has what it shows. */
-  constructor(place, tools, layers, { isLinked = true, name = "the model", column = layers.usualSize, colours = coloursOf(layers) } = {}) {
-    Object.assign(this, { layers, place, isLinked, column, colours, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
+  constructor(place, tools, layers, { isLinked = true, name = "the model", thing = "layer", column = layers.usualSize, colours = coloursOf(layers) } = {}) {
+    Object.assign(this, { layers, place, isLinked, thing, column, colours, root: layers.tree.roots[0], focus: layers.tree.roots[0] });
     if (isLinked) this.remember();
     tools?.replaceChildren(choice("Sized by", layers.sizes.map((size) => [size.key, size.title]), this.column.key, (key) => this.set({ column: layers.column(key) })));
     this.trail = el("nav", { class: "trail", "aria-label": "Zoom" });
@@ -40,6 +40,15 @@ class ModelMap {
     place.replaceChildren(this.trail, el("div", { class: "canvas" }, this.canvas), this.said, this.legend);
     this.drawLegend();
     redrawn(place, () => this.layOut());
+  }
+
+  /** What there is to say of a row, and the rows that are marked as chosen: a timeline has more to say, and others. */
+  lines(row) {
+    return linesOf(this.layers, row, this.column);
+  }
+
+  get marked() {
+    return this.isLinked ? [chosen.row] : [];
   }
 
   remember() {
@@ -83,7 +92,7 @@ class ModelMap {
     const steps = around.map((row) => el("button", { type: "button", class: "link", onclick: () => this.zoom(row) }, this.layers.name(row)));
     const here = el("span", { "aria-current": "true" }, this.layers.name(this.root));
     const long = steps.length > 6 ? [steps[0], el("span", {}, "…"), ...steps.slice(-4)] : steps;
-    this.trail.replaceChildren(...long, here, el("span", { class: "value" }, linesOf(this.layers, this.root, this.column)[2]));
+    this.trail.replaceChildren(...long, here, el("span", { class: "value" }, this.lines(this.root)[2]));
   }
 
   draw() {
@@ -100,7 +109,7 @@ class ModelMap {
     const fills = Array.from({ length: COLOURS + 1 }, (_, place) => colour(`--c${place}`));
     const ink = { text: colour("--ink"), group: colour("--group"), more: colour("--line"), mark: colour("--mark") };
     for (const box of this.boxes) this.drawBox(pen, box, fills, ink);
-    if (this.isLinked) this.outline(pen, chosen.row, ink.mark, 2.5);
+    for (const row of this.marked) this.outline(pen, row, ink.mark, 2.5);
     if (document.activeElement === this.canvas) this.outline(pen, this.focus, ink.text, 2);
   }
 
@@ -114,9 +123,9 @@ class ModelMap {
   }
 
   text(box) {
-    if (box.row < 0) return counted(box.more, "layer");
+    if (box.row < 0) return counted(box.more, this.thing);
     const name = this.layers.name(box.row);
-    return box.w > 150 ? `${name}  ${linesOf(this.layers, box.row, this.column)[2]}` : name;
+    return box.w > 150 ? `${name}  ${this.lines(box.row)[2]}` : name;
   }
 
   fitting(pen, text, room) {
@@ -149,9 +158,9 @@ class ModelMap {
     const box = this.at(event);
     if (!box) return this.leave();
     const { layers } = this;
-    const narrowOnes = () => [`${counted(box.more, "layer")} too narrow to draw`, `inside ${layers.label(box.inside)}: zoom in to see them`];
+    const narrowOnes = () => [`${counted(box.more, this.thing)} too narrow to draw`, `inside ${layers.label(box.inside)}: zoom in to see them`];
     this.canvas.style.cursor = "pointer";
-    return tip.show(box.row < 0 ? narrowOnes() : linesOf(layers, box.row, this.column), event.clientX, event.clientY);
+    return tip.show(box.row < 0 ? narrowOnes() : this.lines(box.row), event.clientX, event.clientY);
   }
 
   leave() {
@@ -202,7 +211,7 @@ class ModelMap {
   }
 
   say() {
-    this.said.textContent = linesOf(this.layers, this.focus, this.column).slice(0, 4).filter(Boolean).join(", ");
+    this.said.textContent = this.lines(this.focus).slice(0, 4).filter(Boolean).join(", ");
     this.canvas.dataset.focus = this.layers.label(this.focus);
   }
 

@@ -46,6 +46,7 @@ def test_rows_have_medians_shares_and_achieved_flops() -> None:
     found = table([relu, linear], trace(op("linear", "fc", 100, 210), op("relu", "act", 0, 10)))
     assert [row["operator"] for row in found] == ["linear", "relu"]  # the slowest first
     assert [row["seconds"] for row in found] == [2.0, 0.5]
+    assert [row["order"] for row in found] == [1, 0]  # relu began first
     assert [row["share"] for row in found] == [0.8, 0.2]
     assert [(row["macs"], row["flops"], row["flops_per_second"]) for row in found] == [(100, 210, 105.0), (0, 10, 20.0)]
     assert found.samples(0) == (3.0, 1.0, 2.0)
