@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -230,25 +231,54 @@ def test_passes_of_other_operators_have_no_times(monkeypatch: pytest.MonkeyPatch
         BACKEND.operator_times(chain("TANH"), ROW)
 
 
+def test_structures_have_the_layout_of_the_headers() -> None:
+    """The numbers that ``litert_layout.h`` asserts, and those of C for the fields of ``ProfiledEventData``."""
+    layout, event = native_passes._Layout, native_passes._Event
+    assert ctypes.sizeof(layout) == 68
+    assert (layout.dimensions.offset, layout.strides.offset) == (4, 36)
+    assert ctypes.sizeof(native_passes._TensorType) == 4 + 68
+    if ctypes.sizeof(ctypes.c_void_p) == 8:
+        assert ctypes.sizeof(event) == 8 + 8 + 2 * 8 + 2 * 24 + 2 * 8 + 8
+
+
+def test_a_pass_has_the_operators_of_one_graph_and_the_longer_of_two_times() -> None:
+    kinds = native_passes._EventType
+
+    def write_event(name: bytes, kind: int, microseconds: int, node: int = 0, graph: int = 1) -> Any:
+        return native_passes._Event(
+            tag=name, event_type=kind, elapsed_time_us=microseconds, event_metadata1=node, event_metadata2=graph
+        )
+
+    operators = [
+        write_event(b"ADD", kinds.OPERATOR, 2, node=5),
+        write_event(b"TanH (NC)", kinds.DELEGATE_OPERATOR, 3, node=7),
+        write_event(b"MUL", kinds.OPERATOR, 100, graph=0),
+        write_event(b"AllocateTensors", kinds.DEFAULT, 100),
+    ]
+    whole = [write_event(b"Invoke", kinds.DEFAULT, 9), write_event(b"Invoke", kinds.DEFAULT, 4)]
+    for events, microseconds in ((operators, 5), ([*operators, *whole], 9)):
+        single = native_passes._read_pass((native_passes._Event * len(events))(*events), 1)
+        assert single["operators"] == [("ADD", 5, 2e-6), ("TanH (NC)", None, 3e-6)]
+        assert single["seconds"] == pytest.approx(microseconds / 1e6)
+
+
 PRINTING = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 import native_passes
 
-class Session:
-    def __init__(self, library, job):
-        os.write(1, b"INFO: a delegate was created\\n")
+def profile_job(job):
+    os.write(1, b"INFO: a delegate was created\\n")
+    return [{"seconds": job.passes, "operators": []}]
 
-    def profile(self, passes, graph):
-        return [{"seconds": passes, "operators": []}]
-
-native_passes._Library, native_passes._Session = str, Session
+native_passes._profile_job = profile_job
 native_passes.main()
 """
 
 
 def test_what_the_library_prints_is_no_result() -> None:
-    job = json.dumps({"library": "", "passes": 3, "graph": 0, "length": 0, "inputs": []}) + "\n"
+    settings = {"library": "", "passes": 3, "signature": 0, "graph": 0, "length": 0, "inputs": [], "outputs": []}
+    job = json.dumps(settings) + "\n"
     folder = str(Path(native_passes.__file__).parent)
     done = subprocess.run(
         [sys.executable, "-c", PRINTING, folder], input=job, text=True, capture_output=True, check=True

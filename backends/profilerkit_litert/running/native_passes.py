@@ -4,6 +4,9 @@ LiteRT's Python package has no profiler; the C library that comes with it has. I
 damaged file, or a release whose functions have changed, can end this process, and not the user's. Nothing but Python's
 own modules is imported.
 
+The functions that are called, the structures and the constants are those of the headers in ``litert/c`` as LiteRT 2.2.0
+has them; each structure and enumeration names its header. 2.2.0 is the oldest release that has them so (`compat`).
+
 The standard input holds a job (`_read_job`); the standard output gets the passes (`_read_pass`) as JSON.
 """
 
@@ -14,49 +17,133 @@ import json
 import os
 import sys
 from ctypes import c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from enum import IntEnum
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-#: Types of events: an operator by LiteRT's own kernel, and one of those that a delegate has made of several operators.
-_OWN, _DELEGATED = 1 << 1, 1 << 3
-_CPU, _HOST_MEMORY, _TO_WRITE = 1, 1, 1
-#: Settings, as the library reads them. The order of the file is kept, by which operators of XNNPACK are told.
+#: Settings as the library reads them, by the names of their groups: ``litert_runtime_options.cc`` and
+#: ``litert_cpu_options.cc`` in ``litert/c/options``. Without clusters XNNPACK keeps the order of the file, by which its
+#: operators are told apart.
 _SETTINGS = {
     b"runtime_options_string": b"enable_profiling = true\ndisable_delegate_clustering = true\n",
     b"xnnpack": b'kernel_mode = "delegate"\nnum_threads = 1\n',
 }
+#: Passes before those that are profiled: the first ones make room for results and pack weights.
 _WARMUP = 2
+#: The most sizes of a tensor: ``LITERT_TENSOR_MAX_RANK`` of ``litert_layout.h``.
+_MAX_RANK = 8
+#: What the event of a whole pass is called, in ``tflite/core/subgraph.cc``.
+_WHOLE_PASS = b"Invoke"
 
 
-class _Usage(ctypes.Structure):
-    _fields_ = [("total", c_size_t), ("in_use", c_size_t), ("footprint", c_size_t)]
+class _Accelerator(IntEnum):
+    """Where a model may run: ``LiteRtHwAccelerators`` of ``litert_common.h``."""
+
+    CPU = 1 << 0
+
+
+class _LockMode(IntEnum):
+    """What a buffer is locked for: ``LiteRtTensorBufferLockMode`` of ``litert_common.h``."""
+
+    WRITE = 1
+
+
+class _BufferType(IntEnum):
+    """Where a buffer is: ``LiteRtTensorBufferType`` of ``litert_tensor_buffer_types.h``."""
+
+    HOST_MEMORY = 1
+
+
+class _EventType(IntEnum):
+    """What an event is of: ``LiteRtProfilerEventType`` of ``litert_profiler_event.h``."""
+
+    #: A part of the library's own work, such as a whole pass.
+    DEFAULT = 1
+    #: An operator of the file, by LiteRT's own kernel.
+    OPERATOR = 1 << 1
+    #: An operator that a delegate, such as XNNPACK, has made of one or several.
+    DELEGATE_OPERATOR = 1 << 3
+
+
+_OPERATORS = (_EventType.OPERATOR, _EventType.DELEGATE_OPERATOR)
+
+
+class _MemoryUsage(ctypes.Structure):
+    """``LiteRtMemoryUsage`` of ``litert_profiler_event.h``; not read, and it takes its room in an event."""
+
+    _fields_ = [
+        ("total_allocated_bytes", c_size_t),
+        ("in_use_allocated_bytes", c_size_t),
+        ("private_footprint_bytes", c_size_t),
+    ]
 
 
 class _Event(ctypes.Structure):
+    """``ProfiledEventData`` of ``litert_profiler_event.h``.
+
+    Of an operator ``event_metadata1`` is its index and ``event_metadata2`` the index of its graph.
+    """
+
     _fields_ = [
-        *(("tag", c_char_p), ("type", c_int), ("start", c_uint64), ("microseconds", c_uint64)),
-        *(("before", _Usage), ("after", _Usage), ("node", c_uint64), ("graph", c_uint64), ("source", c_int)),
+        ("tag", c_char_p),
+        ("event_type", c_int),
+        ("start_timestamp_us", c_uint64),
+        ("elapsed_time_us", c_uint64),
+        ("begin_mem_usage", _MemoryUsage),
+        ("end_mem_usage", _MemoryUsage),
+        ("event_metadata1", c_uint64),
+        ("event_metadata2", c_uint64),
+        ("event_source", c_int),
+    ]
+
+
+class _Layout(ctypes.Structure):
+    """``LiteRtLayout`` of ``litert_layout.h``; strides count where ``has_strides`` is 1."""
+
+    _fields_ = [
+        ("rank", c_uint32, 7),
+        ("has_strides", c_uint32, 1),
+        ("dimensions", c_int32 * _MAX_RANK),
+        ("strides", c_uint32 * _MAX_RANK),
     ]
 
 
 class _TensorType(ctypes.Structure):
-    """A dtype, the number of sizes, the sizes, and strides."""
+    """``LiteRtRankedTensorType`` of ``litert_model_types.h``."""
 
-    _fields_ = [("element", c_int), ("rank", c_uint32), ("sizes", c_int32 * 8), ("strides", c_uint32 * 8)]
+    _fields_ = [("element_type", c_int), ("layout", _Layout)]
 
 
-class _Job(NamedTuple):
+class _Tensor(NamedTuple):
+    """The sizes of an input or output, and how many bytes it has."""
+
+    sizes: list[int]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class _Job:
     """What is to be run.
 
     Attributes:
-        settings: ``library``, its path; ``signature`` and ``graph``, their indices; ``inputs`` and ``outputs``, sizes
-            and bytes of each; ``passes``, how many; ``length``, the bytes of the file.
+        library: The path of the library.
         content: The bytes of the file.
+        signature: The index of the signature that runs.
+        graph: The index of the graph of that signature.
+        passes: How many passes are profiled.
+        inputs: The inputs of the signature, in its order.
+        outputs: Its outputs.
         values: The bytes of each input.
     """
 
-    settings: dict[str, Any]
+    library: str
     content: bytes
+    signature: int
+    graph: int
+    passes: int
+    inputs: list[_Tensor]
+    outputs: list[_Tensor]
     values: list[bytes]
 
 
@@ -65,6 +152,12 @@ class _Library:
 
     def __init__(self, path: str) -> None:
         self._functions = ctypes.CDLL(path)
+        self._kept: list[Any] = []
+
+    def keep(self, value: Any) -> Any:
+        """Return a value that the library goes on reading: Python does not free it while this object exists."""
+        self._kept.append(value)
+        return value
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function; raise `RuntimeError` where it fails."""
@@ -73,125 +166,201 @@ class _Library:
             raise RuntimeError(f"{name} of LiteRT's C library failed ({status})")
 
     def make(self, name: str, *arguments: Any) -> c_void_p:
-        """Return what a function hands out by its last argument."""
+        """Return the handle that a function hands out by its last argument."""
         handle = c_void_p()
         self.call(name, *arguments, ctypes.byref(handle))
         return handle
 
     def count(self, name: str, *arguments: Any) -> int:
-        """Return a number that a function hands out by its last argument."""
+        """Return the number that a function hands out by its last argument."""
         number = c_size_t()
         self.call(name, *arguments, ctypes.byref(number))
         return number.value
 
 
+@dataclass(frozen=True)
+class _Model:
+    """Handles of a compiled model and of the signature that runs; the end of the process frees them."""
+
+    environment: c_void_p
+    compiled: c_void_p
+    signature: c_void_p
+    signature_index: c_size_t
+
+
+@dataclass(frozen=True)
 class _Session:
-    """A model that is ready to run, with buffers for its inputs and outputs; the end of the process frees all."""
+    """A model that is ready to run, with a buffer for each input and output."""
 
-    def __init__(self, library: _Library, job: _Job) -> None:
-        self._library, self._signature = library, c_size_t(job.settings["signature"])
-        self._environment = library.make("LiteRtCreateEnvironment", 0, None)
-        self._kept: list[Any] = [ctypes.create_string_buffer(job.content, len(job.content))]
-        content = self._kept[0], c_size_t(len(job.content))
-        model = library.make("LiteRtCreateModelFromBuffer", self._environment, *content)
-        self._compiled = library.make("LiteRtCreateCompiledModel", self._environment, model, self._make_options())
-        self._entry = library.make("LiteRtGetModelSignature", model, self._signature)
-        for index, (sizes, _) in enumerate(job.settings["inputs"]):
-            tensor = self._compiled, self._signature, c_size_t(index)
-            resized = (c_int * len(sizes))(*sizes), c_size_t(len(sizes))
-            library.call("LiteRtCompiledModelResizeInputTensorNonStrict", *tensor, *resized)
-        self._inputs, self._outputs = (
-            (c_void_p * len(shapes))(
-                *[self._make_buffer(side, index, *shape).value for index, shape in enumerate(shapes)]
-            )
-            for side, shapes in (("Input", job.settings["inputs"]), ("Output", job.settings["outputs"]))
-        )
-        for buffer, values in zip(self._inputs, job.values, strict=True):
-            self._fill(c_void_p(buffer), values)
-
-    def _make_options(self) -> c_void_p:
-        options = self._library.make("LiteRtCreateOptions")
-        self._library.call("LiteRtSetOptionsHardwareAccelerators", options, _CPU)
-        leave = ctypes.CFUNCTYPE(None, c_void_p)(lambda address: None)
-        self._kept.append(leave)
-        for name, text in _SETTINGS.items():
-            self._kept.append(ctypes.create_string_buffer(text))
-            address = ctypes.cast(self._kept[-1], c_void_p)
-            self._library.call(
-                "LiteRtAddOpaqueOptions", options, self._library.make("LiteRtCreateOpaqueOptions", name, address, leave)
-            )
-        return options
-
-    def _make_buffer(self, side: str, index: int, sizes: list[int], length: int) -> c_void_p:
-        """Return a new buffer for an input or output of these sizes and bytes."""
-        kind = _TensorType()
-        tensor = self._library.make(f"LiteRtGetSignature{side}TensorByIndex", self._entry, c_size_t(index))
-        self._library.call("LiteRtGetRankedTensorType", tensor, ctypes.byref(kind))
-        kind.rank, kind.sizes = len(sizes), (c_int32 * 8)(*sizes)
-        needed = self._library.make(
-            f"LiteRtGetCompiledModel{side}BufferRequirements", self._compiled, self._signature, c_size_t(index)
-        )
-        size = max(self._library.count("LiteRtGetTensorBufferRequirementsBufferSize", needed), length)
-        return self._library.make(
-            *("LiteRtCreateManagedTensorBuffer", self._environment, _HOST_MEMORY),
-            *(ctypes.byref(kind), c_size_t(size)),
-        )
-
-    def _fill(self, buffer: c_void_p, values: bytes) -> None:
-        """Write values into a buffer."""
-        address = c_void_p()
-        self._library.call("LiteRtLockTensorBuffer", buffer, ctypes.byref(address), _TO_WRITE)
-        ctypes.memmove(address, values, len(values))
-        self._library.call("LiteRtUnlockTensorBuffer", buffer)
+    library: _Library
+    model: _Model
+    inputs: ctypes.Array[c_void_p]
+    outputs: ctypes.Array[c_void_p]
 
     def run(self) -> None:
         """Run one pass."""
-        self._library.call(
-            *("LiteRtRunCompiledModel", self._compiled, self._signature),
-            *(c_size_t(len(self._inputs)), self._inputs, c_size_t(len(self._outputs)), self._outputs),
+        self.library.call(
+            "LiteRtRunCompiledModel",
+            self.model.compiled,
+            self.model.signature_index,
+            c_size_t(len(self.inputs)),
+            self.inputs,
+            c_size_t(len(self.outputs)),
+            self.outputs,
         )
 
-    def profile(self, passes: int, graph: int) -> list[dict[str, Any]]:
-        """Return the seconds of each pass, and the operators of a graph that ran in it."""
-        for _ in range(_WARMUP):
-            self.run()
-        profiler = self._library.make("LiteRtCompiledModelGetProfiler", self._compiled)
-        told = []
-        for _ in range(passes):
-            self._library.call("LiteRtStartProfiler", profiler)
-            self.run()
-            self._library.call("LiteRtStopProfiler", profiler)
-            number = c_int()
-            self._library.call("LiteRtGetNumProfilerEvents", profiler, ctypes.byref(number))
-            events = (_Event * number.value)()
-            self._library.call("LiteRtGetProfilerEvents", profiler, number, events)
-            told.append(_read_pass(events, graph))
-        return told
+
+def _profile_job(job: _Job) -> list[dict[str, Any]]:
+    """Return what ran in each pass, as `_read_pass` does."""
+    session = _open_session(_Library(job.library), job)
+    profiler = session.library.make("LiteRtCompiledModelGetProfiler", session.model.compiled)
+    for _ in range(_WARMUP):
+        session.run()
+    return [_read_pass(_profile_pass(session, profiler), job.graph) for _ in range(job.passes)]
 
 
-def _read_pass(events: Any, graph: int) -> dict[str, Any]:
-    """Return the seconds of a pass, and its operators in the order in which they ran.
+def _open_session(library: _Library, job: _Job) -> _Session:
+    """Compile the file, make its inputs as large as those of the job, and write their values into buffers."""
+    model = _compile(library, job)
+    _resize_inputs(library, model, job.inputs)
+    inputs = _make_buffers(library, model, "Input", job.inputs)
+    outputs = _make_buffers(library, model, "Output", job.outputs)
+    for buffer, values in zip(inputs, job.values, strict=True):
+        _fill_buffer(library, c_void_p(buffer), values)
+    return _Session(library, model, inputs, outputs)
+
+
+def _compile(library: _Library, job: _Job) -> _Model:
+    environment = library.make("LiteRtCreateEnvironment", 0, None)
+    size, index = c_size_t(len(job.content)), c_size_t(job.signature)
+    content = library.keep(ctypes.create_string_buffer(job.content, len(job.content)))
+    model = library.make("LiteRtCreateModelFromBuffer", environment, content, size)
+    compiled = library.make("LiteRtCreateCompiledModel", environment, model, _make_options(library))
+    signature = library.make("LiteRtGetModelSignature", model, index)
+    return _Model(environment, compiled, signature, index)
+
+
+def _make_options(library: _Library) -> c_void_p:
+    """Return options for the CPU with `_SETTINGS`."""
+    options = library.make("LiteRtCreateOptions")
+    library.call("LiteRtSetOptionsHardwareAccelerators", options, c_int(_Accelerator.CPU))
+    free_nothing = library.keep(ctypes.CFUNCTYPE(None, c_void_p)(lambda address: None))  # Python frees the texts
+    for group, text in _SETTINGS.items():
+        address = ctypes.cast(library.keep(ctypes.create_string_buffer(text)), c_void_p)
+        settings = library.make("LiteRtCreateOpaqueOptions", group, address, free_nothing)
+        library.call("LiteRtAddOpaqueOptions", options, settings)
+    return options
+
+
+def _resize_inputs(library: _Library, model: _Model, inputs: list[_Tensor]) -> None:
+    for index, tensor in enumerate(inputs):
+        rank = len(tensor.sizes)
+        library.call(
+            "LiteRtCompiledModelResizeInputTensorNonStrict",
+            model.compiled,
+            model.signature_index,
+            c_size_t(index),
+            (c_int * rank)(*tensor.sizes),
+            c_size_t(rank),
+        )
+
+
+def _make_buffers(
+    library: _Library, model: _Model, side: Literal["Input", "Output"], tensors: list[_Tensor]
+) -> ctypes.Array[c_void_p]:
+    """Return an array of new buffers for all inputs or all outputs."""
+    handles = [_make_buffer(library, model, side, index, tensor).value for index, tensor in enumerate(tensors)]
+    return (c_void_p * len(handles))(*handles)
+
+
+def _make_buffer(
+    library: _Library, model: _Model, side: Literal["Input", "Output"], index: int, tensor: _Tensor
+) -> c_void_p:
+    """Return a new buffer for one tensor, of the bytes that the model requires, which may be more than it has."""
+    tensor_type = _find_type(library, model, side, index, tensor)
+    requirements = library.make(
+        f"LiteRtGetCompiledModel{side}BufferRequirements", model.compiled, model.signature_index, c_size_t(index)
+    )
+    required = library.count("LiteRtGetTensorBufferRequirementsBufferSize", requirements)
+    return library.make(
+        "LiteRtCreateManagedTensorBuffer",
+        model.environment,
+        c_int(_BufferType.HOST_MEMORY),
+        ctypes.byref(tensor_type),
+        c_size_t(max(required, tensor.bytes)),
+    )
+
+
+def _find_type(
+    library: _Library, model: _Model, side: Literal["Input", "Output"], index: int, tensor: _Tensor
+) -> _TensorType:
+    """Return the type that the file states for a tensor, with the sizes that the tensor has in this run."""
+    stated = library.make(f"LiteRtGetSignature{side}TensorByIndex", model.signature, c_size_t(index))
+    tensor_type = _TensorType()
+    library.call("LiteRtGetRankedTensorType", stated, ctypes.byref(tensor_type))
+    tensor_type.layout.rank = len(tensor.sizes)
+    tensor_type.layout.has_strides = 0
+    tensor_type.layout.dimensions = (c_int32 * _MAX_RANK)(*tensor.sizes)
+    return tensor_type
+
+
+def _fill_buffer(library: _Library, buffer: c_void_p, values: bytes) -> None:
+    address = c_void_p()
+    library.call("LiteRtLockTensorBuffer", buffer, ctypes.byref(address), c_int(_LockMode.WRITE))
+    ctypes.memmove(address, values, len(values))
+    library.call("LiteRtUnlockTensorBuffer", buffer)
+
+
+def _profile_pass(session: _Session, profiler: c_void_p) -> ctypes.Array[_Event]:
+    """Run one pass, and return its events."""
+    library = session.library
+    library.call("LiteRtStartProfiler", profiler)
+    session.run()
+    library.call("LiteRtStopProfiler", profiler)
+    number = c_int()
+    library.call("LiteRtGetNumProfilerEvents", profiler, ctypes.byref(number))
+    events = (_Event * number.value)()
+    library.call("LiteRtGetProfilerEvents", profiler, number, events)
+    return events
+
+
+def _read_pass(events: ctypes.Array[_Event], graph: int) -> dict[str, Any]:
+    """Return the ``seconds`` of a pass, and the ``operators`` of a graph in the order in which they ran.
 
     An operator has its name, the index of the operator of the file that it is, None for one of a delegate's, and its
     seconds.
     """
-    operators = [
-        (event.tag.decode(errors="replace"), event.node if event.type == _OWN else None, event.microseconds / 1e6)
-        for event in events
-        if event.type in (_OWN, _DELEGATED) and event.graph == graph
-    ]
-    whole = max((event.microseconds / 1e6 for event in events if event.type == 1 and event.tag == b"Invoke"), default=0)
-    return {"seconds": max(whole, sum(seconds for *_, seconds in operators)), "operators": operators}
+    operators = []
+    operator_seconds = whole_seconds = 0.0
+    for event in events:
+        seconds = event.elapsed_time_us / 1e6
+        if event.event_type == _EventType.DEFAULT and event.tag == _WHOLE_PASS:
+            whole_seconds = max(whole_seconds, seconds)
+        elif event.event_type in _OPERATORS and event.event_metadata2 == graph:
+            node = event.event_metadata1 if event.event_type == _EventType.OPERATOR else None
+            operators.append((event.tag.decode(errors="replace"), node, seconds))
+            operator_seconds += seconds
+    return {"seconds": max(whole_seconds, operator_seconds), "operators": operators}
 
 
-def _read_job(told: bytes) -> _Job:
+def _read_job(text: bytes) -> _Job:
     """Return a job from its settings as a line of JSON, the bytes of the file, and those of the inputs."""
-    line, _, rest = told.partition(b"\n")
+    line, _, rest = text.partition(b"\n")
     settings = json.loads(line)
-    lengths = [settings["length"], *(length for _, length in settings["inputs"])]
-    ends = list(accumulate(lengths))
-    content, *values = [rest[end - length : end] for length, end in zip(lengths, ends, strict=True)]
-    return _Job(settings, content, values)
+    inputs = [_Tensor(sizes, length) for sizes, length in settings["inputs"]]
+    outputs = [_Tensor(sizes, length) for sizes, length in settings["outputs"]]
+    lengths = [settings["length"], *(tensor.bytes for tensor in inputs)]
+    content, *values = [rest[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+    return _Job(
+        settings["library"],
+        content,
+        settings["signature"],
+        settings["graph"],
+        settings["passes"],
+        inputs,
+        outputs,
+        values,
+    )
 
 
 def main() -> None:
@@ -200,8 +369,7 @@ def main() -> None:
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the library prints is no result
     try:
-        session = _Session(_Library(job.settings["library"]), job)
-        results.write(json.dumps(session.profile(job.settings["passes"], job.settings["graph"])))
+        results.write(json.dumps(_profile_job(job)))
         results.close()
     except (AttributeError, OSError, RuntimeError) as error:  # a function that is missing, a library that does not load
         sys.exit(str(error))
