@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,42 +23,96 @@ from ..trace.live_bytes import LiveBytes
 
 __all__ = ["optimizer_bytes"]
 
+#: Reads the value of a tensor with one element, as ``tensor.item()`` does.
+_READ_VALUE = operator("aten._local_scalar_dense.default")
+
+
+class _StepFailedError(Exception):
+    """A copy of an optimizer could not be made, or did not step on meta tensors; its text has the error."""
+
 
 def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer's state, and of what an update takes besides; a reason where they are unknown.
 
-    A copy of the optimizer, or one of a class with its defaults, steps on meta tensors: once to make its state, once
-    more to see what a step takes that has it. So any class works, the user's own too. An optimizer that has stepped has
-    its state, which is counted as it is.
+    An optimizer that has stepped has its state, which is counted. Of one that has not, and of a class with its
+    defaults, a copy steps on meta tensors. So any class works, the user's own too. The reason is a text because it is
+    shown beside the numbers that are known (`ReadsOptimizers`).
     """
     is_class = isinstance(optimizer, type)
-    if not (issubclass(optimizer, torch.optim.Optimizer) if is_class else isinstance(optimizer, torch.optim.Optimizer)):
-        return f"the state of {_name(optimizer)}, which is no torch.optim.Optimizer; give one, or the name of one"
-    state_bytes = None if is_class or not optimizer.state else _count_bytes(optimizer.state)
+    name = optimizer.__name__ if is_class else type(optimizer).__name__
+    if not _is_optimizer(optimizer):
+        return f"the state of {name}, which is no torch.optim.Optimizer; give one, or the name of one"
+    if not is_class and optimizer.state:
+        return _count_after_steps(optimizer)
     try:
-        copy = optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer)
-        if state_bytes is None:
-            with _WatchedStep():
-                _step(copy)
-        with _WatchedStep() as watched:
-            _step(copy)
+        return _count_of_class(optimizer, weights) if is_class else _count_before_steps(optimizer)
+    except _StepFailedError as error:
+        return (
+            f"the state of {name}, which did not step on meta tensors ({error}); give an optimizer that has stepped, "
+            "or the name of one"
+        )
+
+
+def _is_optimizer(value: Any) -> bool:
+    """Return whether a value is an optimizer of torch's, or a class of one."""
+    kind = torch.optim.Optimizer
+    return issubclass(value, kind) if isinstance(value, type) else isinstance(value, kind)
+
+
+def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
+    """Return the bytes of an optimizer that has its state; those of an update are left at 0 where no copy steps."""
+    state_bytes = _count_bytes(optimizer.state)
+    try:
+        with _explain_failure():
+            return OptimizerBytes(state_bytes, _measure_step(_copy_onto_meta(optimizer)))
+    except _StepFailedError:
+        return OptimizerBytes(state_bytes)
+
+
+def _count_before_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
+    """Return the bytes that an optimizer without a state will have; raises `_StepFailedError`."""
+    with _explain_failure():
+        return _step_twice(_copy_onto_meta(optimizer))
+
+
+def _count_of_class(optimizer_class: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes:
+    """Return the bytes of an optimizer of a class with its defaults over weights; raises `_StepFailedError`."""
+    with _explain_failure():
+        return _step_twice(optimizer_class(_make_weights(weights)))
+
+
+def _step_twice(copy: Any) -> OptimizerBytes:
+    """Step once, which makes the state, and once more to see what a step takes that has it."""
+    _measure_step(copy)
+    update_bytes = _measure_step(copy)
+    return OptimizerBytes(_count_bytes(copy.state), update_bytes)
+
+
+@contextmanager
+def _explain_failure() -> Iterator[None]:
+    """Raise `_StepFailedError` for whatever the optimizer raises, but for want of memory."""
+    try:
+        yield
     except MemoryError:
         raise
-    except Exception as error:  # whatever the optimizer raises
-        if state_bytes is not None:
-            return OptimizerBytes(state_bytes)
-        return (
-            f"the state of {_name(optimizer)}, which did not step on meta tensors "
-            f"({type(error).__name__}: {error_line(error)}); give an optimizer that has stepped, or the name of one"
-        )
-    return OptimizerBytes(_count_bytes(copy.state) if state_bytes is None else state_bytes, watched.peak_bytes)
+    except Exception as error:
+        raise _StepFailedError(f"{type(error).__name__}: {error_line(error)}") from error
 
 
-_ITEM = operator("aten._local_scalar_dense.default")
+def _measure_step(optimizer: Any) -> int:
+    """Step on meta tensors, without the hooks that are registered for steps, and return the most bytes it takes."""
+    step, watched = type(optimizer).step, _WatchedStep()
+    with watched:
+        getattr(step, "__wrapped__", step)(optimizer)
+    return watched.peak_bytes
 
 
 class _WatchedStep(TorchDispatchMode):
-    """Watches a step: the most bytes that its tensors take. A value that it reads, of a norm say, is 1."""
+    """Watches a step on meta tensors, which have no values: one that the step reads, of a norm say, is 1.
+
+    Attributes:
+        peak_bytes: The most bytes that the tensors take which the step makes.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -65,7 +120,7 @@ class _WatchedStep(TorchDispatchMode):
         self.peak_bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _ITEM and args[0].is_meta:
+        if func is _READ_VALUE and args[0].is_meta:
             return 1.0
         result = func(*args, **(kwargs or {}))
         if not (args and result is args[0]):  # a weight that is written to
@@ -73,10 +128,6 @@ class _WatchedStep(TorchDispatchMode):
                 self._live.add(tensor)
             self.peak_bytes = max(self.peak_bytes, self._live.total)
         return result
-
-
-def _name(optimizer: Any) -> str:
-    return (optimizer if isinstance(optimizer, type) else type(optimizer)).__name__
 
 
 def _make_weights(weights: Iterable[WeightRecord]) -> list[torch.Tensor]:
@@ -121,12 +172,6 @@ def _move_state(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
     return value.clone() if value.dim() == 0 else torch.empty_like(value, device="meta")
-
-
-def _step(optimizer: Any) -> None:
-    """Take a step without the hooks that are registered for steps."""
-    step = type(optimizer).step
-    getattr(step, "__wrapped__", step)(optimizer)
 
 
 def _count_bytes(state: Any) -> int:

@@ -226,6 +226,19 @@ def test_what_is_no_optimizer_and_what_cannot_step_is_said() -> None:
     assert found.startswith("the state of LBFGS, which did not step on meta tensors (TypeError: ")
 
 
+def test_a_state_is_counted_where_no_copy_steps() -> None:
+    class Stubborn(torch.optim.SGD):
+        def step(self, closure: Any = None) -> Any:
+            raise ArithmeticError("not on meta tensors")
+
+    model = nn.Linear(6, 5)
+    weights, optimizer = BACKEND.trace(model, None).parameters, Stubborn(model.parameters())
+    reason = optimizer_bytes(optimizer, weights)
+    assert str(reason).startswith("the state of Stubborn, which did not step on meta tensors (ArithmeticError: not on")
+    optimizer.state[model.weight]["means"] = torch.zeros(5, 6)
+    assert optimizer_bytes(optimizer, weights) == OptimizerBytes(30 * 4, 0)
+
+
 @pytest.mark.parametrize(
     ("name", "optimizer"), [("sgd", "SGD"), ("adam", "Adam"), ("adamw", "AdamW"), ("adafactor", "Adafactor")]
 )
