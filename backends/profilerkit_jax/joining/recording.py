@@ -5,20 +5,48 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace, ProfileFileError
 from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile
-from profilerkit_predict.joining.records import Recording
+from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .programs import Instruction, InstructionLayers, compile_program, find_layer, find_layers, read_program
-from .trace_events import RanInstruction, read_instructions
+from .trace_events import RanInstruction, RanInstructions, read_instructions
 
 __all__ = ["read_recording"]
 
-#: The least share of the time that instructions of the model have in a profile of it.
-_LEAST = 0.5
+#: The least share of the time that instructions of layers have in a profile of the model.
+_LEAST_SHARE = 0.5
+
+
+class _Work(NamedTuple):
+    """What ran, for which layer and in which phase.
+
+    Attributes:
+        ran: The instruction.
+        layer: The path of the layer that it worked for; None where that is not known.
+        phase: ``"forward"`` or ``"backward"``.
+    """
+
+    ran: RanInstruction
+    layer: str | None = None
+    phase: str = "forward"
+
+
+class _CompiledModel(NamedTuple):
+    """The model as it is compiled here.
+
+    Attributes:
+        instructions: The instructions of its program, by name.
+        layers: The layers that they work for.
+        paths: The paths of all layers.
+    """
+
+    instructions: Mapping[str, Instruction]
+    layers: InstructionLayers
+    paths: frozenset[str]
 
 
 def read_recording(
@@ -28,35 +56,36 @@ def read_recording(
 
     Raises `ProfileFileError` for another profiler's file, one without instructions, and one of another model.
     """
+    ran, device = _read_instructions(profile)
+    compiled = _compile_model(model, inputs, trace)
+    program = _find_program(ran, compiled.layers.by_name)
+    kept = _leave_out(ran, program, skip) if skip else ran
+    works = [_find_work(instruction, program, compiled) for instruction in kept]
+    return _make_recording(works, program, compiled.layers.fused, device)
+
+
+def _read_instructions(profile: ProfileFile) -> RanInstructions:
+    """Return what ran; raise `ProfileFileError` for another profiler's file, and one without instructions."""
     if profile.kind != "xla":
         raise ProfileFileError(
             f"{profile.path} is a profile of {profile.profiler}, and the model is one of JAX: give the model that was "
             "profiled"
         )
-    ran, device = read_instructions(profile)
-    if not ran:
+    instructions = read_instructions(profile)
+    if not instructions.runs:
         raise ProfileFileError(
             f"{profile.path} has {len(profile.events)} events, and no instruction of a compiled program; run the model "
             "under jax.jit, and wait for its result inside of jax.profiler.trace"
         )
+    return instructions
+
+
+def _compile_model(model: Any, inputs: ModelInputs | None, trace: ModelTrace) -> _CompiledModel:
+    """Return the program of a pass, or of a training step if the trace has gradients."""
+    is_training = any(operator.phase == "backward" for operator in trace.operators)
+    instructions = read_program(compile_program(model, inputs or ModelInputs(), is_training))
     paths = frozenset(layer.path for layer in trace.layers)
-    training = any(operator.phase == "backward" for operator in trace.operators)
-    instructions = read_program(compile_program(model, inputs or ModelInputs(), training))
-    layers = find_layers(instructions, paths)
-    program = _find_program(ran, layers.by_name)
-    for instruction in ran:
-        if instruction.program == program:
-            _attribute(instruction, instructions.get(instruction.name), layers, paths)
-    runs = list(dict.fromkeys(instruction.run for instruction in ran if instruction.program == program))
-    if skip >= len(runs):
-        raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
-    return _make_recording(_leave_out(ran, program, runs[skip]) if skip else ran, program, layers, device)
-
-
-def _leave_out(ran: Sequence[RanInstruction], program: str, first_run: Any) -> list[RanInstruction]:
-    """Return what ran since the first run of a program that is kept, of other programs too."""
-    begin = min(one.start for one in ran if one.program == program and one.run == first_run)
-    return [instruction for instruction in ran if instruction.start >= begin]
+    return _CompiledModel(instructions, find_layers(instructions, paths), paths)
 
 
 def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> str:
@@ -71,58 +100,88 @@ def _find_program(ran: Iterable[RanInstruction], layers: Mapping[str, str]) -> s
     return max(likely, key=lambda program: (in_layers[program], whole[program]))
 
 
-def _attribute(
-    ran: RanInstruction, compiled: Instruction | None, layers: InstructionLayers, paths: frozenset[str]
-) -> None:
-    """Note the layer and the phase of an instruction: by its scopes in the profile, else by those in the program."""
-    ran.layer = find_layer(ran.scopes, paths) if ran.scopes else None
-    ran.layer = ran.layer or layers.by_name.get(ran.name)
-    scopes = ran.scopes or (compiled.scopes if compiled is not None else "")
-    ran.is_backward = "transpose(" in scopes
+def _leave_out(ran: Sequence[RanInstruction], program: str, skip: int) -> list[RanInstruction]:
+    """Return what ran since the first run of the program that is kept.
 
-
-def _make_recording(ran: Sequence[RanInstruction], program: str, layers: InstructionLayers, device: str) -> Recording:
+    Other programs, such as a loss, belong to the passes around them: what they ran in passes that are left out goes
+    too. Raises `ProfileFileError` if no pass is left.
+    """
     of_program = [instruction for instruction in ran if instruction.program == program]
-    passes = _time_passes(of_program)
-    kernels = _sum_up(ran).average(len(passes))
+    runs = list(dict.fromkeys(instruction.run for instruction in of_program))
+    if skip >= len(runs):
+        raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
+    begin = min(instruction.start for instruction in of_program if instruction.run == runs[skip])
+    return [instruction for instruction in ran if instruction.start >= begin]
+
+
+def _find_work(ran: RanInstruction, program: str, compiled: _CompiledModel) -> _Work:
+    """Return the layer and the phase of an instruction: by its scopes in the profile, else by those in the program.
+
+    Other programs have instructions of the same names, "fusion.1", so that theirs have no layer. JAX names what it
+    makes of a function for its gradient ``transpose(...)``.
+    """
+    if ran.program != program:
+        return _Work(ran)
+    layer = find_layer(ran.scopes, compiled.paths) if ran.scopes else None
+    if layer is None:
+        layer = compiled.layers.by_name.get(ran.name)
+    instruction = compiled.instructions.get(ran.name)
+    scopes = ran.scopes or (instruction.scopes if instruction is not None else "")
+    return _Work(ran, layer, "backward" if "transpose(" in scopes else "forward")
+
+
+def _make_recording(works: Sequence[_Work], program: str, fused: Mapping[str, set[str]], device: str) -> Recording:
+    """Return the means over the passes; raise `ProfileFileError` if too little of the time is that of layers."""
+    of_program = [work for work in works if work.ran.program == program]
+    passes = _time_passes([work.ran for work in of_program])
+    kernels = _sum_up(works).average(len(passes))
+    _require_layers(kernels)
+    busy = sum_covered(work.ran.span for work in of_program) / len(passes)
+    return Recording(
+        kernels,
+        passes,
+        max(mean(passes) - busy, 0.0),
+        device=device,
+        on_device=bool(device),
+        by="the scopes of XLA's instructions, of the program as it is compiled here",
+        remarks=_explain_fusions({work.ran.name: work.layer for work in of_program}, fused),
+    )
+
+
+def _require_layers(kernels: Sequence[RecordedKernel]) -> None:
     share = compute_layer_share(kernels)
-    if share < _LEAST:
+    if share < _LEAST_SHARE:
         raise ProfileFileError(
             f"the profile is of another model, device or version: only {share:.0%} of its time is in instructions that "
             "the model has as it is compiled here, or whose scopes name layers. Join it where the same versions of JAX "
             "compile for the same device, or profile a model whose layers open scopes (flax.linen, Keras)"
         )
-    busy = sum_covered(instruction.span for instruction in of_program) / len(passes)
-    return Recording(
-        kernels,
-        passes,
-        max(mean(passes) - busy, 0.0),
-        on_device=bool(device),
-        by="the scopes of XLA's instructions, of the program as it is compiled here",
-        remarks=_explain_fusions({instruction.name: instruction.layer for instruction in of_program}, layers.fused),
-        notes=(f"ran on {device}",) if device else (),
-    )
 
 
-def _time_passes(of_program: Iterable[RanInstruction]) -> tuple[float, ...]:
+def _time_passes(of_program: Sequence[RanInstruction]) -> tuple[float, ...]:
     """Return the seconds of each pass; equal shares where the profile does not tell the runs of the program apart."""
-    runs: dict[Any, list[RanInstruction]] = {}
+    if all(instruction.run is None for instruction in of_program):
+        count = _count_passes(of_program)
+        return (measure_extent([instruction.span for instruction in of_program]) / count,) * count
+    spans_by_run: defaultdict[Any, list[tuple[float, float]]] = defaultdict(list)
     for instruction in of_program:
-        runs.setdefault(instruction.run, []).append(instruction)
-    extents = [measure_extent([instruction.span for instruction in run]) for run in runs.values()]
-    if list(runs) != [None]:
-        return tuple(extents)
-    repeats = Counter(instruction.name for instruction in runs[None])  # an instruction runs once in each pass
+        spans_by_run[instruction.run].append(instruction.span)
+    return tuple(measure_extent(spans) for spans in spans_by_run.values())
+
+
+def _count_passes(of_program: Iterable[RanInstruction]) -> int:
+    """Return how often most instructions ran: each runs once in a pass, but for those in loops and branches."""
+    repeats = Counter(instruction.name for instruction in of_program)
     [(count, _)] = Counter(repeats.values()).most_common(1)
-    return (extents[0] / count,) * count
+    return count
 
 
-def _sum_up(ran: Iterable[RanInstruction]) -> KernelTimes:
+def _sum_up(works: Iterable[_Work]) -> KernelTimes:
+    """Return the seconds of instructions; those without a layer are told apart by their programs."""
     times = KernelTimes()
-    for instruction in ran:
-        phase = "backward" if instruction.is_backward else "forward"
-        around = instruction.program if instruction.layer is None else ""
-        times.add(instruction.seconds, instruction.name, instruction.layer, phase, around)
+    for work in works:
+        around = work.ran.program if work.layer is None else ""
+        times.add(work.ran.seconds, work.ran.name, work.layer, work.phase, around)
     return times
 
 

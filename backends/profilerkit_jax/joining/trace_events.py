@@ -26,8 +26,6 @@ class RanInstruction:
         end: The second in which it ended.
         scopes: The scopes that it was traced in; empty where the profile does not tell.
         inside: The seconds of other instructions that ran inside it.
-        layer: The path of the layer that it worked for; None where that is not known.
-        is_backward: Whether it belongs to the backward pass.
     """
 
     name: str
@@ -37,8 +35,6 @@ class RanInstruction:
     end: float
     scopes: str
     inside: float = 0.0
-    layer: str | None = None
-    is_backward: bool = False
 
     @property
     def seconds(self) -> float:

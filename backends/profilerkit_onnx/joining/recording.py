@@ -27,7 +27,7 @@ from ..running.sessions import LEVELS
 __all__ = ["read_recording"]
 
 #: The least share of the time that nodes of the model have in a profile of it.
-_LEAST = 0.5
+_LEAST_SHARE = 0.5
 #: What `running.optimized` adds to the name of a node: its index in the written graph.
 _NUMBER = re.compile(r":(\d+)")
 _PROVIDER = "ExecutionProvider"
@@ -52,7 +52,7 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
     rewritten = _find_level(model, inputs, kept[-1])
     kernels = _sum_up(rewritten.nodes, kept).average(len(kept))
     share = compute_layer_share(kernels)
-    if share < _LEAST:
+    if share < _LEAST_SHARE:
         names = ", ".join(dict.fromkeys(str(event["name"]) for event in kept[0].nodes))
         raise ProfileFileError(
             f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
@@ -147,16 +147,15 @@ def _make_recording(
     providers = sorted(
         {str(event["args"].get("provider", "")) for single in passes for event in single.nodes} - {"", "None"}
     )
-    names = ", ".join(provider.removesuffix(_PROVIDER) for provider in providers)
     seconds = tuple(single.seconds for single in passes)
     return Recording(
         kernels,
         seconds,
         max(mean(seconds) - sum(kernel.seconds for kernel in kernels), 0.0),
+        device=", ".join(provider.removesuffix(_PROVIDER) for provider in providers),
         on_device=any(provider != f"CPU{_PROVIDER}" for provider in providers),
         by=f"the names of the graph's nodes, as the runtime rewrites it at level {rewritten.level!r}",
         remarks=_explain_fused_layers(rewritten.nodes),
-        notes=(f"ran on {names}",) if providers else (),
     )
 
 

@@ -128,11 +128,14 @@ def _require_layers(recording: Recording, trace: ModelTrace) -> None:
 
 
 def _with_named_device(joined: JoinedProfile) -> JoinedProfile:
-    """Return it with the device that the profile names, if that is described and has the peaks."""
+    """Return it with the device that the profile names, if that is described and has the peaks.
+
+    A host has no description: its name, "CPU" in a profile of onnxruntime, is not looked up.
+    """
     from dataclasses import replace
 
     named = joined.recording.device
-    if not named:
+    if not named or not joined.recording.on_device:
         return joined
     try:
         with_device = replace(joined, device=device_named(named))

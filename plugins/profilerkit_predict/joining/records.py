@@ -37,7 +37,8 @@ class Recording:
         kernels: What ran, by kernel, layer and phase.
         passes: The seconds of each pass, from its begin to its end.
         between: The seconds of one pass in which no kernel ran: the mean over the passes.
-        device: What the profile calls the device that the kernels ran on; empty if it does not tell.
+        device: What the profile calls the device that the kernels ran on, of several with commas; empty if it does
+            not tell.
         on_device: Whether the kernels ran on a device of its own, such as a GPU.
         by: What the layers are known by, in words.
         remarks: What must be known of the time of single layers, by their paths.

@@ -101,6 +101,20 @@ def test_scopes_in_the_profile_go_before_the_program(tmp_path: Path) -> None:
     assert joined.layers["first"]["own_seconds"] == 0
 
 
+@pytest.mark.parametrize(("process", "device"), [("/device:GPU:0", "/device:GPU:0"), ("/host:CPU", "")])
+def test_the_recording_names_the_device(process: str, device: str, tmp_path: Path) -> None:
+    file = written(tmp_path, ("gemm_fusion", 0, 8), tf_op="jit(f)/Network/second/dot_general")
+    profile = json.loads(file.read_text())
+    profile["traceEvents"].append({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": process}})
+    file.write_text(json.dumps(profile))
+    joined = profilerkit.join(file, Network(), jnp.ones((3, 64)))
+    assert (joined.recording.device, joined.recording.on_device) == (device, bool(device))
+    text = str(joined)
+    assert f"Kernels ran on {device or 'the host'};" in text
+    assert "Ran on" not in text
+    assert any("no device '/device:GPU:0'" in note for note in joined.notes) == bool(device)
+
+
 def test_passes_that_are_left_out_take_other_programs_along(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     for run in (1, 2, 3):

@@ -80,7 +80,26 @@ def test_times_that_were_written_by_hand(tmp_path: Path) -> None:
     assert [(row["kernel"], row["around"]) for row in joined.unattributed] == [("Cast", "stranger")]
     assert joined.unattributed_seconds == pytest.approx(3e-6)
     assert joined.recording.between == pytest.approx(22e-6)  # of 60
-    assert joined.notes[0] == "ran on CPU"
+
+
+@pytest.mark.parametrize(
+    ("providers", "device", "is_named"),
+    [(("CPU", "CPU"), "CPU", False), (("CUDA", "CPU"), "CPU, CUDA", True), ((), "", False)],
+)
+def test_the_recording_names_the_providers(
+    providers: tuple[str, ...], device: str, is_named: bool, tmp_path: Path
+) -> None:
+    names = [{"provider": f"{name}ExecutionProvider"} for name in providers] or [{}, {}]
+    events = [
+        event("first_kernel_time", 10, 20, op_name="MatMul", **names[0]),
+        event("second_kernel_time", 40, 10, op_name="MatMul", **names[1]),
+        event("model_run", 0, 60, "Session"),
+    ]
+    joined = profilerkit.join(written(tmp_path, events), network())
+    assert (joined.recording.device, joined.recording.on_device) == (device, is_named)
+    assert f"Kernels ran on {device or 'the host'};" in str(joined)
+    # A device that no file describes is said; a host has no description.
+    assert any(f"no device '{device}'" in note for note in joined.notes) == is_named
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
