@@ -165,7 +165,10 @@ class ComputeParams(ProfilerFunction):
     def __call__(self, trace: ModelTrace) -> dict[str, Any]:
         """Return both counts."""
         trainable = trace.trainable_params
-        unknown = Unavailable("does not apply to this model: it is not known which of its parameters training changes")
+        unknown = Unavailable(
+            "does not apply to this model: it is not known which of its parameters training changes",
+            is_applicable=False,
+        )
         return {TotalParams.NAME: trace.total_params, TrainableParams.NAME: unknown if trainable is None else trainable}
 
 

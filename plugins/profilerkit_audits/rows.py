@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from profilerkit.errors import FailureCode
-from profilerkit.piping.outcome import INAPPLICABLE, Completeness, is_number
+from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 
@@ -46,6 +46,7 @@ class Value(msgspec.Struct, frozen=True):
         samples: How many samples a measurement has; 0 for what was counted.
         noise: Half the width of the interval over the median; None for what was counted.
         shown: The value as text for people, with its unit.
+        is_applicable: Whether the metric has a meaning for the model; without one its absence is no gap.
     """
 
     value: int | float | None
@@ -57,6 +58,7 @@ class Value(msgspec.Struct, frozen=True):
     samples: int = 0
     noise: float | None = None
     shown: str = ""
+    is_applicable: bool = True
 
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
@@ -74,17 +76,13 @@ class Value(msgspec.Struct, frozen=True):
             reason="; ".join(record.missing),
             samples=len(value.samples) if isinstance(value, Measurement) else 0,
             shown=record.shown,
+            is_applicable=record.is_applicable,
         )
 
     @property
     def is_measured(self) -> bool:
         """Whether it was measured, so that it differs from run to run and from machine to machine."""
         return self.samples > 0
-
-    @property
-    def is_applicable(self) -> bool:
-        """Whether the metric has a meaning for the model; without one its absence is no gap."""
-        return self.completeness is not Completeness.UNAVAILABLE or not self.reason.startswith(INAPPLICABLE)
 
 
 def _plain(number: Any) -> Any:

@@ -34,7 +34,7 @@ from .cross_check import contradict_trace, find_contradiction
 from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
-from .outcome import INAPPLICABLE, Completeness, Failure, Outcome, Unavailable
+from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import PROVIDED, Binding, Registry
 from .remembered import Remembered, Resolved
 from .requests import first_of_several
@@ -44,7 +44,7 @@ from .status import Metric, StatusKey
 __all__ = ["Computation", "Remembered"]
 
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
-_INAPPLICABLE = Outcome(None, Completeness.UNAVAILABLE, (INAPPLICABLE,))
+_INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
 #: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
 _NOT_READ = object()
@@ -273,7 +273,7 @@ class Computation:
         reason = self._inapplicable.get(name)
         if reason is None:
             return outcome
-        return Outcome(None, Completeness.UNAVAILABLE, (f"{INAPPLICABLE}: {reason}",))
+        return Outcome.of(Unavailable(f"does not apply to this model: {reason}", is_applicable=False))
 
     def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
         """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.

@@ -16,7 +16,6 @@ from ..trace.bounds import Bounds
 from ..trace.cross_check import ObservedRun, Witnessed
 
 __all__ = [
-    "INAPPLICABLE",
     "Completeness",
     "Failure",
     "Noted",
@@ -26,11 +25,6 @@ __all__ = [
     "is_number",
     "qualify",
 ]
-
-
-#: How the reason of a value begins that has no meaning for a model, such as the trained parameters of a file that does
-#: not say which of its constants were trained.
-INAPPLICABLE = "does not apply to this model"
 
 
 class Completeness(Enum):
@@ -67,9 +61,14 @@ class Noted:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Return this from a function if there is no value: the reason."""
+    """Return this from a function if there is no value: the reason.
+
+    ``is_applicable`` is False for a value that has no meaning for the model, such as the trained parameters of a file
+    that does not say which of its constants were trained. Its absence is no gap: the row of an audit is complete.
+    """
 
     reason: str
+    is_applicable: bool = True
 
 
 def qualify(value: Any, missing: Iterable[str] = (), notes: Iterable[str] = ()) -> Any:
@@ -105,6 +104,8 @@ class Outcome:
     bounds: Bounds | None = None
     #: What was seen of the runs that the value took.
     runs: tuple[ObservedRun, ...] = ()
+    #: False where there is no value because it would have no meaning for the model.
+    is_applicable: bool = True
 
     @property
     def ends(self) -> Bounds | None:
@@ -128,7 +129,7 @@ class Outcome:
         if isinstance(returned, Witnessed):
             return replace(cls.of(returned.value), runs=tuple(returned.runs))
         if isinstance(returned, Unavailable):
-            return cls(None, Completeness.UNAVAILABLE, (returned.reason,))
+            return cls(None, Completeness.UNAVAILABLE, (returned.reason,), is_applicable=returned.is_applicable)
         if isinstance(returned, Failure):
             if isinstance(returned.error, NotOfferedError):  # nothing has failed
                 return cls.of(Unavailable(str(returned.error)))

@@ -51,6 +51,7 @@ class StatusRecord:
         scale: Which prefixes ``unit`` takes.
         bounds: The lower and the upper bound of a partial number, both included; None for a bound that is unknown.
         failure: Why the value failed, as a code that programs can read; None if it did not.
+        is_applicable: False where there is no value because the metric has no meaning for the model.
     """
 
     key: str
@@ -67,6 +68,7 @@ class StatusRecord:
     scale: Scale = Scale.NONE
     bounds: Bounds | None = None
     failure: FailureCode | None = None
+    is_applicable: bool = True
 
     @property
     def ends(self) -> Bounds | None:
@@ -109,6 +111,7 @@ class StatusRecord:
             scale=metric.SCALE,
             bounds=outcome.bounds,
             failure=_failure(outcome),
+            is_applicable=outcome.is_applicable,
         )
 
 

@@ -59,6 +59,7 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
     low: Any = msgspec.UNSET
     high: Any = msgspec.UNSET
     failure: FailureCode | None = None
+    is_applicable: bool = True
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
@@ -165,6 +166,7 @@ def _write_status(record: StatusRecord) -> dict[str, Any]:
         "low": to_plain(ends.low),
         "high": to_plain(ends.high),
         **({} if record.failure is None else {"failure": record.failure.value}),
+        **({} if record.is_applicable else {"is_applicable": False}),
     }
 
 
@@ -344,6 +346,8 @@ def _read_record(status: _Status, where: str) -> StatusRecord:
     has_value = status.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
     if has_value == (value is None):
         raise ValueError(f"{where}.value is {value!r:.60} where completeness is {status.completeness.value}")
+    if not status.is_applicable and status.completeness is not Completeness.UNAVAILABLE:
+        raise ValueError(f"{where}.is_applicable is false where completeness is {status.completeness.value}")
     fields = msgspec.structs.asdict(status)
     ends = [_read_end(fields.pop(name), f"{where}.{name}") for name in ("low", "high")]
     bounds = None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit import Completeness
-from profilerkit_audits import RowStatus, Value
-from profilerkit_audits.rows import judge
+from profilerkit import Completeness, Metric, Unavailable
+from profilerkit.piping.outcome import Outcome
+from profilerkit.results.report import StatusRecord
+from profilerkit_audits import Row, RowStatus, Value
+from profilerkit_audits.rows import decode, encode, judge
 
 COUNTED = Value(48, "MACs")
-MEANINGLESS = Value(None, completeness=Completeness.UNAVAILABLE, reason="does not apply to this model: no weights")
+MEANINGLESS = Value(None, completeness=Completeness.UNAVAILABLE, reason="a file has no weights", is_applicable=False)
 MISSING = Value(None, completeness=Completeness.UNAVAILABLE, reason="the backend counts models, and does not run them")
 
 
@@ -19,7 +21,7 @@ MISSING = Value(None, completeness=Completeness.UNAVAILABLE, reason="the backend
         ({"macs": COUNTED}, RowStatus.COMPLETE, ""),
         ({"macs": COUNTED, "trainable_params": MEANINGLESS}, RowStatus.COMPLETE, ""),
         ({"macs": COUNTED, "execution_time": MISSING}, RowStatus.PARTIAL, "execution_time unavailable: the backend"),
-        ({"trainable_params": MEANINGLESS}, RowStatus.PARTIAL, "trainable_params unavailable: does not apply"),
+        ({"trainable_params": MEANINGLESS}, RowStatus.PARTIAL, "trainable_params unavailable: a file has no"),
         ({"macs": Value(None, completeness=Completeness.FAILED, reason="boom")}, RowStatus.FAILED, "macs failed: boom"),
         ({}, RowStatus.FAILED, "no metric was computed"),
     ],
@@ -30,5 +32,22 @@ def test_the_status_is_the_worst_of_what_applies(values: dict[str, Value], statu
     assert bool(text) == bool(reason)
 
 
-def test_only_what_has_no_meaning_does_not_apply() -> None:
-    assert [item.is_applicable for item in (COUNTED, MEANINGLESS, MISSING)] == [True, False, True]
+class Depth(Metric):
+    NAME = "depth"
+
+
+@pytest.mark.parametrize("is_applicable", [True, False])
+def test_no_words_of_a_reason_tell_whether_a_metric_applies(is_applicable: bool) -> None:
+    returned = Unavailable("does not apply to this model", is_applicable=is_applicable)
+    value = Value.of(StatusRecord.of(Depth().with_outcome(Outcome.of(returned), ())))
+    assert value.is_applicable is is_applicable
+    status = RowStatus.PARTIAL if is_applicable else RowStatus.COMPLETE
+    assert judge({"macs": COUNTED, "depth": value})[0] is status
+
+
+def test_rows_keep_what_does_not_apply_and_older_rows_without_it_are_read() -> None:
+    row = Row("net.onnx", "ab", RowStatus.COMPLETE, values={"trainable_params": MEANINGLESS})
+    assert decode(encode(row)) == row
+    older = encode(row).replace(', "is_applicable": false', "")
+    assert "is_applicable" not in older
+    assert decode(older).values["trainable_params"].is_applicable

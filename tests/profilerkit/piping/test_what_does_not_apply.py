@@ -42,6 +42,7 @@ def test_trainable_parameters_do_not_apply_where_they_are_not_known() -> None:
     report = profile(model(), X, backend=FakeBackend())
     said = report.status("trainable_params")
     assert (said.value, said.completeness.value, said.missing) == (None, "unavailable", (UNKNOWN,))
+    assert not said.is_applicable
     assert (report["total_params"], report["macs"]) == (12, 12)
     assert profile(model(True), X, backend=FakeBackend())["trainable_params"] == 12
     assert profile(model(False), X, backend=FakeBackend())["trainable_params"] == 5
@@ -67,6 +68,7 @@ def test_reports_with_unknown_weights_are_shown_and_saved(tmp_path: Any) -> None
     report.save(tmp_path / "report.json")
     loaded: Any = load(tmp_path / "report.json")
     assert loaded.status("trainable_params").missing == (UNKNOWN,)
+    assert [key for key, record in loaded.statuses.items() if not record.is_applicable] == ["trainable_params"]
     assert [row["trainable_params"] for row in loaded.layers] == [None, 5, None, None]
 
 
@@ -142,6 +144,7 @@ def test_a_metric_that_does_not_apply_has_the_reason_of_the_backend() -> None:
     report = profile(model(True), X, backend=Exported())
     said = report.status("trainable_params")
     assert (said.completeness.value, said.missing) == ("unavailable", (f"does not apply to this model: {REASON}",))
+    assert (said.is_applicable, report.status("total_params").is_applicable) == (False, True)
     assert report["total_params"] == 12
 
 
@@ -168,6 +171,7 @@ def test_what_is_measured_together_leaves_out_what_does_not_apply() -> None:
     comparison = compare(model(), model(), inputs=X, backend=Exported(), functions=functions, metrics=["depth", "macs"])
     for report in comparison.reports:
         assert report.status("depth").missing == (f"does not apply to this model: {REASON}",)
+        assert not report.status("depth").is_applicable
         assert report["macs"] == 12
 
 
@@ -180,6 +184,7 @@ def test_what_needs_a_metric_that_does_not_apply_says_so() -> None:
     profiler.compute(["twice"])
     said = profiler.status_get("twice", to_value=False).outcome
     assert said.missing == (f"needs macs, which is unavailable: does not apply to this model: {REASON}",)
+    assert said.is_applicable  # it has a meaning: what it needs is what is missing
 
 
 def test_a_failure_does_not_hide_that_a_metric_does_not_apply() -> None:

@@ -187,6 +187,10 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda c: c["statuses"][0].update(completeness="unavailable"),
         "statuses[0].value is 30 where completeness is unavailable",
     ),
+    "without a meaning and complete": (
+        lambda c: c["statuses"][0].update(is_applicable=False),
+        "statuses[0].is_applicable is false where completeness is complete",
+    ),
     "unknown type": (
         lambda c: c["statuses"][0].update(value={"type": "tensor"}),
         "statuses[0].value.type is 'tensor'; it can be 'measurement', 'table'",

@@ -155,12 +155,13 @@ def test_what_does_not_apply_is_told_from_what_is_missing(store: Store) -> None:
     run = begun(store)
     about: dict[str, Any] = {
         "completeness": Completeness.UNAVAILABLE,
-        "reason": "does not apply to this model: no weights",
+        "reason": "a file has no weights",
+        "is_applicable": False,
     }
     values = {"macs": Value(1, "MACs"), "trainable_params": Value(None, **about)}
     store.add(Row("a.onnx", "a" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
     params = next(item for item in read_data(render(store))["metrics"] if item["name"] == "trainable_params")
-    assert params["incomplete"]["0"] == ["does not apply", "does not apply to this model: no weights"]
+    assert params["incomplete"]["0"] == ["does not apply", "a file has no weights"]
 
 
 @pytest.mark.parametrize("page", ["the page of a store", "the page of a report"])
