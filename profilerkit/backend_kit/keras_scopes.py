@@ -1,23 +1,41 @@
 """Layers of Keras models in converted graphs, from the scopes of TensorFlow in the names of the nodes.
 
-Keras opens a scope for each layer twice a call: once to build it, once to call it, and TensorFlow numbers scopes of one
-name. So the first call of ``dense`` in ``classifier`` stands in ``classifier_1/dense_1``, the second in
-``classifier_1/dense_3``, and a layer whose own name ends in a number in ``classifier_1/dense_1_2``. Functions of
-TensorFlow open scopes too, which have no number unless they come again: these are no layers.
+The last part of a name is the operator, what stands before it are its scopes. For each call of a layer Keras opens two
+scopes with the name of the layer: one to build it, one to call it. TensorFlow adds a number to a name that is taken, so
+the scopes of a layer ``dense`` are ``dense`` (built), ``dense_1`` (first call), ``dense_2``, and ``dense_3`` (second
+call). A layer named ``dense_1`` finds that name taken; it gets ``dense_1_1`` (built) and ``dense_1_2`` (first call).
+Functions of TensorFlow open scopes too: these are no layers. In a model ``net``:
 
-A converter writes nodes without a scope. Such a node is in the innermost layer that all of its neighbors are in; a
-recurrent one in that of its initial state. A product into which it has folded a batch norm has the name of the norm;
-the weight tells the layer.
+==================================  ==========================================================================
+Name of a node                      Its layer
+==================================  ==========================================================================
+``net_1/dense_1/MatMul``            ``dense``, first call
+``net_1/dense_3/MatMul``            ``dense``, second call
+``net_1/dense_1_2/MatMul``          ``dense_1``, first call
+``net_1/norm_1/moments/mean``       ``norm``: ``moments`` is a function of TensorFlow
+``net_1/cell_1/mix/MatMul``         ``cell``: ``mix`` has no number, so it is a function
+``net_1/cell_1/mix_1/MatMul``       ``cell``: ``mix_1`` stands beside ``mix``, so it is that function once more
+``net_1/Add``                       none: the model itself
+``Transpose__216``                  unknown: the converter has written it, without a scope
+==================================  ==========================================================================
+
+Older Keras numbers no scopes: there ``dense_1`` is the layer ``dense_1``, and each layer is called once.
+
+A node without a scope is in the innermost layer that all of its neighbors are in; a recurrent one in the layer of its
+initial state. A product into which the converter has folded a batch norm has the name of the norm; its weight tells its
+layer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-__all__ = ["KerasNames", "ScopedNode"]
+from .named_layers import LayersAround
+
+__all__ = ["ScopedNode", "find_keras_layers", "find_keras_name"]
 
 #: Scopes that functions of TensorFlow open.
 _FUNCTIONS = re.compile(
@@ -29,11 +47,11 @@ _INLINED = re.compile(r".*_frozen_\d+_")
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _RECURRENT = ("LSTM", "GRU", "RNN")
-#: Which input of a recurrent operator is its initial state.
-_STATE = 5
+#: Which input of a recurrent operator is its sequence, and which its initial state.
+_SEQUENCE, _STATE = 0, 5
 
-#: Names of scopes, from the outermost on.
-Parts = tuple[str, ...]
+#: Scopes, or the names of layers, from the outermost on: ("net_1", "dense_1").
+Chain = tuple[str, ...]
 
 
 class ScopedNode(Protocol):
@@ -56,137 +74,217 @@ class ScopedNode(Protocol):
         """The names of the values that it makes."""
 
 
-@dataclass
-class KerasNames:
-    """The layers that the names in a converted graph tell.
+def find_keras_name(nodes: Sequence[ScopedNode]) -> str:
+    """Return the name of a converted model; empty if its nodes have no outermost scope in common."""
+    naming = _Naming.learn(nodes)
+    return naming.split_number(naming.root).name
+
+
+def find_keras_layers(nodes: Sequence[ScopedNode]) -> list[LayersAround]:
+    """Return for each node of a converted model the layers around it, and which call of each it is in.
+
+    >>> from types import SimpleNamespace as Node
+    >>> names = ["net_1/dense_1/MatMul", "net_1/dense_3/MatMul", "net_1/dense_1_2/MatMul", "net_1/norm_1/moments/mean"]
+    >>> nodes = [Node(name=name, op_type="MatMul", input=[], output=[name]) for name in names]
+    >>> for layers in find_keras_layers(nodes):
+    ...     print(layers.paths, layers.calls)
+    ('dense',) (0,)
+    ('dense',) (1,)
+    ('dense_1',) (0,)
+    ('norm',) (0,)
+    """
+    naming = _Naming.learn(nodes)
+    told_by_name = [_read_layers(node, naming) for node in nodes]
+    return _number_calls(_place_by_neighbors(nodes, told_by_name), naming)
+
+
+# What the names tell --------------------------------------------------------------------------------------------------
+
+
+class _NumberedName(NamedTuple):
+    """A scope without its number, "dense", and the number: 0 for a scope that has none."""
+
+    name: str
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class _Naming:
+    """How a converted graph names its scopes.
 
     Attributes:
-        nodes: The nodes of the converted graph.
-        root: The name of the model's own scope; empty if nodes have no scope in common.
+        root: The scope of the model, which all nodes with a scope are in; empty if they have none in common.
         is_numbered: Whether the scopes of layers have numbers, as current Keras writes them.
-        scopes: For each node the scopes that it is in, those of layers alone.
+        opened: Every scope of the graph, each with those around it.
     """
 
-    nodes: Sequence[ScopedNode]
-    root: str = ""
-    is_numbered: bool = False
-    scopes: list[Parts] = field(default_factory=list)
+    root: str
+    is_numbered: bool
+    opened: frozenset[Chain]
 
-    def __post_init__(self) -> None:
-        nodes = self.nodes
-        split = [_split_scopes(node.name) for node in nodes]
-        scoped = [parts for parts in split if parts]
-        roots = {parts[0] for parts in scoped}
-        self.root = roots.pop() if len(roots) == 1 else ""
-        inner = {parts[1] for parts in scoped if self.root and len(parts) > 1}
-        layers = {part for part in inner if not _FUNCTIONS.fullmatch(part)}
-        self.is_numbered = all(_NUMBERED.fullmatch(part) for part in {self.root, *layers})
-        self.siblings: set[Parts] = {parts[: length + 1] for parts in split for length in range(len(parts))}
-        named = [self._find_layers(parts) if parts else None for parts in split]
-        named = [self._find_owner(node, parts, scopes) for node, parts, scopes in zip(nodes, split, named, strict=True)]
-        self.scopes = _add_neighbors(nodes, named)
+    @classmethod
+    def learn(cls, nodes: Sequence[ScopedNode]) -> _Naming:
+        """Return how a graph names its scopes: they have numbers if those of the model and of its layers all do."""
+        chains = {_split_scopes(node.name) for node in nodes} - {()}
+        roots = {scopes[0] for scopes in chains}
+        root = roots.pop() if len(roots) == 1 else ""
+        children = {scopes[1] for scopes in chains if len(scopes) > 1} if root else set()
+        layers = {scope for scope in children if not _FUNCTIONS.fullmatch(scope)}
+        is_numbered = all(_NUMBERED.fullmatch(scope) for scope in (root, *layers))
+        opened = {scopes[:length] for scopes in chains for length in range(1, len(scopes) + 1)}
+        return cls(root, is_numbered, frozenset(opened))
 
-    @property
-    def name(self) -> str:
-        """Return the name of the model."""
-        return self._strip_number(self.root)
+    def split_number(self, scope: str) -> _NumberedName:
+        """Return the name and the number of a scope."""
+        match = _NUMBERED.fullmatch(scope) if self.is_numbered else None
+        return _NumberedName(scope) if match is None else _NumberedName(match[1], int(match[2]))
 
-    def paths(self) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
-        """Return for each node the paths of the layers that it is in, and which call of each that is, from 0."""
-        calls: dict[Parts, list[int]] = {}
-        for scopes in self.scopes:
-            for length in range(1, len(scopes) + 1):
-                numbers = calls.setdefault(self._strip_numbers(scopes[:length]), [])
-                if (number := self._read_number(scopes[length - 1])) not in numbers:
-                    numbers.append(number)
-        return [self._find_call(scopes, calls) for scopes in self.scopes]
-
-    def _find_call(self, scopes: Parts, calls: Mapping[Parts, list[int]]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the paths of the layers that a node is in, and which call of each that is."""
-        keys = [self._strip_numbers(scopes[:length]) for length in range(1, len(scopes) + 1)]
-        marks = (sorted(calls[key]).index(self._read_number(part)) for key, part in zip(keys, scopes, strict=True))
-        return tuple(".".join(key) for key in keys), tuple(marks)
-
-    def _strip_numbers(self, scopes: Parts) -> Parts:
-        return tuple(self._strip_number(part) for part in scopes)
-
-    def _strip_number(self, part: str) -> str:
-        numbered = _NUMBERED.fullmatch(part) if self.is_numbered else None
-        return numbered[1] if numbered else part
-
-    def _read_number(self, part: str) -> int:
-        numbered = _NUMBERED.fullmatch(part) if self.is_numbered else None
-        return int(numbered[2]) if numbered else 0
-
-    def _find_layers(self, parts: Parts) -> Parts:
-        """Return the scopes of layers among the scopes of a node: up to the first that a function has opened."""
+    def keep_layers(self, scopes: Chain) -> Chain:
+        """Return the scopes of layers among those of a node: after the model's, up to the first of a function."""
         start = 1 if self.root else 0
-        for length in range(start, len(parts)):
-            if self._is_function(parts[: length + 1]):
-                return parts[start:length]
-        return parts[start:]
+        for index in range(start, len(scopes)):
+            if self._is_function(scopes[: index + 1]):
+                return scopes[start:index]
+        return scopes[start:]
 
-    def _is_function(self, parts: Parts) -> bool:
+    def _is_function(self, scopes: Chain) -> bool:
         """Return whether a function has opened the last of these scopes, and no layer."""
-        if _FUNCTIONS.fullmatch(parts[-1]):
+        *outer, scope = scopes
+        if _FUNCTIONS.fullmatch(scope):
             return True
         if not self.is_numbered:
             return False
-        numbered = _NUMBERED.fullmatch(parts[-1])
-        if numbered is None:
+        match = _NUMBERED.fullmatch(scope)
+        if match is None:  # "mix": the call of a layer has a number
             return True
-        is_numbered_layer = _NUMBERED.fullmatch(numbered[1])  # ``dense_1_2`` beside ``dense_1``
-        return not is_numbered_layer and (*parts[:-1], numbered[1]) in self.siblings
-
-    def _find_owner(self, node: ScopedNode, parts: Parts, scopes: Parts | None) -> Parts | None:
-        """Return the layers of a node; of a product with a batch norm folded into it, those of its weight."""
-        if node.op_type in _PRODUCTS and any(part.startswith("batchnorm") for part in parts):
-            for name in node.input[1:2]:
-                if owner := _split_scopes(name):
-                    return self._find_layers(owner)
-        return scopes
+        name = match[1]
+        if _NUMBERED.fullmatch(name):  # "dense_1_2": the layer "dense_1", though "dense_1" is a scope too
+            return False
+        return (*outer, name) in self.opened  # "mix_1" beside "mix": nodes are in the calls of layers, never in "dense"
 
 
-def _split_scopes(name: str) -> Parts:
-    """Return the scopes that a name tells, without its last part."""
+def _split_scopes(name: str) -> Chain:
+    """Return the scopes that a name tells, without its last part; none for a name without a scope."""
     return tuple(_INLINED.sub("", part) for part in name.split("/")[:-1])
 
 
-def _add_neighbors(nodes: Sequence[ScopedNode], named: Sequence[Parts | None]) -> list[Parts]:
-    """Return the layers of each node; where its name tells none, those that all of its neighbors are in."""
-    makers = {output: index for index, node in enumerate(nodes) for output in node.output if output}
-    before = [[makers[name] for name in node.input if name in makers] for node in nodes]
-    after: list[list[int]] = [[] for _ in nodes]
-    for index, sources in enumerate(before):
-        for source in sources:
-            after[source].append(index)
-    above = _find_nearest(range(len(nodes)), before, named)
-    below = _find_nearest(reversed(range(len(nodes))), after, named)
-    chains: list[Parts] = []
-    for index, (node, parts) in enumerate(zip(nodes, named, strict=True)):
-        around = [item for item in (above[index], below[index]) if item is not None]
-        inputs = [named[makers[name]] or above[makers[name]] if name in makers else None for name in node.input]
-        state = inputs[_STATE] if node.op_type in _RECURRENT and len(inputs) > _STATE else None
-        if parts is None and state is not None:
-            parts = _find_common([inputs[0] or (), state]) or state
-        chains.append(_find_common(around or [()]) if parts is None else parts)
-    return chains
+def _read_layers(node: ScopedNode, naming: _Naming) -> Chain | None:
+    """Return the scopes of the layers that a node is in: empty in the model itself, None if its name tells nothing."""
+    scopes = _split_scopes(node.name)
+    is_folded = node.op_type in _PRODUCTS and any(scope.startswith("batchnorm") for scope in scopes)
+    if is_folded and len(node.input) > 1:
+        scopes = _split_scopes(node.input[1]) or scopes  # the weight
+    return naming.keep_layers(scopes) if scopes else None
+
+
+# What the neighbors tell ----------------------------------------------------------------------------------------------
+
+
+def _place_by_neighbors(nodes: Sequence[ScopedNode], told_by_name: Sequence[Chain | None]) -> list[Chain]:
+    """Return the layers of each node; where its name tells none (None), those that all of its neighbors are in."""
+    makers = {value: index for index, node in enumerate(nodes) for value in node.output if value}
+    sources = [[makers[value] for value in node.input if value in makers] for node in nodes]
+    forward = range(len(nodes))
+    above = _find_nearest(forward, sources, told_by_name)
+    below = _find_nearest(reversed(forward), _reverse(sources), told_by_name)
+    of_values = {value: _look_through(told_by_name[index], above[index]) for value, index in makers.items()}
+    placed: list[Chain] = []
+    for node, layers, before, after in zip(nodes, told_by_name, above, below, strict=True):
+        if layers is None:
+            layers = _find_layers_of_state(node, of_values)
+        if layers is None:
+            layers = _find_common([side for side in (before, after) if side is not None])
+        placed.append(layers)
+    return placed
+
+
+def _reverse(sources: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for each node those that read from it, of those that each one reads from."""
+    readers: list[list[int]] = [[] for _ in sources]
+    for reader, its_sources in enumerate(sources):
+        for source in its_sources:
+            readers[source].append(reader)
+    return readers
 
 
 def _find_nearest(
-    order: Iterable[int], neighbors: Sequence[Sequence[int]], named: Sequence[Parts | None]
-) -> list[Parts | None]:
-    """Return for each node what the nearest nodes with a scope, on one side of it, have in common; None for none."""
-    nearest: list[Parts | None] = [None] * len(named)
+    order: Iterable[int], neighbors: Sequence[Sequence[int]], told_by_name: Sequence[Chain | None]
+) -> list[Chain | None]:
+    """Return for each node the layers that its neighbors on one side have in common.
+
+    A neighbor that is in no layer is looked through, to its own neighbors on that side: ``order`` has these first. None
+    stands for a node with no layer on that side.
+    """
+    nearest: list[Chain | None] = [None] * len(told_by_name)
     for index in order:
-        around = [parts for neighbor in neighbors[index] if (parts := named[neighbor] or nearest[neighbor]) is not None]
-        nearest[index] = _find_common(around) if around else None
+        seen = [_look_through(told_by_name[neighbor], nearest[neighbor]) for neighbor in neighbors[index]]
+        in_layers = [layers for layers in seen if layers is not None]
+        nearest[index] = _find_common(in_layers) if in_layers else None
     return nearest
 
 
-def _find_common(chains: Sequence[Parts]) -> Parts:
-    """Return the scopes that several nodes share, from the outermost on."""
-    length = 0
-    while all(len(chain) > length and chain[length] == chains[0][length] for chain in chains):
-        length += 1
-    return chains[0][:length]
+def _look_through(layers: Chain | None, beyond: Chain | None) -> Chain | None:
+    """Return the layers that a node shows to its neighbors: its own; those beyond it if it is in none, or unknown."""
+    is_in_a_layer = bool(layers)
+    return layers if is_in_a_layer else beyond
+
+
+def _find_layers_of_state(node: ScopedNode, of_values: Mapping[str, Chain | None]) -> Chain | None:
+    """Return the layers of a recurrent node by its initial state; None for another node, or if that tells none.
+
+    A state that is made in the layer itself tells that layer; one that comes from another layer, such as an encoder,
+    tells those that it shares with the sequence, if there are any.
+    """
+    if node.op_type not in _RECURRENT or len(node.input) <= _STATE:
+        return None
+    state, sequence = (of_values.get(node.input[which]) for which in (_STATE, _SEQUENCE))
+    if state is None or sequence is None:
+        return state
+    return _find_common([sequence, state]) or state
+
+
+def _find_common(chains: Sequence[Chain]) -> Chain:
+    """Return the scopes that all of several nodes are in, from the outermost on; none for no nodes."""
+    shared = []
+    for scopes in zip(*chains, strict=False):  # up to the end of the shortest
+        if len(set(scopes)) > 1:
+            break
+        shared.append(scopes[0])
+    return tuple(shared)
+
+
+# The calls ------------------------------------------------------------------------------------------------------------
+
+
+class _Call(NamedTuple):
+    """A call of a layer: the names of the layer and of those around it, and the number of its scope."""
+
+    layer: Chain
+    number: int
+
+
+def _number_calls(placed: Sequence[Chain], naming: _Naming) -> list[LayersAround]:
+    """Return the paths of the layers around each node, with their calls counted from 0 instead of 1, 3, 5."""
+    calls_of_nodes = [list(_list_calls(scopes, naming)) for scopes in placed]
+    numbers: dict[Chain, set[int]] = {}
+    for calls in calls_of_nodes:
+        for call in calls:
+            numbers.setdefault(call.layer, set()).add(call.number)
+    positions = {
+        _Call(layer, number): position
+        for layer, its_numbers in numbers.items()
+        for position, number in enumerate(sorted(its_numbers))
+    }
+    return [
+        LayersAround(tuple(".".join(call.layer) for call in calls), tuple(positions[call] for call in calls))
+        for calls in calls_of_nodes
+    ]
+
+
+def _list_calls(scopes: Chain, naming: _Naming) -> Iterator[_Call]:
+    """Yield the calls of layers that scopes stand for, from the outermost on."""
+    layer: Chain = ()
+    for scope in scopes:
+        name, number = naming.split_number(scope)
+        layer = (*layer, name)
+        yield _Call(layer, number)

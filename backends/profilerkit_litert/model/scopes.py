@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from profilerkit.backend_kit.keras_scopes import KerasNames
+from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
@@ -23,7 +23,7 @@ _TORCH_SCOPE = re.compile(r".*\._*(?:([^_.]+)$|[^_.]+_(.+)$)")
 
 
 class _Node(NamedTuple):
-    """An operator as `KerasNames` reads it."""
+    """An operator as `ScopedNode` describes it."""
 
     name: str
     op_type: str
@@ -38,15 +38,14 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
         _Node(_find_scope(graph, operator, weight), operator.name, *_number(operator))
         for operator, weight in zip(graph.operators, weights, strict=True)
     ]
-    names = KerasNames(nodes)
-    placed = list(zip(graph.operators, weights, names.paths(), strict=True))
+    placed = list(zip(graph.operators, weights, find_keras_layers(nodes), strict=True))
     typed = [
         TypedOperator(paths[-1] if paths else "", operator.name, bool(weight or operator.graphs))
         for operator, weight, (paths, _) in placed
     ]
     typed.sort(key=lambda operator: operator.type == "DEQUANTIZE")  # what unpacks weights stands before all else
     chains = [(Scope(""), *map(Scope, paths, calls)) for _, _, (paths, calls) in placed]
-    return Scopes(chains, name_types(names.name or name, typed))
+    return Scopes(chains, name_types(find_keras_name(nodes) or name, typed))
 
 
 def _number(operator: Operator) -> tuple[list[str], list[str]]:

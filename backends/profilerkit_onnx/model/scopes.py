@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from onnx import ModelProto, NodeProto
 
-from profilerkit.backend_kit.keras_scopes import KerasNames
+from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import (
     CONTAINER,
     CallCounter,
@@ -43,8 +43,7 @@ def find_scopes(model: ModelProto) -> Scopes:
         around_nodes = [_read_layers_in_metadata(node) for node in nodes]
         types = _read_types_in_metadata(nodes)
     else:
-        names = KerasNames(nodes).paths() if _is_from_keras(model) else None
-        around_nodes = read_names(model) if names is None else [LayersAround(*layers) for layers in names]
+        around_nodes = find_keras_layers(nodes) if _is_from_keras(model) else read_names(model)
         types = name_types("", _list_typed(model, around_nodes))
     ordered = {"": find_name(model)}
     for around in around_nodes:
@@ -67,7 +66,7 @@ def _list_typed(model: ModelProto, around_nodes: Sequence[LayersAround]) -> Iter
 def find_name(model: ModelProto) -> str:
     """Return the class of the model that was exported, the name of a Keras model, or that of the graph."""
     if _is_from_keras(model):
-        name = KerasNames(list(model.graph.node)).name
+        name = find_keras_name(list(model.graph.node))
     else:
         layers = (layer for node in model.graph.node for layer in _pair_with_classes(node))
         name = next((kind for path, kind in layers if not path), "").rpartition(".")[2]
