@@ -218,7 +218,7 @@ def own_functions() -> list[Any]:
     from profilerkit.plugging import offers
     from profilerkit.testing import FakeBackend
 
-    return [offer.item for offer in offers.functions_offered(FakeBackend()) if offer.plugin.is_own]
+    return [offer.item for offer in offers.list_profiler_functions(FakeBackend()) if offer.plugin.is_own]
 
 
 def keys_of_metrics() -> tuple[list[Any], list[Any]]:

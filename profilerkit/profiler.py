@@ -24,6 +24,7 @@ from .piping.registry import Binding, Registry
 from .piping.requests import read_arguments, read_request, select_keys
 from .piping.status import StatusKey
 from .plugging import offers
+from .plugging.manager import announce
 from .plugging.opening import OpenedModel
 from .process.progress import track
 from .process.restoring import whole_call
@@ -384,7 +385,7 @@ class Profiler:
     def report(self, names: Iterable[str] | None = None) -> Report:
         """Return the values computed so far, or those of the named metrics, as a `Report`; plugins get it too."""
         report = self._report(status_names("names", names))
-        offers.announce(report)
+        announce(report)
         return report
 
     def _report(self, names: Iterable[str] | None = None) -> Report:
@@ -542,7 +543,7 @@ def compare_profilers(
         for profiler, keys, name in zip(profilers, requested, shown, strict=True)
     ]
     comparison = Comparison(reports[0], tuple(reports[1:]))
-    offers.announce(comparison)
+    announce(comparison)
     return comparison
 
 

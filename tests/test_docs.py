@@ -20,8 +20,9 @@ import pytest
 
 from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, hookspecs
 from profilerkit.cli import cli
+from profilerkit.plugging.backends import backends, load
 from profilerkit.plugging.commands import list_commands
-from profilerkit.plugging.offers import backends, default_functions, load, offered_capabilities
+from profilerkit.plugging.offers import default_functions, offered_capabilities
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")

@@ -21,6 +21,8 @@ from profilerkit.isolation.ordering import Risk, find_risk
 from profilerkit.isolation.reports import default_metrics, functions_for_any_backend
 from profilerkit.piping.registry import Registry
 from profilerkit.plugging import offers
+from profilerkit.plugging.backends import backends
+from profilerkit.plugging.manager import list_plugins
 from profilerkit.plugging.unloaded import names_of_functions
 from profilerkit_budgets.limits import Budget
 
@@ -182,7 +184,7 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
 @lru_cache(maxsize=1)
 def _find_measuring_packages() -> dict[str, str]:
     """Return Python and the packages that count and measure: profilerkit, and those of its plugins."""
-    names = {plugin.package for plugin in offers.list_plugins() if plugin.package}
+    names = {plugin.package for plugin in list_plugins() if plugin.package}
     return {"python": python_version(), **{name.lower(): version(name) for name in sorted({"profilerkit", *names})}}
 
 
@@ -192,14 +194,14 @@ def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | 
     An interpreter that has imported a framework which survives a fork is forked for its models; one that has imported
     none is forked for every other model, which then imports its own.
     """
-    backends = [info for info in offers.backends() if not code.imports.isdisjoint(info.frameworks)]
+    imported = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
     versions = {**_find_measuring_packages(), **dict(find_versions(code.imports))}
-    for info in backends:
+    for info in imported:
         try:
             versions |= {} if info.installed is None else info.installed()
         except ImportError:
             continue
-    modules = backends[0].preload if len(backends) == 1 else ()
+    modules = imported[0].preload if len(imported) == 1 else ()
     return versions, (*modules, *code.preload) if modules else modules
 
 

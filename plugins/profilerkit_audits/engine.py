@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.errors import NotOfferedError, by_likeness
 from profilerkit.plugging.extension import EngineInfo
-from profilerkit.plugging.manager import Offer, offers
+from profilerkit.plugging.manager import Offer, list_offers
 from profilerkit.plugging.named import load_offer
 from profilerkit.plugging.sources import require_unique
 
@@ -93,7 +93,7 @@ def list_engines() -> list[EngineInfo]:
 
 
 def _list_offers() -> list[Offer[EngineInfo]]:
-    return require_unique("engine", offers("profilerkit_engines", EngineInfo))
+    return require_unique("engine", list_offers("profilerkit_engines", EngineInfo))
 
 
 def _is_engine(loaded: object) -> bool:

@@ -10,7 +10,7 @@ import click
 
 from ..errors import ProfilerKitError, by_likeness
 from ..plugging.commands import list_commands, load_command
-from ..plugging.manager import own_plugins_only
+from ..plugging.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
 from ..process.containment import collect_notes
 from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
@@ -86,7 +86,7 @@ def _show_help(context: click.Context, parameter: click.Parameter, value: bool) 
 
 def _use_own_plugins(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        context.with_resource(own_plugins_only())
+        context.with_resource(limit_to_own_plugins())
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_COMPLETION)

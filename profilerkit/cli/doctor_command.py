@@ -37,7 +37,7 @@ def command() -> None:
     Useful for a bug report, and before a measurement.
     """
     from ..piping.quantity import Scale, scale_value
-    from ..plugging import offers
+    from ..plugging.backends import backends, load
     from ..process import environment
 
     emit("This machine", bold=True)
@@ -53,10 +53,10 @@ def command() -> None:
     _show_configuration()
     emit("\nBackends", bold=True)
     unusable: dict[str, str] = {}
-    for info in offers.backends():
+    for info in backends():
         try:
             for loading in track((info,), f"Loading {info.name}"):
-                backend = offers.load(loading)
+                backend = load(loading)
         except Exception as error:  # whatever a plugin does wrong, the others go on
             unusable[info.name] = " ".join(str(error).split())
             continue

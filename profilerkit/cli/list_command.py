@@ -11,6 +11,9 @@ import click
 
 from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
 from ..plugging import offers
+from ..plugging.backends import list_backends, load, not_installed
+from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
+from ..plugging.offered_formulas import op_costs
 from ..process.containment import contained, plugin_error_text
 from .printing import emit, say
 
@@ -101,23 +104,22 @@ class _Listing:
 
     def print_plugins(self) -> None:
         self.print_title("Plugins")
-        manager = offers.manager()
         registered: set[str] = set()
-        for plugin in offers.list_plugins():
+        for plugin in list_plugins():
             # Where several packages call a plugin alike, all but the first are registered with their package.
             name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                emit(f"  {'':<22}   {find_location(manager.get_plugin(name))}")
-        for plugin in offers.list_disabled_plugins():
+                emit(f"  {'':<22}   {find_location(manager().get_plugin(name))}")
+        for plugin in list_disabled_plugins():
             emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
 
     def print_backends(self) -> list[Backend]:
         """Print the backends and return those that can be used here, of two that are called alike the first."""
         from ..plugging.extension import BackendInfo
 
-        offered = self.collect(offers.list_backends, lambda: offers.offers("profilerkit_backends", BackendInfo))
+        offered = self.collect(list_backends, lambda: list_offers("profilerkit_backends", BackendInfo))
         self.print_title("Backends")
         usable: dict[str, Backend] = {}
         for offer in offered:
@@ -138,7 +140,7 @@ class _Listing:
                 versions = info.installed() if info.installed is not None else {}
                 return make_stand_in(info), ", ".join(f"{name} {value}" for name, value in versions.items())
         except ImportError as error:
-            return None, _describe_error(offers.not_installed(info, error))
+            return None, _describe_error(not_installed(info, error))
         except Exception as error:  # whatever a plugin does wrong, the others go on
             message = " ".join(plugin_error_text(error).split())
             return None, f"installed() of the {info.name} backend failed: {message}; {plugin.workaround}"
@@ -148,7 +150,7 @@ class _Listing:
         from ..backend import Backend
 
         try:
-            backend: object = offers.load(info)
+            backend: object = load(info)
         except RegistrationConflictError as error:
             self.note_conflict(error)
             return None, _describe_error(error)
@@ -173,7 +175,7 @@ class _Listing:
             self.note_conflict(error)
         if self.verbose:
             self.print_title(f"Functions for the {backend.name} backend")
-        for offer in offers.functions_offered(backend):
+        for offer in offers.list_profiler_functions(backend):
             keys = offer.item.list_keys()
             if self.verbose:
                 self.print_line(describe(offer.item), ", ".join(key.NAME for key in keys), offer.plugin, offer.item)
@@ -194,7 +196,7 @@ class _Listing:
 
     def print_declared_keys(self) -> None:
         def all_alike() -> list[Offer[Any]]:
-            claims = offers.offers("profilerkit_status_keys", type)
+            claims = list_offers("profilerkit_status_keys", type)
             return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
         offered = self.collect(offers.list_status_keys, all_alike)
@@ -205,15 +207,13 @@ class _Listing:
     def print_renderers_and_loaders(self) -> None:
         from ..plugging.extension import LoaderInfo, RendererInfo
 
-        renderers = self.collect(offers.list_renderers, lambda: offers.offers("profilerkit_renderers", RendererInfo))
+        renderers = self.collect(offers.list_renderers, lambda: list_offers("profilerkit_renderers", RendererInfo))
         self.print_section("Renderers", renderers)
-        loaders = self.collect(offers.list_loaders, lambda: offers.offers("profilerkit_model_loaders", LoaderInfo))
+        loaders = self.collect(offers.list_loaders, lambda: list_offers("profilerkit_model_loaders", LoaderInfo))
         self.print_section("Model loaders", loaders)
 
     def print_formulas(self, backend: Backend) -> None:
-        formulas = [
-            (plugin, op, formula) for plugin, costs in offers.op_costs(backend) for op, formula in costs.items()
-        ]
+        formulas = [(plugin, op, formula) for plugin, costs in op_costs(backend) for op, formula in costs.items()]
         if formulas:
             self.print_title(f"Cost formulas of plugins for the {backend.name} backend")
         for plugin, op, formula in formulas:

@@ -172,7 +172,7 @@ def is_saved(spec: str) -> bool:
 
 def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
     """Return what a file holds; what is wrong with it is a usage error."""
-    from ..plugging.offers import list_backends
+    from ..plugging.backends import list_backends
     from ..results.saving import load
 
     try:
@@ -194,7 +194,7 @@ def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
             raise click.UsageError(f"{options} gets a process of its own already; leave out the options of isolation")
         return _profile_in_place(spec, replace(request, further=others), placing)
     if request.is_isolated:
-        from ..plugging.offers import announce
+        from ..plugging.manager import announce
 
         with _end_in_a_line():
             report = request.profile_isolated([spec])[0]
@@ -283,7 +283,7 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: S
 
 def _profile_isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
     """Return the reports of models in processes of their own, which take turns."""
-    from ..plugging.offers import announce
+    from ..plugging.manager import announce
     from ..results.comparison import side_by_side
 
     with _end_in_a_line():

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from ..error_text import shown
 from ..errors import DeviceNotKnownError, RegistrationConflictError, by_likeness
-from ..plugging.offers import offers, require_unique
+from ..plugging.manager import list_offers
+from ..plugging.sources import require_unique
 from .info import DeviceInfo
 from .reading import devices_in, read_device
 
@@ -32,7 +33,7 @@ def devices() -> tuple[DeviceInfo, ...]:
     A device in a folder of ``PROFILERKIT_DEVICES`` replaces one of plugins with the same name. Raises
     `RegistrationConflictError` if two plugins, or two of those folders, have a device of the same name.
     """
-    offered = require_unique("device", offers("profilerkit_devices", DeviceInfo))
+    offered = require_unique("device", list_offers("profilerkit_devices", DeviceInfo))
     by_name = {offer.item.name: offer.item for offer in offered}
     by_name.update(_of_folders())
     return tuple(by_name[name] for name in sorted(by_name))

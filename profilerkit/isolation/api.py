@@ -10,7 +10,7 @@ from ..api import Names, arguments_given, read_functions, read_names
 from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
 from ..backend import BACKEND, Backend, DeviceLike
 from ..piping.function import ProfilerFunction
-from ..plugging import offers
+from ..plugging.manager import announce, is_limited_to_own_plugins
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
@@ -93,7 +93,7 @@ def isolated(
     )
     limits = Limits.read(timeout, memory, max_threads)
     report = run_jobs([job], limits, start_method, _MODULES("preload", preload))[0]
-    offers.announce(report)
+    announce(report)
     return report
 
 
@@ -140,7 +140,7 @@ def isolated_comparison(
     jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
-    offers.announce(comparison)
+    announce(comparison)
     return comparison
 
 
@@ -153,7 +153,7 @@ def run_jobs(
     """
     require_possible(start_method, limits, tuple(preload))
     in_turn = len(jobs) > 1
-    alone = offers.only_own_plugins()
+    alone = is_limited_to_own_plugins()
     runs: list[IsolatedRun] = []
     try:
         for job in jobs:

@@ -83,9 +83,9 @@ def serve(channel: Channel, job: Job) -> None:
         with ExitStack() as stack:
             stack.enter_context(_send_warnings(channel))
             if job.own_plugins_alone:
-                from ..plugging.offers import own_plugins_only
+                from ..plugging.manager import limit_to_own_plugins
 
-                stack.enter_context(own_plugins_only())
+                stack.enter_context(limit_to_own_plugins())
             if job.in_turn:
                 stack.enter_context(take_turns(channel))
             _profile(channel, job)

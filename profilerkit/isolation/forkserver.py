@@ -26,6 +26,7 @@ __all__ = ["main"]
 _USUAL_MODULES = (
     "profilerkit.api",
     "profilerkit.isolation.child",
+    "profilerkit.plugging.backends",
     "profilerkit.plugging.loaders",
     "profilerkit.plugging.offers",
     "profilerkit.results.building",
@@ -63,14 +64,15 @@ def main() -> NoReturn:
 
 def load_plugins() -> None:
     """Load the plugins, the backends of the frameworks that are imported, and the modules of their metrics."""
-    from ..plugging.offers import backends, functions_offered, list_loaders, load
+    from ..plugging.backends import backends, load
+    from ..plugging.offers import list_loaders, list_profiler_functions
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         list_loaders()
         for info in backends():
             plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
             if not sys.modules.keys().isdisjoint({*info.frameworks, *info.preload} - {plugin_package}):
-                functions_offered(load(info))
+                list_profiler_functions(load(info))
 
 
 def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -> None:

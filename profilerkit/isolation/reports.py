@@ -94,11 +94,11 @@ def _make_metric(name: str, kind: type[Any] | None) -> Metric:
 def functions_for_any_backend() -> list[ProfilerFunction]:
     """Return the functions that plugins offer for every backend."""
     from ..backend import Backend
-    from ..plugging.offers import functions_offered
+    from ..plugging.offers import list_profiler_functions
 
     stand_in: Any = type("UnknownBackend", (Backend,), {"name": "unknown"})
     stand_in.__abstractmethods__ = frozenset()
-    return [offer.item for offer in functions_offered(stand_in())]
+    return [offer.item for offer in list_profiler_functions(stand_in())]
 
 
 def default_metrics(functions: Iterable[ProfilerFunction]) -> list[str]:

@@ -15,7 +15,7 @@ from ..errors import BackendNotFoundError, BackendNotInstalledError, Registratio
 from ..process.containment import contained, plugin_error_text
 from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo, LoaderInfo
 from .loaded_files import in_plain_names
-from .manager import Offer, PluginInfo, describe_disabled, offers
+from .manager import Offer, PluginInfo, describe_disabled, list_offers
 from .named import list_named
 from .offered_formulas import equip
 from .sources import ask_plugin
@@ -164,7 +164,7 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
 
 def _is_loadable(text: str) -> bool:
     """Return whether a model loader takes a text."""
-    offered = offers("profilerkit_model_loaders", LoaderInfo)
+    offered = list_offers("profilerkit_model_loaders", LoaderInfo)
     return any(
         ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, text))
         for offer in offered
@@ -240,7 +240,7 @@ def _find_plugin(info: BackendInfo) -> PluginInfo | None:
     """Return the plugin that offers a backend; None if no plugin does."""
     # A hook may return new objects at each call, so equal facts count too.
     facts = (info.name, info.frameworks, info.requirement)
-    for offer in offers("profilerkit_backends", BackendInfo):
+    for offer in list_offers("profilerkit_backends", BackendInfo):
         if offer.item is info or (offer.item.name, offer.item.frameworks, offer.item.requirement) == facts:
             return offer.plugin
     return None

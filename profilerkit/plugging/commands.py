@@ -9,7 +9,7 @@ import click
 
 from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
-from .manager import Offer, manager, offers
+from .manager import Offer, list_offers, manager
 from .named import load_offer
 from .sources import require_unique
 
@@ -41,7 +41,7 @@ def load_command(name: str) -> click.Command | None:
 
 
 def _list_commands() -> list[Offer[CommandInfo]]:
-    return manager().answer_once("commands", lambda: offers("profilerkit_commands", CommandInfo))
+    return manager().answer_once("commands", lambda: list_offers("profilerkit_commands", CommandInfo))
 
 
 def _is_command(loaded: object) -> bool:
@@ -77,7 +77,7 @@ def _load_offered_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
 
 
 def _import_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
-    offered = offers("profilerkit_options", OptionInfo)
+    offered = list_offers("profilerkit_options", OptionInfo)
     return [(load_offer("option", offer, _is_option, "is no option"), offer) for offer in offered]
 
 

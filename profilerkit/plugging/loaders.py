@@ -59,7 +59,7 @@ def load_model(spec: str, trust: bool = False) -> Any:
 
 def _find_missing_framework(error: BaseException | None) -> BackendNotInstalledError | None:
     """Return the error of a backend whose framework could not be imported; None for any other error."""
-    from .offers import backends, not_installed
+    from .backends import backends, not_installed
 
     if not isinstance(error, ModuleNotFoundError):
         return None
@@ -88,7 +88,7 @@ def find_loader(spec: str) -> Offer[LoaderInfo]:
 
 def _explain_refusal(spec: str, offered: Sequence[Offer[LoaderInfo]]) -> str:
     """Return what to give in place of a text that no loader accepts."""
-    from .offers import describe_disabled
+    from .manager import describe_disabled
 
     file = spec.rstrip(":")
     if file.endswith(".py"):

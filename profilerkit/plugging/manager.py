@@ -25,18 +25,18 @@ __all__ = [
     "call_hook",
     "describe_disabled",
     "forget_loaded",
+    "is_limited_to_own_plugins",
+    "limit_to_own_plugins",
     "list_disabled_plugins",
+    "list_offers",
     "list_plugins",
     "manager",
-    "offers",
-    "only_own_plugins",
-    "own_plugins_only",
 ]
 
 _LOCK = Lock()
 #: The loaded plugins: all of them (False), and profilerkit's own only (True).
 _loaded: dict[bool, InstalledPlugins] = {}
-#: The open `own_plugins_only` blocks.
+#: The open `limit_to_own_plugins` blocks.
 _own_only_blocks: list[bool] = []
 
 
@@ -66,7 +66,7 @@ def describe_disabled() -> str:
 
 
 @contextmanager
-def own_plugins_only() -> Iterator[None]:
+def limit_to_own_plugins() -> Iterator[None]:
     """Use profilerkit's own plugins only inside the block; afterwards the other plugins are available again."""
     _own_only_blocks.append(True)
     try:
@@ -76,7 +76,7 @@ def own_plugins_only() -> Iterator[None]:
         _own_only_blocks.pop()
 
 
-def only_own_plugins() -> bool:
+def is_limited_to_own_plugins() -> bool:
     """Return whether only profilerkit's own plugins are in use."""
     return bool(_own_only_blocks)
 
@@ -89,11 +89,11 @@ def forget_loaded() -> None:
 
 def _load_once() -> InstalledPlugins:
     """Return the plugins that are in use; they are loaded at the first call."""
-    loaded = _loaded.get(only_own_plugins())
+    loaded = _loaded.get(is_limited_to_own_plugins())
     if loaded is not None and loaded.manager.is_complete:
         return loaded
     with _LOCK:  # which a thread that loads them holds until they are complete
-        is_own_only = only_own_plugins()
+        is_own_only = is_limited_to_own_plugins()
         plugins = _loaded.get(is_own_only)
         if plugins is None:
             # Stored before loading, since a plugin may use the manager while it is loaded.
@@ -117,7 +117,7 @@ def call_hook(hook: str, without: Collection[PluginInfo] = (), **arguments: Any)
     return [result for result in results if result.plugin not in without] if without else list(results)
 
 
-def offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
+def list_offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
     """Return the items that the plugins offer through a hook, in the order of the calls.
 
     An implementation that raises, or returns None, offers nothing. An item that is not an instance of ``kind`` is left

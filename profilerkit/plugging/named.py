@@ -9,7 +9,7 @@ from ..error_text import shown
 from ..errors import NotOfferedError
 from ..process.containment import contained, plugin_error_text
 from ..process.randomness import keep_random_state
-from .manager import Offer, manager, offers
+from .manager import Offer, list_offers, manager
 from .sources import require_unique
 
 __all__ = ["list_named", "load_offer"]
@@ -20,7 +20,7 @@ def list_named(what: str, hook: str, kind: type) -> list[Offer[Any]]:
 
     Raises `RegistrationConflictError` for two offers of the same name.
     """
-    return manager().answer_once(hook, lambda: require_unique(what, offers(hook, kind)))
+    return manager().answer_once(hook, lambda: require_unique(what, list_offers(hook, kind)))
 
 
 def load_offer(

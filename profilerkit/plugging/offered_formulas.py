@@ -13,7 +13,7 @@ from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
-from .manager import Offer, PluginInfo, call_hook, manager, offers
+from .manager import Offer, PluginInfo, call_hook, list_offers, manager
 from .sources import conflict, tolerate
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
@@ -84,7 +84,7 @@ def _extend(backend: Backend) -> None:
     """Give a backend the capabilities that plugins offer for it."""
     hook = "profilerkit_capabilities"
     if backend.extensions or manager().find_implementations(hook):
-        backend.extensions = tuple(offer.item for offer in offers(hook, object, backend=backend))
+        backend.extensions = tuple(offer.item for offer in list_offers(hook, object, backend=backend))
 
 
 def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,8 +1,15 @@
-"""The objects that plugins offer: functions, status keys, renderers and loaders; backends are those of `backends`."""
+"""What plugins offer a profiler: status keys, functions that compute them, capabilities, renderers and loaders.
+
+Each offer has the plugin that it comes from (`Offer`). For example, profilerkit's plugin "metrics" offers the key
+``macs`` and a function that computes it. A package with a function for ``macs`` of its own conflicts with that one:
+`default_functions` raises an error that names both plugins, unless the user leaves the key out. Backends are offered in
+``backends.py``, cost formulas in ``offered_formulas.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from ..backend import Backend
 from ..errors import UnknownStatusError
@@ -11,59 +18,27 @@ from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import record_offering_plugin
 from ..protocols import Capability
-from .backends import backend_named, backends, find_backend, list_backends, load, not_installed
 from .extension import LoaderInfo, RendererInfo
-from .manager import (
-    Offer,
-    PluginInfo,
-    announce,
-    describe_disabled,
-    forget_loaded,
-    list_disabled_plugins,
-    list_plugins,
-    manager,
-    offers,
-    only_own_plugins,
-    own_plugins_only,
-)
+from .manager import forget_loaded, list_offers, manager
 from .named import list_named
-from .offered_formulas import equip, forget_formulas, op_costs
-from .sources import conflict, require_unique, tolerate, warn
+from .offered_formulas import forget_formulas
+from .sources import Offer, PluginInfo, conflict, tolerate, warn
 
 __all__ = [
-    "Offer",
-    "PluginInfo",
-    "announce",
-    "backend_named",
-    "backends",
     "default_functions",
-    "describe_disabled",
-    "equip",
-    "find_backend",
     "forget",
-    "functions_offered",
-    "list_backends",
-    "list_disabled_plugins",
     "list_loaders",
-    "list_plugins",
+    "list_profiler_functions",
     "list_renderers",
     "list_status_keys",
-    "load",
-    "manager",
     "name_of_metric",
-    "not_installed",
     "offered_capabilities",
-    "offers",
-    "only_own_plugins",
-    "op_costs",
-    "own_plugins_only",
-    "require_unique",
 ]
 
 
 def offered_capabilities() -> tuple[Capability, ...]:
     """Return the capabilities that plugins ask backends for, those of the core first."""
-    return tuple(offer.item for offer in offers("profilerkit_protocols", Capability))
+    return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
 
 
 def list_renderers() -> list[Offer[RendererInfo]]:
@@ -83,19 +58,20 @@ def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusK
     Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
     keys = manager().answer_once("status keys", _read_status_keys)
-    claims: dict[str, Offer[type[StatusKey]]] = {}
+    first_by_name: dict[str, Offer[type[StatusKey]]] = {}
     for offer in keys:
         name = offer.item.NAME
-        first = claims.setdefault(name, offer)
+        first = first_by_name.setdefault(name, offer)
         if first.item is not offer.item and name not in leave_out:
             raise conflict(f"status key {name!r}", first.plugin, offer.plugin)
     return keys
 
 
 def _read_status_keys() -> list[Offer[type[StatusKey]]]:
+    """Ask the plugins for the keys that they declare; one without a name is left out, with a warning."""
     hook = "profilerkit_status_keys"
     keys: list[Offer[type[StatusKey]]] = []
-    for offer in offers(hook, type):
+    for offer in list_offers(hook, type):
         if issubclass(offer.item, StatusKey) and isinstance(offer.item.NAME, str) and offer.item.NAME:
             keys.append(offer)
         else:
@@ -112,46 +88,62 @@ def default_functions(
     ``computed_already`` (the keys of the user's own functions). Raises it for two renderers or loaders of one name too,
     before anything is measured. Raises `UnknownStatusError` for a name in ``leave_out`` that no plugin offers.
     """
+    _require_unique_renderers_and_loaders()
+    exempt = {*leave_out, *computed_already}
+    functions = list_profiler_functions(backend)
+    declarations = list_status_keys(exempt)
+    computed = [_ComputedKey(key, offer.plugin) for offer in functions for key in offer.item.list_keys()]
+    offered_names = [*(entry.key.NAME for entry in computed), *(declaration.item.NAME for declaration in declarations)]
+    _require_offered(leave_out, [*computed_already, *offered_names])
+    _require_one_plugin((entry for entry in computed if entry.key.NAME not in exempt), declarations, backend)
+    return [offer.item for offer in functions]
+
+
+class _ComputedKey(NamedTuple):
+    """A status key that a function computes, and the plugin that offers the function."""
+
+    key: StatusKey
+    plugin: PluginInfo
+
+
+def _require_unique_renderers_and_loaders() -> None:
+    """Raise `RegistrationConflictError` for two renderers or two loaders of one name: listing them checks that."""
     list_renderers()
     list_loaders()
-    offered = functions_offered(backend)
-    exempt = {*leave_out, *computed_already}
-    declared = list_status_keys(exempt)
-    offered_names = [key.NAME for offer in offered for key in offer.item.list_keys()]
-    names = [*computed_already, *offered_names, *(offer.item.NAME for offer in declared)]
+
+
+def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> None:
+    """Raise `UnknownStatusError` for a name to leave out that is not offered: it is misspelt."""
     for name in leave_out:
-        if name not in names:
-            raise UnknownStatusError(name, dict.fromkeys(names), owner="leave_out")
-    _require_one_plugin(offered, {offer.item.NAME: offer for offer in declared}, exempt, backend)
-    return [offer.item for offer in offered]
+        if name not in offered_names:
+            raise UnknownStatusError(name, dict.fromkeys(offered_names), owner="leave_out")
 
 
 def _require_one_plugin(
-    offered: Sequence[Offer[ProfilerFunction]],
-    declared: Mapping[str, Offer[type[StatusKey]]],
-    exempt: Collection[str],
-    backend: Backend,
+    computed: Iterable[_ComputedKey], declarations: Iterable[Offer[type[StatusKey]]], backend: Backend
 ) -> None:
-    """Raise `RegistrationConflictError` for a status key that two plugins compute, or one computes and one declares."""
-    computed: dict[str, PluginInfo] = {}
-    for offer in offered:
-        for key in offer.item.list_keys():
-            if key.NAME in exempt:
-                continue
-            declaring = declared.get(key.NAME)
-            first = computed.setdefault(key.NAME, offer.plugin)
-            if first == offer.plugin and declaring is not None and not isinstance(key, declaring.item):
-                first = declaring.plugin
-            if first != offer.plugin:
+    """Raise `RegistrationConflictError` for a status key that two plugins compute, or one computes and one declares.
+
+    A plugin may compute a key that another declares if the key is of the declared class: a second implementation.
+    """
+    declaration_by_name = {declaration.item.NAME: declaration for declaration in declarations}
+    first_by_name: dict[str, PluginInfo] = {}
+    for key, plugin in computed:
+        rivals = [first_by_name.setdefault(key.NAME, plugin)]
+        declaration = declaration_by_name.get(key.NAME)
+        if declaration is not None and not isinstance(key, declaration.item):
+            rivals.append(declaration.plugin)
+        for rival in rivals:
+            if rival != plugin:
                 remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
-                raise conflict(f"status key {key.NAME!r} to the {backend.name} backend", first, offer.plugin, remedy)
+                raise conflict(f"status key {key.NAME!r} to the {backend.name} backend", rival, plugin, remedy)
 
 
-def functions_offered(backend: Backend) -> list[Offer[ProfilerFunction]]:
+def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
     """Return the functions of all plugins for a backend; one that no profiler can use is left out, with a warning."""
     hook = "profilerkit_profiler_functions"
     usable = []
-    for offer in offers(hook, ProfilerFunction, backend=backend):
+    for offer in list_offers(hook, ProfilerFunction, backend=backend):
         if offer.plugin.is_own:
             usable.append(offer)
             continue

@@ -13,7 +13,8 @@ from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..error_text import shown
 from ..protocols import OpensModels, implements
-from . import offers
+from .backends import backend_named, find_backend
+from .offered_formulas import equip
 
 __all__ = ["OpenedModel", "open_model"]
 
@@ -87,11 +88,11 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
     """
     backend = BACKEND("backend", backend)
     if isinstance(backend, str):
-        resolved = offers.backend_named(backend)
+        resolved = backend_named(backend)
     elif backend is not None:
-        resolved = offers.equip(backend)
+        resolved = equip(backend)
     else:
-        resolved = offers.find_backend(model) if kind is None else offers.equip(kind())
+        resolved = find_backend(model) if kind is None else equip(kind())
     if implements(resolved, OpensModels):
         model = resolved.open_model(model)
     if not resolved.accepts(model):

@@ -14,9 +14,10 @@ from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..process.containment import contained
 from .extension import Renderer, RendererInfo
-from .manager import Offer
+from .manager import Offer, describe_disabled, list_offers
 from .named import load_offer
-from .offers import describe_disabled, list_renderers, offers, require_unique
+from .offers import list_renderers
+from .sources import require_unique
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -73,7 +74,7 @@ def suffixes_like(path: str | PathLike[str]) -> list[str]:
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     form = text("the name of a renderer, such as 'table'")("form", form)
-    offered = [offer for offer in offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
+    offered = [offer for offer in list_offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
     if not named:
         if_none = "none: reinstall profilerkit, its entry points are missing"

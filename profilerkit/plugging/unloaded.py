@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..process.cached import cached_property
-from .offers import backends, functions_offered, load
+from .backends import backends, load
+from .offers import list_profiler_functions
 
 if TYPE_CHECKING:
     from ..backend import Backend
@@ -44,7 +45,7 @@ def names_of_functions() -> set[str]:
     return {
         name
         for info in backends()
-        for offer in functions_offered(make_stand_in(info))
+        for offer in list_profiler_functions(make_stand_in(info))
         for key in offer.item.list_keys()
         for name in (key.NAME, *key.ALIASES)
     }

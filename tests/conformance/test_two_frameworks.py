@@ -14,7 +14,7 @@ import pytest
 from source_tree import oldest_release
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
-from profilerkit.plugging.offers import backend_named
+from profilerkit.plugging.backends import backend_named
 from profilerkit.testing.architectures import ARCHITECTURES
 
 pytestmark = pytest.mark.slow

@@ -87,7 +87,7 @@ def list_modules(statement: str) -> set[str]:
 def light_statements() -> Iterator[str]:
     yield from (f"import {package}" for package in sorted(packages()))
     yield from (f"import {path.parent.name}.plugin" for path in sorted(ROOT.glob("*/profilerkit_*/plugin.py")))
-    yield "from profilerkit.plugging.offers import backends; backends()"
+    yield "from profilerkit.plugging.backends import backends; backends()"
     yield "from profilerkit import Metric, Profiler, Report, hookimpl, profile"
 
 

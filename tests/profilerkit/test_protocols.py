@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from profilerkit import Backend, BackendInfo, ModelInputs, NotOfferedError, Profiler, protocols
 from profilerkit.cli.doctor_command import command
-from profilerkit.plugging import offers
+from profilerkit.plugging import backends, offers
 from profilerkit.protocols import (
     CAPABILITIES,
     FitsInputs,
@@ -149,7 +149,7 @@ def test_metrics_report_what_the_backend_does_not_offer(function: Any, key: str,
 
 def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     info = BackendInfo("fake", ("profilerkit",), Timing, "fake")
-    monkeypatch.setattr(offers, "backends", lambda: (info,))
+    monkeypatch.setattr(backends, "backends", lambda: (info,))
     said = CliRunner().invoke(command).output
     words = " ".join(said.split())
     offered = words.partition("offers: ")[2].partition(" runs models as:")[0].split("; ")

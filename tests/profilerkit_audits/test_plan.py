@@ -12,6 +12,7 @@ from audited import plan, write_nets
 
 from profilerkit import PlanError
 from profilerkit.plugging import offers
+from profilerkit.plugging.manager import manager
 from profilerkit_audits import Plan
 from profilerkit_audits.cases import list_cases
 from profilerkit_audits.listing import find_specs
@@ -153,7 +154,7 @@ def test_a_metric_that_a_plugin_computes_may_be_named(tmp_path: Path, monkeypatc
     for read in (of_metric, of_budget):
         with pytest.raises(PlanError, match="nothing computes 'largest_layer'"):
             list_cases(read)
-    offers.manager().register(importlib.import_module("profilerkit_largest_layer"), "largest")
+    manager().register(importlib.import_module("profilerkit_largest_layer"), "largest")
     try:
         for read in (of_metric, of_budget):
             (case,) = list_cases(read)

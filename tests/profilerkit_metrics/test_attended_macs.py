@@ -10,7 +10,7 @@ from torch import nn
 
 from profilerkit import Completeness, profile
 from profilerkit.inputs import ModelInputs
-from profilerkit.plugging.offers import backend_named
+from profilerkit.plugging.backends import backend_named
 
 
 class Attention(nn.Module):

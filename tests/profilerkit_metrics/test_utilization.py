@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, RunOptions, Unavailable, profile
 from profilerkit.devices import Figure, macs_by_dtype
 from profilerkit.inputs import ModelInputs
-from profilerkit.plugging.offers import backend_named
+from profilerkit.plugging.backends import backend_named
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_metrics import ComputeMbu, ComputeMfu, ComputeTrainingUtilization
 

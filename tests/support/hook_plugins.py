@@ -9,8 +9,8 @@ from plugin_fixtures import EntryPoints
 
 from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, RendererInfo, hookimpl
 from profilerkit.cost import Cost
-from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.manager import Manager
+from profilerkit.plugging.manager import Manager, list_offers
+from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.plugging.sources import Offer
 from profilerkit.testing import FakeBackend
 
@@ -20,7 +20,7 @@ HOOK = "profilerkit_renderers"
 @pytest.fixture
 def manager(entry_points: EntryPoints) -> Manager:
     """The plugin manager, with nothing installed."""
-    return plugins.manager()
+    return plugin_manager()
 
 
 def make_plugin(**hooks: Callable[..., Any]) -> types.ModuleType:
@@ -44,11 +44,11 @@ def make_drawing(*names: str) -> Callable[[], list[RendererInfo]]:
 
 
 def renderer_names() -> list[str]:
-    return [offer.item.name for offer in plugins.offers(HOOK, RendererInfo)]
+    return [offer.item.name for offer in list_offers(HOOK, RendererInfo)]
 
 
 def sources() -> list[tuple[str, str]]:
-    return [(offer.plugin.name, offer.item.name) for offer in plugins.offers(HOOK, RendererInfo)]
+    return [(offer.plugin.name, offer.item.name) for offer in list_offers(HOOK, RendererInfo)]
 
 
 def new_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:

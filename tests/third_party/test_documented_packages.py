@@ -66,7 +66,7 @@ PACKAGES = {
         """
 from types import SimpleNamespace
 from profilerkit.cost import Cost, Shape
-from profilerkit.plugging.offers import manager
+from profilerkit.plugging.manager import manager
 
 offers = manager().hook.profilerkit_op_costs(backend=SimpleNamespace(name="torch"))
 [costs] = [offer.item for offer in offers if offer.item]

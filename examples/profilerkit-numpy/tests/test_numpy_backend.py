@@ -23,7 +23,7 @@ from profilerkit import (
     compare,
     profile,
 )
-from profilerkit.plugging.offers import backend_named, find_backend
+from profilerkit.plugging.backends import backend_named, find_backend
 from profilerkit.protocols import Trains, require_capability
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_metrics import ComputeEvalMetric

@@ -15,9 +15,9 @@ from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo
 from profilerkit.devices import device as device_of
 from profilerkit.errors import ArgumentError, InputError
+from profilerkit.plugging.backends import backend_named, find_backend
 from profilerkit.plugging.extension import LoadedModel
 from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.offers import backend_named, find_backend
 from profilerkit.process.collector import collector_paused, objects_aged
 from profilerkit.protocols import require_capability
 

@@ -23,7 +23,7 @@ def place_on_mesh(
 
     Raises `ArgumentError` for a model that is built already, and for a mesh, a rank or a scheme that cannot be.
     """
-    from profilerkit.plugging.offers import backend_named
+    from profilerkit.plugging.backends import backend_named
 
     from .rank_backend import RankBackend
 

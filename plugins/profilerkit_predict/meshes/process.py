@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
-    from profilerkit.plugging.offers import backend_named
+    from profilerkit.plugging.backends import backend_named
 
     tracer = require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
     build, parallelize = model.build, model.parallelize

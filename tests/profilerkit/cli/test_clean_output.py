@@ -176,8 +176,8 @@ def test_check_prints_its_findings_alone(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("command", "asked"),
     [
-        (["list"], "profilerkit.plugging.offers.list_backends"),
-        (["doctor"], "profilerkit.plugging.offers.backends"),
+        (["list"], "profilerkit.cli.list_command.list_backends"),
+        (["doctor"], "profilerkit.plugging.backends.backends"),
         (["profile", "x.py:y", "--format", "csv"], "profilerkit.render.renderer"),
         (["check", "x.py:y", "--limit", "macs <= 1"], "profilerkit.plugging.offers.list_status_keys"),
     ],

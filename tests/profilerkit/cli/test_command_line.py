@@ -34,7 +34,9 @@ from profilerkit.cli import cli, main
 from profilerkit.cli.list_command import find_location
 from profilerkit.cost import Cost
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import list_backends
 from profilerkit.plugging.commands import list_commands
+from profilerkit.plugging.manager import manager
 from profilerkit_torch.costs import scoped_costs
 
 MODEL = """
@@ -230,7 +232,7 @@ def test_list_names_what_is_switched_off(shouting: None, monkeypatch: pytest.Mon
 
 
 def test_list_without_a_backend_shows_the_status_keys_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    of_backends = {offer.plugin.name for offer in plugins.list_backends()}
+    of_backends = {offer.plugin.name for offer in list_backends()}
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", ",".join(of_backends))
     plugins.forget()
     try:
@@ -300,7 +302,7 @@ def test_a_conflict_of_plugins_is_said_in_a_line(
     shouting: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     twin = types.SimpleNamespace(profilerkit_renderers=hookimpl(lambda: [RendererInfo("shout", load_renderer)]))
-    plugins.manager().register(twin, name="twin")
+    manager().register(twin, name="twin")
     for arguments in (["list"], ["profile", "hub:any", "--format", "shout"]):
         with pytest.raises(RegistrationConflictError):
             run(*arguments)

@@ -35,7 +35,10 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.manager import Manager, call_hook
+from profilerkit.plugging.backends import backends
+from profilerkit.plugging.manager import Manager, call_hook, list_disabled_plugins, list_plugins
+from profilerkit.plugging.manager import manager as plugin_manager
+from profilerkit.plugging.offered_formulas import equip
 from profilerkit.plugging.sources import Offer
 from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeBackend, FakeModel
@@ -107,9 +110,9 @@ def test_own_plugins_are_called_before_others_unless_these_are_to_be_first(insta
     install("c", "c-pack", renderers=make_drawing("c"))
     vars(install("first", "d-first"))[HOOK] = hookimpl(make_drawing("first"), tryfirst=True)
     assert renderer_names() == ["first", *own_names, "b", "c", "last"]
-    plugins.manager().register(make_plugin(renderers=make_drawing("by code")), name="code")
+    plugin_manager().register(make_plugin(renderers=make_drawing("by code")), name="code")
     assert renderer_names() == ["first", *own_names, "by code", "b", "c", "last"], "pluggy calls the last one first"
-    plugins.manager().register(make_plugin(renderers=hookimpl(make_drawing("now"), tryfirst=True)), name="now")
+    plugin_manager().register(make_plugin(renderers=hookimpl(make_drawing("now"), tryfirst=True)), name="now")
     assert renderer_names()[:2] == ["now", "first"]
 
 
@@ -126,7 +129,7 @@ def test_a_plugin_that_is_registered_later_is_configured_then(manager: Manager) 
     manager.register(plugin, name="late")
     assert seen == [manager]
     renderer_names()
-    plugins.manager()
+    plugin_manager()
     assert seen == [manager], "once"
     manager.unregister(plugin)
     manager.register(plugin, name="later")
@@ -171,7 +174,7 @@ def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -
     [note] = collect_notes(caught.value)
     assert note.startswith("profilerkit was waiting for hook profilerkit_configure of plugin 'late' of no package")
     assert not manager.is_registered(plugin)
-    assert (plugins.backends(), sources()) == ((), [])
+    assert (backends(), sources()) == ((), [])
     manager.register(plugin, name="late")
     assert sources() == [("late", "x")]
 
@@ -189,7 +192,7 @@ def test_an_installed_wrapper_of_a_historic_hook_is_left_out(install: Any) -> No
     vars(module)["profilerkit_configure"] = new_wrapper(list)
     with pytest.warns(PluginWarning, match="plugin 'wraps' of a-pack 1.0 cannot be loaded .PluginValidationError: "):
         assert renderer_names() == []
-    assert plugins.list_plugins() == ()
+    assert list_plugins() == ()
 
 
 # Monitoring, unregistering, blocking ---------------------------------------------------------------------------------
@@ -210,7 +213,7 @@ def test_monitoring_sees_every_call(install: Any) -> None:
         events.append(("after", hook))
         results[hook] = outcome.get_result()
 
-    undo = plugins.manager().add_hookcall_monitoring(before, after)
+    undo = plugin_manager().add_hookcall_monitoring(before, after)
     report = profile(FakeModel())
     hooks = ["backends", "op_costs", "profiler_functions", "status_keys", "report_created"]
     for hook in (f"profilerkit_{name}" for name in hooks):
@@ -248,10 +251,10 @@ def test_unregistering_takes_a_plugin_out(install: Any, core: None) -> None:
     plugins.forget()
     module = install("mine", "my-pack", renderers=make_drawing("mine"))
     assert renderer_names() == [*own_names, "mine"]
-    assert plugins.manager().unregister(name="mine") is module
+    assert plugin_manager().unregister(name="mine") is module
     assert renderer_names() == own_names
-    assert [plugin.name for plugin in plugins.list_plugins()] == ["core", "audits", "budgets", "pages", "predict"]
-    assert plugins.manager().unregister(name="mine") is None
+    assert [plugin.name for plugin in list_plugins()] == ["core", "audits", "budgets", "pages", "predict"]
+    assert plugin_manager().unregister(name="mine") is None
 
 
 def test_what_an_own_plugin_marks_as_last_is_called_last(install: Any) -> None:
@@ -293,14 +296,14 @@ def test_a_plugin_may_block_another_while_it_is_imported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = "from profilerkit.plugging.offers import manager\nmanager().set_blocked('unwanted')\n"
+    source = "from profilerkit.plugging.manager import manager\nmanager().set_blocked('unwanted')\n"
     (tmp_path / "blocking_plugin.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     install("unwanted", "a-pack", renderers=make_drawing("x"), configure=make_raising(AssertionError("never called")))
     add_entry_point(entry_points, "blocks", "blocking_plugin", "b-pack")
     assert renderer_names() == []
-    assert [plugin.name for plugin in plugins.list_disabled_plugins()] == ["unwanted"]
-    assert [plugin.name for plugin in plugins.list_plugins()] == ["blocks"]
+    assert [plugin.name for plugin in list_disabled_plugins()] == ["unwanted"]
+    assert [plugin.name for plugin in list_plugins()] == ["blocks"]
 
 
 # Plugins of code, and hooks of plugins -------------------------------------------------------------------------------
@@ -335,7 +338,7 @@ def test_a_misspelt_hook_is_reported_once(install: Any) -> None:
 
     install("outer", "a-pack", configure=configure)
     with pytest.warns(PluginWarning, match="plugin 'inner' .* has a hook 'profilerkit_renderer' that") as caught:
-        plugins.manager()
+        plugin_manager()
     assert len(caught) == 1
 
 
@@ -368,7 +371,7 @@ def test_hooks_that_a_plugin_adds_are_left_as_they_are(
     module = install("meters", "b-pack")
     vars(module)["energy_meters"] = hookimpl(lambda place: f"meter of {place}")
     vars(module)["of_another"] = hookimpl(lambda: None, optionalhook=True)
-    hooks = plugins.manager().hook
+    hooks = plugin_manager().hook
     assert hooks.energy_meters(place="the GPU") == ["meter of the GPU"]
     assert [str(warning.message) for warning in recwarn if issubclass(warning.category, PluginWarning)] == []
 
@@ -391,7 +394,7 @@ def test_parameters_with_defaults_are_given_too(manager: Manager) -> None:
 def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -> None:
     install("a", "one", renderers=make_drawing("x"), model_loaders=make_offering(loader("hub", "hub:")))
     code = make_plugin(renderers=make_drawing("x"), model_loaders=make_offering(loader("hubs", "hub")))
-    plugins.manager().register(code, name="mine")
+    plugin_manager().register(code, name="mine")
     both = "'a' of one 1.0 and 'mine' of no package (registered by code)"
     with pytest.raises(RegistrationConflictError) as caught:
         plugins.list_renderers()
@@ -400,8 +403,8 @@ def test_a_conflict_with_a_plugin_of_code_names_both(install: Any, core: None) -
         InputError, match="several model loaders take 'hub:x': .*; leave out the code that registers 'mi"
     ):
         loaders.load_model("hub:x")
-    plugins.manager().unregister(code)
-    plugins.manager().register(make_plugin(renderers=make_drawing("y", "y")), name="twice")
+    plugin_manager().unregister(code)
+    plugin_manager().register(make_plugin(renderers=make_drawing("y", "y")), name="twice")
     message = r"^plugin 'twice' of no package .* offers renderer 'y' twice; change the code that registers it$"
     with pytest.raises(RegistrationConflictError, match=message):
         plugins.list_renderers()
@@ -430,19 +433,19 @@ def test_a_plugin_that_is_registered_later_is_asked_for_its_formulas_alone(
     manager.register(make_plugin(op_costs=lambda: None), name="nothing")
     manager.register(make_plugin(op_costs=make_raising(ValueError("no table"))), name="bad")
     with pytest.warns(PluginWarning, match="hook profilerkit_op_costs of plugin 'bad' .* raised ValueError: no table"):
-        plugins.equip(Priced())
-    plugins.equip(Priced())
+        equip(Priced())
+    equip(Priced())
     assert asked == ["first"]
     manager.register(formulas("second"), name="second")
     if has_hash:
-        plugins.equip(Priced())
+        equip(Priced())
         assert asked == ["first", "second"]
     else:  # pluggy passes over none then; what was given before is not given again
         with pytest.warns(PluginWarning, match="raised ValueError: no table"):
-            plugins.equip(Priced())
+            equip(Priced())
         assert sorted(asked[1:]) == ["first", "second"]
     asked.clear()
-    plugins.equip(Priced())
+    equip(Priced())
     assert asked == []
     assert sorted(Priced.costs) == ["first", "second"]
 

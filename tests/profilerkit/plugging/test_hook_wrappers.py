@@ -20,7 +20,9 @@ from plugin_fixtures import info, make_offering, make_raising
 
 from profilerkit import BackendInfo, PluginWarning, RegistrationConflictError, RendererInfo, hookimpl, profile
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.manager import Manager
+from profilerkit.plugging.manager import Manager, announce
+from profilerkit.plugging.offered_formulas import equip
+from profilerkit.plugging.offered_formulas import op_costs as costs_of_plugins
 from profilerkit.plugging.sources import Offer
 from profilerkit.process.containment import collect_notes
 from profilerkit.testing import FakeModel
@@ -135,7 +137,7 @@ def test_a_wrapper_of_what_is_only_told_may_return_anything(manager: Manager, re
         yield  # and returns None
 
     manager.register(make_plugin(report_created=hookimpl(wrapper, wrapper=True)), name="wraps")
-    plugins.announce("a report")  # type: ignore[arg-type]
+    announce("a report")  # type: ignore[arg-type]
     assert [str(warning.message) for warning in recwarn] == []
 
 
@@ -232,13 +234,13 @@ def test_a_wrapper_changes_formulas(manager: Manager, priced: BackendInfo) -> No
     manager.register(make_plugin(op_costs=lambda: {"good": free, "bad": free}), name="mine")
     manager.register(both, name="wraps")
     for _ in range(2):
-        plugins.equip(Priced())
+        equip(Priced())
     assert calls == [["wraps", "mine"]], "asked once"
     assert sorted(Priced.costs) == ["added", "good", "of both"]
     manager.register(make_plugin(op_costs=lambda: {"bad": free, "late": free}), name="late")
-    plugins.equip(Priced())
+    equip(Priced())
     assert calls[1:] == [["late", "wraps"]], "wrappers take part; what others gave before is not asked for again"
-    assert {plugin.name: sorted(costs) for plugin, costs in plugins.op_costs(Priced())} == {
+    assert {plugin.name: sorted(costs) for plugin, costs in costs_of_plugins(Priced())} == {
         "mine": ["good"],
         "wraps": ["added", "of both"],
         "late": ["late"],

@@ -20,6 +20,9 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backend_named, backends, find_backend
+from profilerkit.plugging.manager import describe_disabled, limit_to_own_plugins, list_disabled_plugins, list_plugins
+from profilerkit.plugging.manager import manager as plugin_manager
 from profilerkit.testing import FakeModel
 
 # Loading --------------------------------------------------------------------------------------------------------------
@@ -33,7 +36,7 @@ from profilerkit.cli import cli
 assert CliRunner().invoke(cli, ["--version"]).exit_code == 0
 loaded = {"profilerkit.plugging.builtin", "profilerkit_metrics.plugin", "profilerkit_torch.plugin"}
 print(loaded & set(sys.modules))
-from profilerkit.plugging.offers import manager; manager()
+from profilerkit.plugging.manager import manager; manager()
 print(loaded <= set(sys.modules))
 for arguments in (["--help"], ["profile", "--help"], ["list", "--help"]):  # commands are those of plugins too
     assert CliRunner().invoke(cli, arguments).exit_code == 0
@@ -46,7 +49,7 @@ print({"torch", "tensorflow", "jax", "onnx", "sqlalchemy", "matplotlib"} & set(s
 def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: None) -> None:
     install("b", "zebra")
     install("a", "yak")
-    assert [plugin.name for plugin in plugins.list_plugins()] == [
+    assert [plugin.name for plugin in list_plugins()] == [
         "core",
         "audits",
         "budgets",
@@ -60,15 +63,15 @@ def test_own_plugins_come_first_and_the_others_by_package(install: Any, core: No
 def test_two_packages_may_have_plugins_of_the_same_name(install: Any) -> None:
     install("same", "one", backends=make_offering(info("first", "x")))
     install("same", "two", backends=make_offering(info("second", "y")))
-    assert [backend.name for backend in plugins.backends()] == ["first", "second"]
-    assert [str(plugin) for plugin in plugins.list_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
+    assert [backend.name for backend in backends()] == ["first", "second"]
+    assert [str(plugin) for plugin in list_plugins()] == ["'same' of one 1.0", "'same' of two 1.0"]
 
 
 def test_a_module_cannot_be_two_plugins(install: Any, entry_points: EntryPoints) -> None:
     module = install("first", "mine", backends=make_offering(info("fake", "x")))
     add_entry_point(entry_points, "second", module.__name__, "mine")
     with pytest.warns(PluginWarning, match="plugin 'second' of mine 1.0 cannot be loaded .*same as plugin 'first' of"):
-        assert len(plugins.backends()) == 1
+        assert len(backends()) == 1
 
 
 def test_a_plugin_with_a_wrong_parameter_is_not_registered(install: Any) -> None:
@@ -77,15 +80,15 @@ def test_a_plugin_with_a_wrong_parameter_is_not_registered(install: Any) -> None
 
     install("wrong", "odd", backends=wrong, renderers=make_offering(RendererInfo("mine", lambda: str)))
     with pytest.warns(PluginWarning, match="plugin 'wrong' of odd 1.0 cannot be loaded .PluginValidationError"):
-        assert plugins.backends() == ()
-    assert plugins.list_plugins() == ()
+        assert backends() == ()
+    assert list_plugins() == ()
     assert plugins.list_renderers() == []
 
 
 def test_a_hook_implementation_may_have_another_name(install: Any) -> None:
     module = install("other", "my-other")
     vars(module)["my_backends"] = hookimpl(make_offering(info("fake", "x")), specname="profilerkit_backends")
-    assert [backend.name for backend in plugins.backends()] == ["fake"]
+    assert [backend.name for backend in backends()] == ["fake"]
 
 
 def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
@@ -94,7 +97,7 @@ def test_a_hook_that_is_not_marked_is_reported(install: Any) -> None:
     with pytest.warns(
         PluginWarning, match="'plain' of plain-pack 1.0 has a function 'profilerkit_backends' that is no"
     ):
-        plugins.manager()
+        plugin_manager()
 
 
 def test_a_plugin_that_calls_exit_does_not_end_the_process(
@@ -106,7 +109,7 @@ def test_a_plugin_that_calls_exit_does_not_end_the_process(
     with pytest.warns(
         PluginWarning, match="plugin 'leaving' of an unknown package cannot be loaded .SystemExit: no fra"
     ):
-        assert plugins.backends() == ()
+        assert backends() == ()
 
 
 def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points: EntryPoints) -> None:
@@ -115,30 +118,30 @@ def test_an_interrupted_loading_leaves_nothing_loaded(install: Any, entry_points
     install("fine", "b-fine", backends=make_offering(info("mine", "profilerkit")))
     for _ in range(2):
         with pytest.raises(PluginWarning, match="cannot be loaded"):
-            plugins.backends()
+            backends()
 
 
 def test_a_plugin_may_use_the_manager_while_it_is_loaded(
     entry_points: EntryPoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.offers import manager\nmine = manager()")
+    (tmp_path / "asking_plugin.py").write_text("from profilerkit.plugging.manager import manager\nmine = manager()")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "asking_plugin", raising=False)
     add_entry_point(entry_points, "asking", "asking_plugin")
-    assert plugins.manager() is sys.modules["asking_plugin"].mine
+    assert plugin_manager() is sys.modules["asking_plugin"].mine
 
 
 def test_configure_is_called_once_with_all_plugins_there(install: Any) -> None:
     seen: list[list[str]] = []
 
     def configure(manager: Any) -> None:
-        assert manager is plugins.manager()
+        assert manager is plugin_manager()
         seen.append(sorted(name for name, _ in manager.list_name_plugin()))
 
     install("a", "one", configure=configure)
     install("b", "two", backends=make_offering(info("mine", "profilerkit")))
-    plugins.backends()
-    plugins.find_backend(FakeModel())
+    backends()
+    find_backend(FakeModel())
     assert seen == [["a", "b"]]
 
 
@@ -147,7 +150,7 @@ def test_a_configure_that_raises_is_a_warning(install: Any) -> None:
     with pytest.warns(
         PluginWarning, match="hook profilerkit_configure of plugin 'bad' of worse 1.0 raised ValueError: n"
     ):
-        plugins.manager()
+        plugin_manager()
 
 
 # Switching off --------------------------------------------------------------------------------------------------------
@@ -160,17 +163,17 @@ def test_a_plugin_is_disabled_by_its_name_or_its_package(
     install("mine", "my-pack", backends=make_raising(AssertionError("never called")))
     install("other", "other-pack")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", names)
-    assert plugins.backends() == ()
-    assert "mine" in [plugin.name for plugin in plugins.list_disabled_plugins()]
-    assert "mine" not in [plugin.name for plugin in plugins.list_plugins()]
+    assert backends() == ()
+    assert "mine" in [plugin.name for plugin in list_disabled_plugins()]
+    assert "mine" not in [plugin.name for plugin in list_plugins()]
     with pytest.raises(profilerkit.BackendNotFoundError, match=r"nearest first: none .plugins switched off: mine"):
-        plugins.backend_named("x")
+        backend_named("x")
 
 
 def test_a_disabled_plugin_is_not_imported(entry_points: EntryPoints, monkeypatch: pytest.MonkeyPatch) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "broken")
-    assert plugins.list_plugins() == ()
+    assert list_plugins() == ()
 
 
 def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,15 +183,15 @@ def test_disabling_an_unknown_plugin_is_a_warning(install: Any, monkeypatch: pyt
         "PROFILERKIT_DISABLE_PLUGINS names 'enrgy', which is no plugin; installed, nearest first: energy, profilerk"
     )
     with pytest.warns(PluginWarning, match=message):
-        plugins.manager()
+        plugin_manager()
 
 
 def test_own_plugins_only_and_then_all_of_them(install: Any, core: None) -> None:
     install("mine", "my-pack", renderers=make_offering(RendererInfo("mine", lambda: str)))
     names = [offer.item.name for offer in plugins.list_renderers()]
-    with plugins.own_plugins_only():
+    with limit_to_own_plugins():
         own = [offer.item.name for offer in plugins.list_renderers()]
-        assert [plugin.name for plugin in plugins.list_disabled_plugins()] == ["mine"]
+        assert [plugin.name for plugin in list_disabled_plugins()] == ["mine"]
     assert {"table", "json"} <= set(own)
     assert [offer.item.name for offer in plugins.list_renderers()] == names == [*own, "mine"]
 
@@ -208,12 +211,12 @@ def test_plugins_of_the_same_name_are_disabled_by_their_package(
         loaders.load_model("hub:net")
     monkeypatch.setenv("PROFILERKIT_DISABLE_PLUGINS", "my-two")
     plugins.forget()
-    assert plugins.describe_disabled() == " (plugins switched off: Same (my-two 1.0))"
+    assert describe_disabled() == " (plugins switched off: Same (my-two 1.0))"
     assert loaders.load_model("hub:net") == "hub:net"
 
 
 def test_a_package_with_the_name_of_another_packages_plugin(install: Any) -> None:
     for name, package in (("energy", "aaa"), ("other", "energy"), ("unknown", ""), ("unknown", "zzz")):
         install(name, package)
-    said = [plugin.disable_setting.partition("=")[2] for plugin in plugins.list_plugins()]
+    said = [plugin.disable_setting.partition("=")[2] for plugin in list_plugins()]
     assert sorted(said) == ["aaa", "other", "unknown", "zzz"]

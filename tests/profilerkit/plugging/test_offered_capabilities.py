@@ -6,7 +6,7 @@ import pytest
 from plugin_fixtures import FAKE, make_offering
 
 from profilerkit import NotOfferedError, PluginWarning, profile
-from profilerkit.plugging.offers import equip
+from profilerkit.plugging.offered_formulas import equip
 from profilerkit.protocols import HoldsOptimizer, NamesDevices, abilities, require_capability
 from profilerkit.testing import FakeBackend, FakeModel
 

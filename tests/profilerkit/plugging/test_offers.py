@@ -22,6 +22,8 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backends
+from profilerkit.plugging.offered_formulas import equip
 from profilerkit.render import renderer
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -60,9 +62,9 @@ class Nameless(ComputeDepth):
 
 def test_a_hook_that_returns_none_offers_nothing(install: Any) -> None:
     install("none", **dict.fromkeys(HOOKS, offer_none))
-    assert plugins.backends() == ()
+    assert backends() == ()
     assert plugins.default_functions(FakeBackend()) == []
-    plugins.equip(FakeBackend())
+    equip(FakeBackend())
     assert plugins.list_status_keys() == []
 
 
@@ -97,7 +99,7 @@ def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: An
     install("fine", "pure", profiler_functions=make_offering(ComputeDepth()))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
         functions = plugins.default_functions(FakeBackend())
-        plugins.backends()
+        backends()
     assert [type(function) for function in functions] == [ComputeDepth]
 
 
@@ -115,7 +117,7 @@ def test_every_hook_has_a_docstring_of_one_line() -> None:
 @pytest.mark.parametrize(
     ("hook", "item", "what", "find"),
     [
-        ("backends", info("mine", "x"), "backend 'mine'", plugins.backends),
+        ("backends", info("mine", "x"), "backend 'mine'", backends),
         ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", plugins.list_renderers),
         ("renderers", RendererInfo("latex", lambda: str), "renderer 'latex'", lambda: renderer("latex")),
         ("model_loaders", loader("hub", "hub:"), "model loader 'hub'", lambda: loaders.load_model("hub:net")),

@@ -17,7 +17,8 @@ from profilerkit import (
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
 from profilerkit.plugging import offered_formulas
-from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.manager import manager
+from profilerkit.plugging.offered_formulas import op_costs as costs_of_plugins
 from profilerkit.testing import FakeBackend, FakeModel
 
 
@@ -29,7 +30,7 @@ def test_cost_formulas_are_added_to_a_backend_once_at_its_first_use(install: Any
         return {"attend": free}
 
     install("mine", "my-costs", backends=make_offering(priced), op_costs=op_costs)
-    plugins.manager()
+    manager()
     assert Priced.costs == {}
     Profiler(FakeModel())
     assert list(Priced.costs) == ["attend"]
@@ -37,7 +38,7 @@ def test_cost_formulas_are_added_to_a_backend_once_at_its_first_use(install: Any
     Profiler(FakeModel(), backend="priced")
     Profiler(FakeModel(), backend=Priced())
     assert asked == ["priced"]
-    assert [(plugin.name, dict(costs)) for plugin, costs in plugins.op_costs(Priced())] == [("mine", {"attend": free})]
+    assert [(plugin.name, dict(costs)) for plugin, costs in costs_of_plugins(Priced())] == [("mine", {"attend": free})]
 
 
 def test_a_backend_with_a_table_of_its_own_gets_them_at_each_instance(install: Any) -> None:
@@ -61,7 +62,7 @@ def test_a_backend_with_a_table_of_its_own_gets_them_at_each_instance(install: A
     for backend in (first, second, first):
         Profiler(FakeModel(), backend=backend)
         assert list(backend.table) == ["attend"]
-        assert [dict(costs) for _, costs in plugins.op_costs(backend)] == [{"attend": free}]
+        assert [dict(costs) for _, costs in costs_of_plugins(backend)] == [{"attend": free}]
     kept = id(second)
     assert kept in offered_formulas._formulas
     del backend, second

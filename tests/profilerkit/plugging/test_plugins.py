@@ -16,22 +16,25 @@ from profilerkit import (
     PluginWarning,
 )
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backend_named, backends, find_backend
+from profilerkit.plugging.backends import load as load_backend
+from profilerkit.plugging.manager import list_plugins, manager
 from profilerkit.testing import FakeBackend, FakeModel
 
 
 def test_profilerkits_own_objects_come_through_the_hooks() -> None:
-    assert {"core", "metrics", "torch"} <= {plugin.name for plugin in plugins.list_plugins()}
-    own = [plugin for plugin in plugins.list_plugins() if plugin.name in ("core", "metrics", "torch")]
+    assert {"core", "metrics", "torch"} <= {plugin.name for plugin in list_plugins()}
+    own = [plugin for plugin in list_plugins() if plugin.name in ("core", "metrics", "torch")]
     assert all(plugin.distribution.startswith("profilerkit ") for plugin in own)
-    assert "torch" in [backend.name for backend in plugins.backends()]
+    assert "torch" in [backend.name for backend in backends()]
 
 
 def test_a_broken_plugin_is_a_warning(install: Any, entry_points: EntryPoints) -> None:
     add_entry_point(entry_points, "broken", "no_such_module_at_all", "my-broken", "2.1")
     install("fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match="plugin 'broken' of my-broken 2.1 cannot be loaded .ModuleNotFoundEr"):
-        assert plugins.find_backend(FakeModel()).name == "mine"
-    assert [plugin.name for plugin in plugins.list_plugins()] == ["fine"]
+        assert find_backend(FakeModel()).name == "mine"
+    assert [plugin.name for plugin in list_plugins()] == ["fine"]
 
 
 def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
@@ -41,7 +44,7 @@ def test_a_misspelt_hook_is_reported_with_the_nearest(install: Any) -> None:
         "'profilerkit_backends'?"
     )
     with pytest.warns(PluginWarning, match=re.escape(message)):
-        plugins.manager()
+        manager()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,7 @@ def test_a_hook_that_raises_is_a_warning(install: Any, error: BaseException, sai
     install("angry", "rage", backends=make_raising(error))
     install("fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_backends of plugin 'angry' of rage 1.0 raised {said}"):
-        assert [found.name for found in plugins.backends()] == ["mine"]
+        assert [found.name for found in backends()] == ["mine"]
 
 
 def test_the_first_class_that_a_backend_claims_decides(install: Any) -> None:
@@ -61,8 +64,8 @@ def test_the_first_class_that_a_backend_claims_decides(install: Any) -> None:
     mine = type("MyModel", (keras_layer,), {"__module__": "user_code"})
     found = make_offering(info("torchlike", "torchlike"), info("keraslike", "keraslike"))
     install("both", backends=found)
-    assert plugins.find_backend(mine()).name == "keraslike"
-    assert plugins.find_backend(torch_module()).name == "torchlike"
+    assert find_backend(mine()).name == "keraslike"
+    assert find_backend(torch_module()).name == "torchlike"
 
 
 def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any) -> None:
@@ -72,9 +75,9 @@ def test_a_backend_whose_framework_is_missing_says_what_to_install(install: Any)
     broken = BackendInfo("jaxlike", ("profilerkit",), load, "profilerkit[jaxlike]")
     install("jaxlike", backends=make_offering(broken))
     with pytest.raises(BackendNotInstalledError, match=r"the jaxlike backend cannot be used: No module .*pip install"):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError):
-        plugins.backend_named("jaxlike")
+        backend_named("jaxlike")
 
 
 @pytest.mark.parametrize("error", [ImportError("cannot import name 'x'", name="numpy"), AttributeError("no 'x'")])
@@ -85,7 +88,7 @@ def test_a_backend_that_fails_to_load_under_a_release_that_is_not_tested_says_so
     install("jaxlike", backends=make_offering(broken))
     message = rf"{error}; the jaxlike backend is tested with numpy 0.1 to 0.2, and {numpy.__version__} is installed; "
     with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
 
 
 @pytest.mark.parametrize(
@@ -106,9 +109,9 @@ def test_a_backend_whose_framework_is_broken_names_its_plugin(install: Any, erro
         "profilerkit --no-plugins"
     )
     with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
     with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
-        plugins.backend_named("jaxlike")
+        backend_named("jaxlike")
 
 
 def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
@@ -116,10 +119,10 @@ def test_a_load_that_returns_no_backend_names_its_plugin(install: Any) -> None:
     install("jaxy", "my-jax", backends=make_offering(BackendInfo("jaxlike", ("profilerkit",), load, "jaxlike")))
     message = "the jaxlike backend of plugin 'jaxy' of my-jax 1.0 cannot be used: its load returned {}, which is no Bac"
     with pytest.raises(BackendNotInstalledError, match=re.escape(message)):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
     stray = BackendInfo("stray", (), load, "stray")
     with pytest.raises(BackendNotInstalledError, match="the stray backend cannot be used: its load returned {}"):
-        plugins.load(stray)
+        load_backend(stray)
 
 
 def test_claims_that_raises_is_a_warning_and_the_next_backend_is_tried(install: Any) -> None:
@@ -139,20 +142,20 @@ def test_claims_that_raises_is_a_warning_and_the_next_backend_is_tried(install: 
     install("mine", "b-mine", backends=make_offering(info("mine", "profilerkit")))
     message = "claims of the bad backend of plugin 'bad' of a-bad 1.0 raised ValueError: what is this.; it is left out"
     with pytest.warns(PluginWarning, match=message):
-        assert plugins.find_backend(Derived()).name == "mine"
+        assert find_backend(Derived()).name == "mine"
     assert len(asked) == 1
     none = BackendInfo("none", ("profilerkit",), FakeBackend, "none", claims_not)
     install("none", "0-none", backends=make_offering(none))
     plugins.forget()
     with pytest.raises(profilerkit.BackendNotFoundError, match="^convert it first$"):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
 
 
 def test_no_installed_backend_is_an_error(entry_points: EntryPoints) -> None:
     with pytest.raises(profilerkit.BackendNotFoundError, match="none: reinstall profilerkit"):
-        plugins.find_backend(FakeModel())
+        find_backend(FakeModel())
     with pytest.raises(profilerkit.BackendNotFoundError, match="no backend 'torch'; installed, nearest first: none"):
-        plugins.backend_named("torch")
+        backend_named("torch")
 
 
 def test_torch_missing_or_too_old(monkeypatch: pytest.MonkeyPatch) -> None:

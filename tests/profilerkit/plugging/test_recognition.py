@@ -22,7 +22,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.plugging import backends
-from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backend_named, find_backend
 from profilerkit.plugging.loaders import load_model
 from profilerkit.testing import FakeBackend, FakeModel
 
@@ -48,7 +48,7 @@ MODULE = make_model("torchlike.nn.modules", "Module")
 
 
 def found(model: Any) -> str:
-    return plugins.find_backend(model).name
+    return find_backend(model).name
 
 
 # The most exact claim ---------------------------------------------------------------------------------------------
@@ -143,8 +143,8 @@ def test_two_equal_claims_are_a_conflict_that_names_both_packages(install: Any) 
         "one plugin off: PROFILERKIT_DISABLE_PLUGINS=b"
     )
     with pytest.raises(RegistrationConflictError, match=f"^{re.escape(message)}$"):
-        plugins.find_backend(PROGRAM)
-    assert plugins.backend_named("two").name == "two"
+        find_backend(PROGRAM)
+    assert backend_named("two").name == "two"
 
 
 @pytest.mark.parametrize("how", ["claims", "accepts"])
@@ -188,9 +188,9 @@ def test_a_newer_backend_is_refused_with_what_to_upgrade(install: Any) -> None:
         "profilerkit; to do without it, set PROFILERKIT_DISABLE_PLUGINS=new, or run profilerkit --no-plugins"
     )
     with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
-        plugins.find_backend(MODULE)
+        find_backend(MODULE)
     with pytest.raises(BackendNotInstalledError, match=f"^{re.escape(message)}$"):
-        plugins.backend_named("newer")
+        backend_named("newer")
 
 
 def test_an_older_backend_works_while_its_version_is_supported(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,12 +199,12 @@ def test_an_older_backend_works_while_its_version_is_supported(install: Any, mon
     versions = {"one": 1, "two": 2, "four": 4, "five": 5}
     listed = [backend(name, name, api_version=number) for name, number in versions.items()]
     install("all", "my-all", backends=make_offering(*listed))
-    assert plugins.backend_named("two").name == "two"
-    assert plugins.backend_named("four").name == "four"
+    assert backend_named("two").name == "two"
+    assert backend_named("four").name == "four"
     with pytest.raises(BackendNotInstalledError, match=r"supports 2 to 4; upgrade that package: pip .* 'my-one'"):
-        plugins.backend_named("one")
+        backend_named("one")
     with pytest.raises(BackendNotInstalledError, match="supports 2 to 4; upgrade profilerkit: pip install --upgrade "):
-        plugins.backend_named("five")
+        backend_named("five")
 
 
 def test_a_backend_without_a_version_has_the_current_one() -> None:

@@ -27,8 +27,10 @@ from profilerkit import (
 )
 from profilerkit.cost import Cost, evaluate_formula
 from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backend_named, backends, find_backend
 from profilerkit.plugging.loaders import load_model
-from profilerkit.plugging.manager import PluginInfo
+from profilerkit.plugging.manager import PluginInfo, announce, manager
+from profilerkit.plugging.offered_formulas import equip
 from profilerkit.process.containment import collect_notes, contained
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
@@ -94,7 +96,7 @@ def test_a_module_that_raises_at_import_is_left_out(
     add_entry_point(entry_points, "bad", "escaping_plugin", "worse")
     install("fine", "zz-fine", backends=make_offering(info("mine", "profilerkit")))
     with pytest.warns(PluginWarning) as warned:
-        assert plugins.find_backend(FakeModel()).name == "mine"
+        assert find_backend(FakeModel()).name == "mine"
     assert is_warned(warned.list, f"plugin 'bad' of worse 1.0 cannot be loaded ({error_text}) and is left out")
     assert is_warned(warned.list, WAY_OUT)
 
@@ -102,14 +104,14 @@ def test_a_module_that_raises_at_import_is_left_out(
 @pytest.mark.parametrize(
     ("hook", "ask"),
     [
-        ("backends", plugins.backends),
+        ("backends", backends),
         ("profiler_functions", lambda: plugins.default_functions(FakeBackend())),
         ("status_keys", plugins.list_status_keys),
-        ("op_costs", lambda: plugins.equip(FakeBackend())),
+        ("op_costs", lambda: equip(FakeBackend())),
         ("renderers", plugins.list_renderers),
         ("model_loaders", plugins.list_loaders),
-        ("configure", plugins.manager),
-        ("report_created", lambda: plugins.announce("a report")),  # type: ignore[arg-type]
+        ("configure", manager),
+        ("report_created", lambda: announce("a report")),  # type: ignore[arg-type]
     ],
 )
 def test_a_hook_that_raises_is_left_out(
@@ -133,12 +135,12 @@ def test_claims_and_load_of_a_backend(install: Any, error: BaseException, error_
     bad = BackendInfo("bad", ("profilerkit",), FakeBackend, "bad", claims)
     install("bad", "worse", backends=make_offering(bad, info("good", "profilerkit")))
     with pytest.warns(PluginWarning, match=re.escape(f"raised {error_text}; it is left out; {WAY_OUT}")):
-        assert plugins.find_backend(FakeModel()).name == "good"
+        assert find_backend(FakeModel()).name == "good"
     broken = BackendInfo("broken", (), make_raising(error), "broken")
     install("broken", "breaking", backends=make_offering(broken))
     plugins.forget()
     with pytest.raises(BackendNotInstalledError) as caught:
-        plugins.backend_named("broken")
+        backend_named("broken")
     assert f"of plugin 'broken' of breaking 1.0 cannot be used: {error_text}; " in str(caught.value)
     assert "set PROFILERKIT_DISABLE_PLUGINS=broken, or run" in str(caught.value)
 
@@ -215,7 +217,7 @@ def test_cost_formulas(install: Any, error: BaseException, error_text: str) -> N
         raise error
 
     install("bad", "worse", op_costs=lambda: {"attend": formula})
-    plugins.equip(Priced())
+    equip(Priced())
     with pytest.raises(CostFormulaError) as caught:
         evaluate_formula("attend", lambda: taken["attend"]((1,), out=(1,)), lambda: "(1,)")
     assert f"raised {error_text}" in str(caught.value)
@@ -240,12 +242,12 @@ class ComputeForEver(ComputeDepth):
 @pytest.mark.parametrize(
     ("hooks", "ask", "waiting"),
     [
-        ({"backends": interrupt}, plugins.backends, "hook profilerkit_backends"),
-        ({"configure": interrupt}, plugins.manager, "hook profilerkit_configure"),
+        ({"backends": interrupt}, backends, "hook profilerkit_backends"),
+        ({"configure": interrupt}, manager, "hook profilerkit_configure"),
         ({"report_created": interrupt}, lambda: Profiler(FakeModel(), backend=FakeBackend()).report(), "hook profi"),
         (
             {"backends": make_offering(BackendInfo("slow", ("profilerkit",), interrupt, "slow"))},
-            lambda: plugins.find_backend(FakeModel()),
+            lambda: find_backend(FakeModel()),
             "loading the slow backend",
         ),
         (
@@ -315,8 +317,8 @@ def test_an_interrupted_loading_starts_again(install: Any) -> None:
 
     install("bad", "worse", configure=slow)
     with pytest.raises(KeyboardInterrupt):
-        plugins.manager()
-    plugins.manager()
+        manager()
+    manager()
     assert len(asked) == 2, "nothing is loaded by halves"
 
 

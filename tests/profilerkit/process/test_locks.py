@@ -22,7 +22,7 @@ from source_tree import ROOT
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
 from profilerkit.plugging import offered_formulas
-from profilerkit.plugging.offers import Offer, PluginInfo
+from profilerkit.plugging.sources import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock
@@ -169,7 +169,7 @@ def test_the_garbage_collector_runs_in_the_child() -> None:
 
 LOADS = """
 import os, signal, sys, threading
-from profilerkit.plugging import offers as plugins
+from profilerkit.plugging.backends import backends
 from profilerkit.plugging.installed_plugins import InstalledPlugins
 entered, leave = threading.Event(), threading.Event()
 load_all = InstalledPlugins.load_all
@@ -179,13 +179,13 @@ def slow(state, own):
         leave.wait()
     load_all(state, own)
 InstalledPlugins.load_all = slow
-worker = threading.Thread(target=plugins.backends)
+worker = threading.Thread(target=backends)
 worker.start()
 entered.wait()
 child = os.fork()
 if not child:
     signal.alarm(60)
-    print(*sorted(info.name for info in plugins.backends()), flush=True)
+    print(*sorted(info.name for info in backends()), flush=True)
     os._exit(0)
 print(os.waitpid(child, 0)[1])
 leave.set()

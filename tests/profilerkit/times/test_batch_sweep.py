@@ -26,7 +26,7 @@ from profilerkit import (
 )
 from profilerkit.errors import ModelFailedError
 from profilerkit.piping.requests import first_of_several
-from profilerkit.plugging.offers import manager
+from profilerkit.plugging.manager import manager
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
 

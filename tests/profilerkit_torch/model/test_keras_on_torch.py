@@ -16,7 +16,7 @@ from source_tree import SUPPORT
 
 from profilerkit import BackendNotFoundError, profile
 from profilerkit.backend_kit.keras_kinds import keras_backend
-from profilerkit.plugging.offers import find_backend
+from profilerkit.plugging.backends import find_backend
 
 pytestmark = pytest.mark.slow
 
