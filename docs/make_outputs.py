@@ -36,7 +36,7 @@ COLUMNS = "100"
 #: A line with one of these differs from run to run; only the words before its first number are compared.
 VARYING = re.compile(
     r"\d ?(ns|µs|ms|s|samples/s)\b|Time  |Throughput|samples/s|MACs/s|0\.\d+ of the|"
-    r"torch \d|transformers \d|profilerkit \d|\d threads?"
+    r"torch \d|transformers \d|profilerkit \d|\d threads?|run [0-9a-f]{12}"
 )
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from .local_engine import count_cores
 from .running import Audit
-from .store import Store, hide_password, parse_url
-from .summary import NOT_IN_KEY
+from .store import Store, parse_url
+from .summary import NOT_IN_KEY, shorten_store
 
 __all__ = ["Estimate", "describe", "estimate", "format_duration"]
 
@@ -85,7 +85,7 @@ def describe(estimated: Estimate) -> str:
     count, stored = len(pending), len(estimated.cases) - len(pending)
     lines = [f"would run   {_describe_case(case)}" for case in pending[:_NAMED]]
     lines += [f"and {count - _NAMED} more"] if count > _NAMED else []
-    lines.append(f"{count} to run, {stored} in the store {_shorten(estimated.store)} already")
+    lines.append(f"{count} to run, {stored} in the store {shorten_store(estimated.store)} already")
     lines += [f"({NOT_IN_KEY})"] if stored else []
     if estimated.seconds is not None:
         duration = format_duration(estimated.seconds)
@@ -95,13 +95,6 @@ def describe(estimated: Estimate) -> str:
     if count and estimated.seconds is None and estimated.most_seconds is None:
         lines.append("no estimate: there are no earlier rows of these models, and no time limits")
     return "\n".join(lines)
-
-
-def _shorten(store: str) -> str:
-    """Return the path of a store relative to the current folder if it is in there, and a URL without its password."""
-    path = Path(store)
-    is_inside = "://" not in store and path.is_relative_to(Path.cwd())
-    return str(path.relative_to(Path.cwd())) if is_inside else hide_password(store)
 
 
 def _describe_case(case: PlannedCase) -> str:

@@ -17,6 +17,7 @@ from profilerkit.errors import FailureCode
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
+from profilerkit.trace.bounds import Bounds
 
 __all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_report"]
 
@@ -78,6 +79,13 @@ class Value(msgspec.Struct, frozen=True):
             shown=record.shown,
             is_applicable=record.is_applicable,
         )
+
+    @property
+    def sign(self) -> str:
+        """The sign before a partial value, as a report has it: "≥ ", "≤ ", or "~ " for an estimate."""
+        if self.completeness is not Completeness.PARTIAL or self.value is None:
+            return ""
+        return "≥ " if self.low is None and self.high is None else Bounds(self.low, self.high).sign(self.value)
 
     @property
     def is_measured(self) -> bool:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from profilerkit.errors import ArgumentError, FailureCode
 from profilerkit.process.cached import cached_property
+from profilerkit.process.encoding import printable
 
 from .cases import Case, list_cases
 from .engine import EngineOptions, find_engine
@@ -21,6 +22,7 @@ from .machines import digest_machine, find_commit, read_machine
 from .plan import Plan
 from .rows import Row, RowStatus
 from .store import Run, Store
+from .summary import summarize
 
 __all__ = ["RERUN", "Audit", "AuditResult", "Watch", "audit"]
 
@@ -51,7 +53,8 @@ class AuditResult:
     """An audit that has come to its end.
 
     ``counts`` are the rows of the run by status, ``measured`` and ``reused`` how many were run now and how many were in
-    the store before.
+    the store before. ``metrics`` are those that the plan names, in its order. ``print`` shows which model costs what,
+    and what failed.
     """
 
     run: str
@@ -59,6 +62,10 @@ class AuditResult:
     counts: Mapping[str, int]
     measured: int
     reused: int
+    metrics: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return printable(summarize(self))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the run, from the store."""
@@ -125,7 +132,8 @@ class Audit:
                     row = store.add(row, outcome.report, outcome.machine)
                     counts[row.status.value] += 1
                     self.watch.end(outcome.case, row)
-        return AuditResult(run.run, self.url, dict(counts), len(pending), len(reused))
+        metrics = dict.fromkeys(name for entry in self.plan.models for name in entry.metrics or ())
+        return AuditResult(run.run, self.url, dict(counts), len(pending), len(reused), tuple(metrics))
 
     def split(self, store: Store) -> tuple[list[Row], list[Case]]:
         """Return the rows of cases that are in the store, and the cases that are to be run."""

@@ -12,6 +12,7 @@ import click
 from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
 from profilerkit.cli.options import format_option
 from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
+from profilerkit.process.clean_output import wants_color
 
 if TYPE_CHECKING:
     from ..running import Audit, AuditResult
@@ -175,7 +176,7 @@ def _show(finished: AuditResult, form: str, quiet: bool) -> None:
         return
     from ..summary import summarize
 
-    emit(summarize(finished))
+    emit(summarize(finished, wants_color()), colored=True)
 
 
 def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:

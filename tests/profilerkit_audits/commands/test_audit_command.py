@@ -63,7 +63,8 @@ def test_rows_as_json_and_the_summary(zoo: Path, capsys: pytest.CaptureFixture[s
     assert re.search(r"\[2/2, 0 s left\] complete nets\.py:net_0", captured.err)
     assert run("audit", zoo) == 0
     shown = capsys.readouterr().out
-    assert "2 complete\n0 measured, 2 in the store before" in shown
+    assert re.search(rf"net_02 +{MACS[2]} MACs +{PARAMS[2]}\n +nets.py:net_01 +{MACS[1]} MACs +{PARAMS[1]}\n", shown)
+    assert "2 complete\n0 measured, 2 in the store before; run " in shown
     assert shown.endswith(
         "environment variables that a model's code reads are not compared: after a change, --rerun all)\n"
     )
@@ -121,7 +122,8 @@ def test_passwords_of_stores_are_not_printed() -> None:
     finished = AuditResult("a" * 32, "postgresql://me:pa/s:s@w@host/runs", {"complete": 1}, 1, 0)
     with mock.patch.object(AuditResult, "rows", lambda self: iter(())):
         text = summarize(finished)
-    assert text.endswith("in postgresql://me:***@host/runs")
+    assert "in postgresql://me:***@host/runs\n" in text
+    assert "pa/s:s" not in text
     with pytest.raises(StoreError, match=r"'postgresql://me:\*\*\*@host:port/runs' is no URL of a store"):
         Store.open("postgresql://me:secret@host:port/runs")
 
