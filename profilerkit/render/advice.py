@@ -97,7 +97,7 @@ def _list_closed(part: Part, path: str) -> Iterator[tuple[str, Part]]:
         whole = f"{path}.{inner.label}" if path else inner.label
         if inner.inside:
             yield from _list_closed(inner, whole)
-        elif inner.kind == "layers":
+        elif inner.kind in ("layers", "block"):
             yield whole, inner
 
 

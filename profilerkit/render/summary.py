@@ -201,8 +201,9 @@ def _list_times(costs: Sequence[Part], by: str) -> list[str]:
 
 
 def _write_label(part: Part, around: str) -> str:
-    if part.kind == "layers":
-        return f"{around}.{part.label}" if around else part.label
+    if part.kind in ("layers", "block"):
+        label = f"{around}.{part.label}" if around else part.label
+        return f"{label} ({len(part.rows)} layers)" if part.kind == "block" else label
     return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
 
 
@@ -214,8 +215,8 @@ def _write_type(part: Part) -> str:
 
 
 def _write_shape(part: Part) -> str:
-    shapes = part.rows[0].get("output_shapes") or ()
-    return str(list(shapes[0])) if part.kind == "layers" and shapes else ""
+    shapes = part.rows[-1].get("output_shapes") or ()  # of equal layers any, of a block its last
+    return str(list(shapes[0])) if part.kind in ("layers", "block") and shapes else ""
 
 
 def _write_count(part: Part, column: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,6 +17,11 @@ __all__ = ["Part", "choose_column", "divide"]
 _BY = ("forward_seconds", "macs", "flops", "params")
 #: What a part must have of the whole, of the column or of the parameters, to stand by itself.
 _LEAST_SHARE = 0.01
+#: Of more layers right inside one, those whose names share a numbered stem are one part: such a model has its blocks in
+#: names alone, as those of Keras do.
+_MOST_FLAT = 30
+#: The numbered stem of a name, which words may follow: ``block_1`` of ``block_1_expand``, ``b2a`` of ``b2a_bn``.
+_STEM = re.compile(r"(.*?\d[a-z]?)(?:_(?=[A-Za-z])|$)")
 #: A part with less of the whole is not opened.
 _LEAST_OPENED = 0.3
 
@@ -24,12 +30,14 @@ _Row = Mapping[str, Any]
 
 @dataclass(eq=False)
 class Part:
-    """Layers that stand together in one line: one layer, equal layers, or the others of a layer.
+    """Layers that stand together in one line: one layer, equal layers, a block, or the others of a layer.
 
     Attributes:
-        label: The path of the layer from the part around it, ``encoder.layer.0-11`` for equal ones.
+        label: The path of the layer from the part around it, ``encoder.layer.0-11`` for equal ones, ``block_1`` for
+            those of a block.
         rows: The rows of the layers.
-        kind: What the part is: "layers", "own" (what the layers do themselves, beside the layers inside) or "others".
+        kind: What the part is: "layers", "block" (of layers that differ, and that are one by their names), "own" (what
+            the layers do themselves, beside the layers inside) or "others".
         inside: The parts that it is divided into, if it is.
     """
 
@@ -61,7 +69,8 @@ def divide(rows: Sequence[_Row], by: str, most: int) -> Part:
     """Return a model as the part that holds all others, at most so many.
 
     The part with most of the column is opened first, as long as there is room. A layer that holds one other layer alone
-    is passed through. Equal layers that follow each other are one part. Small layers are gathered.
+    is passed through. Equal layers that follow each other are one part. Small layers are gathered, and of a layer that
+    holds very many those whose names share a numbered stem.
 
     Args:
         rows: The rows of `Report.layerwise`, the model itself first.
@@ -120,7 +129,7 @@ class _Opener:
         small = [one for one in inside if not self._is_large(one)]
         if len(inside) - len(small) + bool(small) <= room:
             return small
-        ranked = sorted((one for one in inside if one.kind == "layers"), key=self.share)
+        ranked = sorted((one for one in inside if one.kind != "own"), key=self.share)
         return ranked[: len(inside) - room + 1]
 
     def _tells(self, large: list[Part], others: Part) -> bool:
@@ -133,15 +142,24 @@ class _Opener:
         params = (part.sum("params") or 0) / (self._root.get("params") or 1)
         return max(self.share(part), params) >= _LEAST_SHARE
 
-    def _find_runs(self, rows: Sequence[_Row]) -> Iterator[list[_Row]]:
-        """Yield layers that follow each other, those together that are numbered and equal."""
-        for _, run in groupby(rows, key=self._find_group):
-            yield list(run)
+    def _find_runs(self, rows: Sequence[_Row]) -> list[list[_Row]]:
+        """Return layers that follow each other, those together that share a line; stems that all share tell nothing."""
 
-    def _find_group(self, row: _Row) -> tuple[Any, ...]:
-        """Return what is the same for layers that share a line: a numbered one has its list and its kind."""
+        def split(is_flat: bool) -> list[list[_Row]]:
+            return [list(run) for _, run in groupby(rows, key=lambda row: self._find_group(row, is_flat))]
+
+        runs = split(is_flat=len(rows) > _MOST_FLAT)
+        return runs if len(runs) > 1 else split(is_flat=False)
+
+    def _find_group(self, row: _Row, is_flat: bool) -> tuple[Any, ...]:
+        """Return what is the same for layers that share a line: a numbered one has its list and its kind.
+
+        Of very many layers, which are flat, one with a numbered stem has that.
+        """
         path = row["path"]
-        return (parent_path(path), self._kinds[path]) if path.rpartition(".")[2].isdecimal() else (path,)
+        if _is_numbered(path):
+            return parent_path(path), self._kinds[path]
+        return (_find_stem(path) if is_flat else path,)
 
     def _list_inside(self, part: Part) -> list[Part]:
         """Return the layers right inside a part, equal ones together, and what its layers do themselves."""
@@ -151,7 +169,8 @@ class _Opener:
         inside = []
         for run in self._find_runs(self._children.get(first, ())):
             paths = [_join(row["path"], child["path"][len(first) :].lstrip(".")) for row in part.rows for child in run]
-            inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths)))
+            kind = "block" if len(run) > 1 and not _is_numbered(run[0]["path"]) else "layers"
+            inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths), kind))
         itself = Part("", part.rows, "own")
         if inside and self.share(itself) >= _LEAST_SHARE:
             inside.append(itself)
@@ -171,9 +190,26 @@ def _number_kinds(rows: Sequence[_Row], children: Mapping[str, Sequence[_Row]]) 
 
 
 def _label_run(outer: str, run: Sequence[_Row]) -> str:
-    """Return the label of layers right inside another one: ``layer.0``, or ``layer.0-11`` for equal ones."""
-    names = [row["path"][len(outer) :].lstrip(".") for row in run]
-    return names[0] if len(names) == 1 else f"{names[0]}-{names[-1].rpartition('.')[2]}"
+    """Return the label of layers right inside another one: ``layer.0``, ``layer.0-11`` of equal ones, or their stem."""
+    names = [str(row["path"])[len(outer) :].lstrip(".") for row in run]
+    if len(names) == 1:
+        return names[0]
+    return f"{names[0]}-{names[-1].rpartition('.')[2]}" if _is_numbered(names[0]) else _find_stem(names[0])
+
+
+def _is_numbered(path: str) -> bool:
+    return path.rpartition(".")[2].isdecimal()
+
+
+def _find_stem(path: str) -> str:
+    """Return a path with the name of its layer cut off behind the first number that words follow, or whole.
+
+    >>> _find_stem("net.conv4_block2_1_bn"), _find_stem("block_1_expand"), _find_stem("conv2d_94"), _find_stem("add")
+    ('net.conv4', 'block_1', 'conv2d_94', 'add')
+    """
+    outer, _, name = path.rpartition(".")
+    match = _STEM.match(name)
+    return _join(outer, match[1] if match else name)
 
 
 def _join(path: str, name: str) -> str:

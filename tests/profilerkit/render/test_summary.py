@@ -45,6 +45,23 @@ def test_equal_blocks_are_one_line_with_the_share_of_each() -> None:
     assert "MACs by type: Block 90.0 %, Conv2d 10.0 %." in drawn
 
 
+def test_a_block_of_a_flat_model_is_one_line_with_its_last_output() -> None:
+    """Ten blocks of 60 and 30 MACs and a norm, and a head of 100: 31 layers right inside the model, of 1000 MACs."""
+    layers = [
+        row(f"block_{index}_{name}", kind, macs, own_macs=macs, output_shapes=(shape,))
+        for index in range(1, 11)
+        for name, kind, macs, shape in (
+            ("expand", "Conv2D", 60, (1, 9)),
+            ("BN", "Norm", 0, (1, 9)),
+            ("project", "Conv2D", 30, (1, 4)),
+        )
+    ]
+    model = row("", "Keras", 1000, own_macs=0, params=310)
+    drawn = lines(render(report(model, *layers, row("head", "Dense", 100, own_macs=100))))
+    assert "block_10 (3 layers) [1, 4] 30 90 9.0 % ▉" in drawn
+    assert "12 others 120 360 36.0 % ███▋" in drawn
+
+
 def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
     """Half of the two seconds are in the stem, which has a tenth of the MACs."""
     seconds = {"": 2.0, "stem": 1.0, **{f"blocks.{index}": 0.25 for index in range(4)}}

@@ -189,3 +189,57 @@ def test_a_model_of_many_layers_with_little_each_is_not_divided() -> None:
     """Each of a thousand layers has a tenth of a percent: none of them says where the work is."""
     layers = [(f"l{index}", f"Kind{index}", 1, 1, 1) for index in range(1000)]
     assert divide(rows(("", "Net", 1000, 0, 1000), *layers), "macs", 8).inside == []
+
+
+def list_flat_blocks(count: int, *more: _Layer) -> list[Mapping[str, Any]]:
+    """Return a model whose blocks are in the names of its layers alone: 60, 0 and 30 MACs each."""
+    layers = [
+        (f"block_{index}_{name}", kind, macs, macs, macs)
+        for index in range(1, count + 1)
+        for name, kind, macs in (("expand", "Conv2D", 60), ("BN", "Norm", 0), ("project", "Conv2D", 30))
+    ]
+    whole = sum(layer[2] for layer in (*layers, *more))
+    return rows(("", "Keras", whole, 0, whole), *layers, *more)
+
+
+def test_many_flat_layers_are_blocks_by_their_names() -> None:
+    """31 layers: ten blocks of three, with 90 MACs each, and one layer beside them."""
+    model = list_flat_blocks(10, ("head", "Dense", 100, 100, 100))
+    assert describe(divide(model, "macs", 12)) == [
+        *((0, "block", f"block_{index}", 3, 90) for index in range(1, 11)),
+        (0, "layers", "head", 1, 100),
+    ]
+    assert describe(divide(model, "macs", 3)) == [
+        (0, "block", "block_10", 3, 90),
+        (0, "layers", "head", 1, 100),
+        (0, "others", "", 27, 810),
+    ]
+
+
+def test_few_flat_layers_stand_alone() -> None:
+    """Thirty layers, the ten without MACs or parameters gathered."""
+    parts = divide(list_flat_blocks(10), "macs", 30).inside
+    assert [part.label for part in parts[:2]] == ["block_1_expand", "block_1_project"]
+    assert [(part.kind, len(part.rows)) for part in parts] == [("layers", 1)] * 20 + [("others", 10)]
+
+
+@pytest.mark.parametrize("name", ["conv2d_{0}", "dense{0}", "{0}_conv", "layer", "net1_layer"])
+def test_names_that_part_no_layers_are_no_blocks(name: str) -> None:
+    """What Keras names by itself has a number for each layer, or no number; and a stem of all layers is no block."""
+    layers = [(name.format(index) + ("" if "{" in name else "x" * index), "Conv2D", 10, 10, 1) for index in range(40)]
+    parts = divide(rows(("", "Keras", 400, 0, 40), *layers), "macs", 40).inside
+    assert [(part.kind, len(part.rows)) for part in parts] == [("layers", 1)] * 40
+
+
+def test_blocks_are_layers_that_follow_each_other() -> None:
+    """A layer between two of one stem parts them, and a stem may end in a letter."""
+    filling = [(f"plain{'x' * index}", "Dense", 0, 0, 0) for index in range(27)]
+    names = ["block1a_conv", "block1a_bn", "between", "block1a_act", "block1b_conv"]
+    model = rows(("", "Keras", 50, 0, 0), *((name, "Any", 10, 10, 0) for name in names), *filling)
+    assert [(part.label, len(part.rows)) for part in divide(model, "macs", 8).inside] == [
+        ("block1a", 2),
+        ("between", 1),
+        ("block1a_act", 1),
+        ("block1b_conv", 1),
+        ("", 27),
+    ]
