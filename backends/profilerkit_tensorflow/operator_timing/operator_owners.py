@@ -8,13 +8,18 @@ leads to the forward one, as observed with TensorFlow 2.21:
 - The gradients of a called function and of a loop's body are a function of their own, in which names begin with
   ``gradients/``, the forward operator's name and ``_grad``. Such a function knows the forward one:
   ``forward_function_name`` among its attributes, ``_forward_graph`` of a loop's or a branch's.
-- Sums of gradients (``AddN``) and other operators without such a name belong to the layer that takes their result.
+- Sums of gradients (``AddN``) and other operators without such a name belong to the layer that takes their result, or,
+  where none does, to the one whose results they take. If ``first`` has two followers, its gradient is a sum::
+
+      gradient_tape/add/...  ->  AddN  ->  gradient_tape/first/Conv2D/Conv2DBackpropFilter    AddN is first's
+      gradient_tape/dense/MatMul/MatMul_1  ->  Neg  ->  Square                                both are dense's
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import tensorflow as tf
 
 from ..trace.gradient_names import find_traced_name, forward_names
 from ..trace.graph_access import forward_function
@@ -32,30 +37,36 @@ class OperatorOwners:
         graphs = [call.graph for call in ownership.calls]
         self._traced = set(map(id, graphs))
         self._traced_by_name = {find_traced_name(graph): graph for graph in graphs}
-        #: The owners of the forward operators right inside each name scope, by graph.
-        self._scopes: dict[int, dict[str, set[Owner]]] = {}
-        #: The owners of gradients' operators that were asked for.
-        self._of_gradients: dict[tuple[Body, str], Owner | None] = {}
+        #: The owners of the forward operators right inside each name scope, by body: those of one graph that runs in
+        #: two places differ.
+        self._scopes: dict[Body, dict[str, list[Owner]]] = {}
+        #: The owners of the operators of gradients, by body and name; one that leads to no layer is missing.
+        self._gradients: dict[Body, dict[str, Owner]] = {}
 
-    def find(self, operator: Any, body: Body) -> Owner:
-        """Return the layer call that an operator of a body belongs to."""
+    def find(self, operator: tf.Operation, body: Body) -> Owner:
+        """Return the layer call that an operator of a body belongs to, the caller of the body if no layer made it."""
         if not body.is_gradient(operator.name):
             return self._find_forward_owner(operator.name, body)
-        return self._find_gradient_owner(operator, body) or body.owner
+        if body not in self._gradients:
+            self._gradients[body] = self._assign_gradients(body)
+        return self._gradients[body].get(operator.name, body.owner)
 
     def find_in_scope(self, scope: str, body: Body) -> Owner | None:
-        """Return the owner of all forward operators right inside a name scope, where they have one owner."""
-        scopes = self._scopes.get(id(body.graph))
-        if scopes is None:
-            scopes = self._scopes[id(body.graph)] = self._list_by_scope(body)
-        return _select_one(scopes.get(scope, ()))
+        """Return the owner of all forward operators right inside a name scope; None where they have several or none."""
+        if body not in self._scopes:
+            self._scopes[body] = self._list_by_scope(body)
+        return _select_one(self._scopes[body].get(scope, ()))
 
-    def _list_by_scope(self, body: Body) -> dict[str, set[Owner]]:
-        """Return the owners of a body's forward operators by the innermost name scope that each operator is in."""
-        scopes: dict[str, set[Owner]] = {}
-        for name, index in body.position.items():
-            if index < body.boundary or body.boundary == 0:
-                scopes.setdefault(name.rpartition("/")[0], set()).add(self._find_forward_owner(name, body))
+    def _list_by_scope(self, body: Body) -> dict[str, list[Owner]]:
+        """Return the owners of a body's forward operators by the innermost name scope that each operator is in.
+
+        A body that is all gradients (its boundary is 0) has no forward operators: there its own count, which tell by
+        their names whose they are.
+        """
+        end = body.boundary or len(body.operators)
+        scopes: dict[str, list[Owner]] = {}
+        for name in list(body.operators)[:end]:
+            scopes.setdefault(name.rpartition("/")[0], []).append(self._find_forward_owner(name, body))
         return scopes
 
     def _find_forward_owner(self, name: str, body: Body) -> Owner:
@@ -65,19 +76,37 @@ class OperatorOwners:
             graph = self._traced_by_name.get(find_traced_name(graph), graph)
         return self._ownership.find(graph, name, body.owner)
 
-    def _find_gradient_owner(self, operator: Any, body: Body) -> Owner | None:
-        """Return the owner of a gradient's operator by the first of five ways that finds one; each is tried once."""
-        key = body, operator.name
-        if key not in self._of_gradients:
-            self._of_gradients[key] = None  # for a search that leads back here
-            self._of_gradients[key] = (
-                self._find_by_name(operator.name, body.forward)
-                or self._find_by_forward_call(operator, body)
-                or self._find_by_forward_value(operator, body)
-                or self._find_by_consumers(operator, body)
-                or self._find_by_producers(operator, body)
-            )
-        return self._of_gradients[key]
+    def _assign_gradients(self, body: Body) -> dict[str, Owner]:
+        """Return the owners of all operators of a body that compute gradients, by name.
+
+        First come those that lead to a forward operator themselves. From these, owners go on to the rest one edge at a
+        time, so that the nearest layer counts: in ``sum_1 -> sum_2`` the owner of ``sum_2`` says nothing about a
+        ``sum_1`` that a layer takes too. All are assigned at once: none depends on which operator is asked for first.
+        """
+        gradients = [operator for name, operator in body.operators.items() if body.is_gradient(name)]
+        owners: dict[str, Owner] = {}
+        for gradient in gradients:
+            owner = self._find_forward_lead(gradient, body, owners)
+            if owner is not None:
+                owners[gradient.name] = owner
+        while True:
+            rest = [gradient for gradient in gradients if gradient.name not in owners]
+            further = _take_from_neighbors(rest, owners, _list_consumers)
+            further = further or _take_from_neighbors(rest, owners, _list_producers)
+            if not further:
+                return owners
+            owners |= further
+
+    def _find_forward_lead(self, gradient: tf.Operation, body: Body, owners: Mapping[str, Owner]) -> Owner | None:
+        """Return the owner of the forward operator that a gradient's operator leads to; None where it leads to none.
+
+        ``owners`` are those of the gradients before it.
+        """
+        return (
+            self._find_by_name(gradient.name, body.forward)
+            or self._find_by_forward_call(gradient, body, owners)
+            or self._find_by_forward_value(gradient, body)
+        )
 
     def _find_by_name(self, name: str, forward: Body | None) -> Owner | None:
         """Return the owner of the forward operator, or of the scope, that the name of a gradient's operator tells."""
@@ -91,39 +120,54 @@ class OperatorOwners:
                 return owner
         return None
 
-    def _find_by_forward_call(self, operator: Any, body: Body) -> Owner | None:
-        """Return the owner of the function's call whose values this call of the function's gradient takes."""
-        function = find_called(operator, "f")
+    def _find_by_forward_call(self, gradient: tf.Operation, body: Body, owners: Mapping[str, Owner]) -> Owner | None:
+        """Return the owner of the function's call whose values this call of the function's gradient takes.
+
+        A gradient that computes its forward values anew makes that call itself; then it is one of ``owners``.
+        """
+        function = find_called(gradient, "f")
         forward = forward_function(body.graph, function) if function is not None else ""
-        for made in operator.inputs if forward else ():
-            if find_called(made.op, "f") == forward:
-                return self.find(made.op, body)
+        for producer in _list_producers(gradient) if forward else ():
+            if find_called(producer, "f") == forward:
+                recomputes = body.is_gradient(producer.name)
+                return owners.get(producer.name) if recomputes else self._find_forward_owner(producer.name, body)
         return None
 
-    def _find_by_forward_value(self, operator: Any, body: Body) -> Owner | None:
+    def _find_by_forward_value(self, gradient: tf.Operation, body: Body) -> Owner | None:
         """Return the owner of the forward operator ``Relu`` whose value an operator such as ``ReluGrad`` takes."""
-        for made in operator.inputs:
-            if f"{made.op.type}Grad" == operator.type and not body.is_gradient(made.op.name):
-                return self.find(made.op, body)
+        for producer in _list_producers(gradient):
+            if f"{producer.type}Grad" == gradient.type and not body.is_gradient(producer.name):
+                return self._find_forward_owner(producer.name, body)
         return None
 
-    def _find_by_consumers(self, operator: Any, body: Body) -> Owner | None:
-        """Return the owner of the gradients that take the values of an operator, where they have one."""
-        consumers = [consumer for tensor in operator.outputs for consumer in tensor.consumers() if consumer.outputs]
-        return self._find_common_owner(consumers, body)
 
-    def _find_by_producers(self, operator: Any, body: Body) -> Owner | None:
-        """Return the owner of the gradients whose values an operator takes, where they have one."""
-        return self._find_common_owner([made.op for made in operator.inputs], body)
+def _take_from_neighbors(
+    gradients: Iterable[tf.Operation],
+    owners: Mapping[str, Owner],
+    list_neighbors: Callable[[tf.Operation], Iterator[tf.Operation]],
+) -> dict[str, Owner]:
+    """Return, by name, the owner of each operator whose neighbors, as far as they have owners, have a common one."""
+    common: dict[str, Owner] = {}
+    for gradient in gradients:
+        names = [neighbor.name for neighbor in list_neighbors(gradient)]
+        owner = _select_one(owners[name] for name in names if name in owners)
+        if owner is not None:
+            common[gradient.name] = owner
+    return common
 
-    def _find_common_owner(self, operators: Iterable[Any], body: Body) -> Owner | None:
-        """Return the owner of those of the operators that compute gradients, where they have one."""
-        gradients = [operator for operator in operators if body.is_gradient(operator.name)]
-        owners = [self._find_gradient_owner(operator, body) for operator in gradients]
-        return _select_one(owner for owner in owners if owner is not None)
+
+def _list_consumers(operator: tf.Operation) -> Iterator[tf.Operation]:
+    """Yield the operators that take an operator's results, without those that only write, as to a variable."""
+    for tensor in operator.outputs:
+        yield from (consumer for consumer in tensor.consumers() if consumer.outputs)
+
+
+def _list_producers(operator: tf.Operation) -> Iterator[tf.Operation]:
+    """Yield the operators whose results an operator takes."""
+    return (tensor.op for tensor in operator.inputs)
 
 
 def _select_one(owners: Iterable[Owner]) -> Owner | None:
-    """Return the first of several owners, where all are calls of one layer."""
+    """Return the first of several owners if all are calls of one layer; None if they are not or there are none."""
     candidates = list(owners)
     return candidates[0] if len({owner.path for owner in candidates}) == 1 else None
