@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -29,6 +29,41 @@ from .profiled_programs import failures_as, fresh_call, has_gradient, make_train
 __all__ = ["times_of_operators"]
 
 
+class _Phase(NamedTuple):
+    """A phase that has been timed: the seconds of its operators, and notes on what the profiler has not seen of it."""
+
+    ledger: Ledger
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Sessions:
+    """Profiler sessions, in which programs are run and timed.
+
+    Attributes:
+        inputs: What the programs get, on the device that they run on.
+        passes: How often each is run.
+        synchronized: Whether a run is over only when the device is done, which a GPU says when it is asked.
+        export: The file for the profile. A profile is one session: each session replaces what the last one has
+            written, so that the file has the last of them all.
+    """
+
+    inputs: ModelInputs
+    passes: int
+    synchronized: bool
+    export: str | os.PathLike[str] | None
+
+    def time(self, phase: str, program: Program, owners: NodeOwners) -> _Phase:
+        """Run a program in as many sessions as its passes need; ``phase`` is the one whose operators are kept."""
+        ledger = Ledger(phase)
+        call = fresh_call(program, self.inputs, self.synchronized)
+        while len(ledger.whole) < self.passes:
+            number = min(MAX_PASSES, self.passes - len(ledger.whole))
+            for times in op_seconds(call, number, export=self.export):
+                ledger.add(times, owners.locate(times))
+        return _Phase(ledger, _note_unseen(owners, phase))
+
+
 def times_of_operators(
     model: Any,
     inputs: ModelInputs,
@@ -44,66 +79,56 @@ def times_of_operators(
     whole backward pass are those of a training step without its forward operators. With ``export`` the profile (an
     XSpace, which TensorBoard's profile page and ``xprof`` read) of the last session goes to a file.
 
-    Raises as `layer_times` does, and `InputError` for a file that cannot be written.
+    Raises `InputError` for no passes and for a file that cannot be written, `WithoutValuesError` for a Keras model that
+    is not built, `ProfilerBusyError` where a session of TensorFlow's profiler runs in this process, `NotOfferedError`
+    where this TensorFlow writes profiles that cannot be read, and `ModelFailedError` where the model raises.
     """
+    _check_request(passes, export)
+    require_values(model, inputs)
+    target = resolve_device(model, device)
+    with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
+        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        sessions = _Sessions(fed, passes, not target.startswith("/CPU"), export)
+        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
+            # Kept apart from the training step, whose trace would otherwise find in the model's caches what this one
+            # has put there: tensors of another graph.
+            program = trace_program(model, fed, apart=True)
+            phases = [sessions.time("forward", program, NodeOwners(program, training=False))]
+        observed = ObservedRun("the function that is profiled", count_program_macs(program))
+        is_trained = backward and has_gradient(program)
+        if is_trained:
+            with failures_as(explain_failed_step):
+                phases.append(sessions.time("backward", *make_training_program(model, fed, program)))
+    notes = [note for phase in phases for note in phase.notes]
+    if backward and not is_trained:
+        notes.append("there is no backward pass: none of the outputs is of a floating-point type")
+    ledgers = [phase.ledger for phase in phases]
+    return OperatorTimes(
+        tuple(times for ledger in ledgers for times in ledger.list_times()),
+        {ledger.phase: tuple(ledger.whole) for ledger in ledgers},
+        {ledger.phase: ledger.layers for ledger in ledgers},
+        tuple(notes),
+        runs=(observed,),
+    )
+
+
+def _check_request(passes: int, export: str | os.PathLike[str] | None) -> None:
+    """Raise `InputError` for what could only fail after the model has run: no passes, a file that cannot be written."""
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     wrong = None if export is None else obstacle(export)
     if wrong is not None:
         raise InputError(f"export={str(export)!r}: {wrong}")
-    require_values(model, inputs)
-    target = resolve_device(model, device)
-    ledgers = [Ledger("forward")]
-    with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
-        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
-        synchronized = not target.startswith("/CPU")
-        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
-            program = trace_program(model, fed, apart=True)
-            owners = NodeOwners(program, training=False)
-            _time(ledgers[0], owners, program, fed, passes, synchronized, export)
-        unseen = list(_note_unseen(owners, "forward"))
-        runs = (ObservedRun("the function that is profiled", count_program_macs(program)),)
-        if backward and has_gradient(program):
-            ledgers.append(Ledger("backward"))
-            with failures_as(explain_failed_step):
-                step, owners = make_training_program(model, fed, program)
-                _time(ledgers[1], owners, step, fed, passes, synchronized, export)
-            unseen += _note_unseen(owners, "backward")
-        elif backward:
-            unseen.append("there is no backward pass: none of the outputs is of a floating-point type")
-    return OperatorTimes(
-        tuple(times for ledger in ledgers for times in ledger.list_times()),
-        {ledger.phase: tuple(ledger.whole) for ledger in ledgers},
-        {ledger.phase: ledger.layers for ledger in ledgers},
-        tuple(unseen),
-        runs=runs,
-    )
 
 
-def _time(
-    ledger: Ledger,
-    owners: NodeOwners,
-    program: Program,
-    inputs: ModelInputs,
-    passes: int,
-    synchronized: bool,
-    export: str | os.PathLike[str] | None,
-) -> None:
-    """Run a program so many times, in sessions of at most `MAX_PASSES` passes, and add each pass to the ledger."""
-    call = fresh_call(program, inputs, synchronized)
-    while len(ledger.whole) < passes:
-        number = min(MAX_PASSES, passes - len(ledger.whole))
-        for times in op_seconds(call, number, export=export):
-            ledger.add(times, owners.locate(times))
-
-
-def _note_unseen(owners: NodeOwners, phase: str) -> Iterator[str]:
-    """Yield a note if functions that XLA compiles run in a phase: each is one call, which the profiler leaves out."""
+def _note_unseen(owners: NodeOwners, phase: str) -> list[str]:
+    """Return a note if functions that XLA compiles run in a phase: each is one call, which the profiler leaves out."""
     layers = sorted({call.layer for call in owners.find_compiled() if call.is_gradient == (phase == "backward")})
-    if layers:
-        named = ", ".join(repr(path) if path else "the model itself" for path in layers[:3])
-        more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
-        yield (
-            f"{phase}, the operators inside functions that XLA compiles, which TensorFlow's profiler does not record; "
-            f"they are called by {named}{more}, and their time is outside operators"
-        )
+    if not layers:
+        return []
+    callers = ", ".join(repr(path) if path else "the model itself" for path in layers[:3])
+    more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
+    return [
+        f"{phase}, the operators inside functions that XLA compiles, which TensorFlow's profiler does not record; "
+        f"they are called by {callers}{more}, and their time is outside operators"
+    ]
