@@ -23,7 +23,7 @@ from .alternatives import agree_on_constant, hand_on_instead
 from .graph_access import body_named
 from .ownership import Owner
 from .reachable_operators import find_needed_variables
-from .trips import Trips, count_trips, counter_after, counter_steps, counts_runs
+from .trips import Trips, advance_counter, count_trips, find_steps, is_loop_counter
 from .values import Scope, Value
 from .walk import Walk
 from .work import Body, Work
@@ -70,7 +70,7 @@ class _Loop:
         It is not known in a loop that may stop before its limit. For TensorFlow's own counter the limit is taken: the
         gradient of the loop runs as often as that counter says, and is counted up to the limit as the loop itself is.
         """
-        is_certain = not self.trips.may_stop or counts_runs(self.body.inputs[index])
+        is_certain = not self.trips.may_stop or is_loop_counter(self.body.inputs[index])
         return self.trips.most if is_certain else None
 
 
@@ -97,7 +97,7 @@ def _read_loop(walk: Walk, operator: Any, scope: Scope) -> _Loop:
     body = body_named(scope.graph, operator.get_attr("body").name)
     condition = body_named(scope.graph, operator.get_attr("cond").name)
     begins, owner = walk.read_inputs(operator, scope), walk.find_owner(operator, scope)
-    steps = counter_steps(walk.folding, body, begins)
+    steps = find_steps(walk.folding, body, begins)
     before_the_first = Scope(condition, begins, scope, owner)
     before_the_first.bind_arguments()
     trips = count_trips(walk.folding, before_the_first, steps)
@@ -183,7 +183,7 @@ def _hand_out(walk: Walk, loop: _Loop, index: int, result: Value) -> Value:
     if runs is None and walk.folding.constant(result) is not None:
         number = agree_on_constant(walk.folding, [before, result])
     elif runs is not None and step is not None and _is_one_number(start):
-        number = counter_after(start, step, runs)
+        number = advance_counter(start, step, runs)
     else:
         return result
     after = walk.hand_on(result, result, loop.owner)

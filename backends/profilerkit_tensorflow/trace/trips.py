@@ -1,8 +1,13 @@
 """How often a loop runs, where that follows from its condition before the model runs.
 
 A loop runs while ``counter < limit`` is true, where the counter starts at a known number, every run adds a known number
-to it, and the limit is known. Of several such comparisons, the one that ends the loop first counts. A counter has the
-arithmetic of its dtype: integers wrap, and floats round.
+to it, its step, and the limit is known. Of several such comparisons, the one that ends the loop first counts::
+
+    i = 0
+    while i < 10 and i != 8:    ``i < 10`` is true in 5 runs, ``i != 8`` in 4: the loop runs 4 times
+        i += 2
+
+A counter has the arithmetic of its dtype: integers wrap, and floats round.
 """
 
 from __future__ import annotations
@@ -13,17 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from .folding import Folding
 from .graph_access import body_named, skip_operators
 from .values import Scope, Value
 
-__all__ = ["Trips", "count_trips", "counter_after", "counter_steps", "counts_runs"]
+__all__ = ["Trips", "advance_counter", "count_trips", "find_steps", "is_loop_counter"]
 
 #: What a comparison becomes when its sides change places.
 _MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual", "Greater": "Less", "GreaterEqual": "LessEqual"}
 
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARISONS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
     "Less": np.less,
     "LessEqual": np.less_equal,
     "Greater": np.greater,
@@ -46,197 +52,271 @@ class Trips(NamedTuple):
     may_stop: bool
 
 
+class _Condition(NamedTuple):
+    """A graph that is computed before each run: the condition of a loop, or a branch inside it.
+
+    Attributes:
+        folding: Computes the numbers that are known.
+        scope: The graph, with the values that its inputs have before the first run.
+        steps: What each run adds to each of its inputs: 0 if nothing; None where that is not known.
+    """
+
+    folding: Folding
+    scope: Scope
+    steps: Sequence[float | None]
+
+    def find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
+        """Return a tensor's one number before the first run, in its dtype; None where that is not known."""
+        number: NDArray[Any] | None = self.folding.constant(self.folding.find_value(tensor, self.scope))
+        return None if number is None or number.size != 1 else number.reshape(())
+
+    def find_step(self, tensor: tf.Tensor) -> float | None:
+        """Return what each run adds to a tensor: 0 if it depends on nothing that changes, None if that is not known."""
+        position = _find_position(tensor, self.scope.graph)
+        if position is not None:
+            return self.steps[position]
+        return 0 if all(self.find_step(operand) == 0 for operand in tensor.op.inputs) else None
+
+    def enter_branch(self, choice: tf.Operation, branch: Any) -> _Condition:
+        """Return the graph of a branch as such a condition; what an ``If`` hands to it follows its first input."""
+        operands = list(choice.inputs)[1:]
+        begins = [self.folding.find_value(operand, self.scope) for operand in operands]
+        inside = Scope(branch, begins, self.scope, self.scope.owner)
+        inside.bind_arguments()
+        return _Condition(self.folding, inside, [self.find_step(_find_source(operand)) for operand in operands])
+
+
+class _Part(NamedTuple):
+    """An operator that must give True for a loop to go on, and the condition whose graph it is in."""
+
+    operator: tf.Operation
+    condition: _Condition
+
+
+class _Comparison(NamedTuple):
+    """A counter compared with a limit.
+
+    Attributes:
+        kind: The type of the operator, with the counter at its left: "Less" for ``counter < limit``.
+        start: The counter before the first run, an array without dimensions.
+        limit: The limit, in the same dtype.
+        step: What each run adds to the counter; never 0.
+    """
+
+    kind: str
+    start: NDArray[Any]
+    limit: NDArray[Any]
+    step: float
+
+
 def count_trips(folding: Folding, condition: Scope, steps: Sequence[float | None]) -> Trips:
     """Return how often a loop runs.
 
     ``condition`` is the scope of the condition, whose arguments are the loop's first values; ``steps`` are what each
-    run adds to them.
+    run adds to them (`find_steps`).
     """
-    parts = list(_count_parts(folding, condition.graph.outputs[0], condition, steps))
-    counts = [runs for runs in parts if runs is not None]
-    if not counts or min(counts) == math.inf:
+    whole = _Condition(folding, condition, steps)
+    comparisons = [_read_comparison(part) for part in _split_condition(whole, condition.graph.outputs[0])]
+    true_runs = [_count_true_runs(comparison) for comparison in comparisons if comparison is not None]
+    least = min(true_runs, default=math.inf)
+    if least == math.inf:
         return Trips(None, may_stop=True)
-    return Trips(max(0, int(min(counts))), may_stop=len(counts) < len(parts))
+    return Trips(int(least), may_stop=len(true_runs) < len(comparisons))
 
 
 # What the runs add to the variables -----------------------------------------------------------------------------------
 
 
-def counter_steps(folding: Folding, body: Any, first: Sequence[Value]) -> list[float | None]:
+def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[float | None]:
     """Return what each run of a loop adds to each loop variable: 0 if nothing; None where that is not known.
 
-    ``body`` is the graph of the loop's body, ``first`` the values the loop begins with.
+    ``body`` is the graph of the loop's body, ``begins`` the values of the variables before the first run.
     """
     results = [_find_source(result).name for result in body.outputs]
     still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
-    unchanged = {tensor.name: value for tensor, value in zip(body.inputs, first, strict=True) if tensor.name in still}
+    unchanged = {tensor.name: value for tensor, value in zip(body.inputs, begins, strict=True) if tensor.name in still}
     return [_find_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
 
 def _find_step(folding: Folding, body: Any, position: int, unchanged: Mapping[str, Value]) -> float | None:
-    """Return what each run adds to the loop variable at a position; 0 if nothing, None where that is not known."""
-    placeholder = body.inputs[position]
+    """Return what each run adds to the loop variable at a position, which is known of ``i + 2``, ``2 + i``, ``i - 2``.
+
+    The 2 may be a constant of the body or one of the variables that are ``unchanged``, by the names of the body's
+    inputs.
+    """
+    variable = body.inputs[position]
     result = _find_source(body.outputs[position])
-    if result.name == placeholder.name:
+    if result.name == variable.name:
         return 0
     if result.op.type not in ("Add", "AddV2", "Sub"):
         return None
     left, right = map(_find_source, result.op.inputs)
     sign = -1 if result.op.type == "Sub" else 1
-    if right.name == placeholder.name and sign == 1:
+    if right.name == variable.name and sign == 1:
         left, right = right, left
-    if left.name != placeholder.name:
+    if left.name != variable.name:
         return None
-    added = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.find_constant(right)
-    return None if added is None or added.size != 1 else sign * added.item()
+    number = folding.constant(unchanged[right.name]) if right.name in unchanged else folding.find_constant(right)
+    return None if number is None or number.size != 1 else sign * number.item()
 
 
-def counts_runs(variable: Any) -> bool:
-    """Return whether a loop variable is TensorFlow's own counter, which only the gradient of the loop reads.
+def is_loop_counter(variable: tf.Tensor) -> bool:
+    """Return whether a loop variable is the one in which TensorFlow itself counts the runs of every loop.
 
-    Therefore the gradient of a loop that may stop before its limit is counted up to that limit, as the loop is.
+    Nothing but the gradient of the loop reads it: that loop runs as often as it says.
     """
     name: str = variable.op.name
     return name.endswith("loop_counter")
 
 
-def counter_after(start: Any, step: float, runs: int) -> Any:
-    """Return a counter after so many runs; None for a float of too many."""
+def advance_counter(start: NDArray[Any], step: float, runs: int) -> NDArray[Any] | None:
+    """Return a counter after so many runs, in its dtype and shape; None for a float of more than `_MOST_RUNS` runs."""
     if start.dtype.kind in "iu":
         bits = 8 * start.dtype.itemsize
         ends = np.asarray((start.item() + int(step) * runs) % 2**bits, np.uint64)
         return ends.astype(start.dtype).reshape(start.shape)
-    return None if runs > _MOST_RUNS else _list_numbers(start.reshape(()), step, runs)[-1].reshape(start.shape)
+    if runs > _MOST_RUNS:
+        return None
+    last: NDArray[Any] = _list_numbers(start.reshape(()), step, runs)[-1]
+    return last.reshape(start.shape)
 
 
 # What a condition says ------------------------------------------------------------------------------------------------
 
 
-def _count_parts(folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]) -> Iterator[float | None]:
-    """Yield for each comparison of a condition in how many runs it is true; None where that is not known."""
+def _split_condition(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
+    """Yield the parts of a condition, which is true where all of them are: ``i < 10`` and ``y > 0`` of both at once.
+
+    ``tensor`` is the condition's result, or the result of a part that has parts itself.
+    """
     tensor = _find_source(tensor)
     operator = tensor.op
     if operator.type == "LogicalAnd":
-        for part in operator.inputs:
-            yield from _count_parts(folding, part, scope, steps)
+        for operand in operator.inputs:
+            yield from _split_condition(condition, operand)
     elif operator.type in ("If", "StatelessIf"):
-        yield from _count_parts_of_choice(folding, tensor, scope, steps)
+        yield from _split_choice(condition, tensor)
     elif operator.type != "Const":  # tf.while_loop without a limit of its own may add that it is true
-        yield _count_runs(folding, operator, scope, steps) if operator.type in _COMPARISONS else None
+        yield _Part(operator, condition)
 
 
-def _count_parts_of_choice(
-    folding: Folding, tensor: Any, scope: Scope, steps: Sequence[float | None]
-) -> Iterator[float | None]:
-    """Yield the parts of a condition that is false in one branch, so that it is true where the other branch is.
+def _split_choice(condition: _Condition, tensor: tf.Tensor) -> Iterator[_Part]:
+    """Yield the parts of a condition that is an ``If``, since Python's ``and`` computes its right side only if need be.
 
-    Python's ``and`` becomes such a condition, and so does a ``break``: before each run it is checked for.
+    Seen in TensorFlow 2.21, where AutoGraph writes the conditions of loops as ``If(test, then, otherwise)``::
+
+        while i < 10 and y > 0:              If(i < 10, y > 0, i < 10), the test itself, which is False there
+        while i < 10: if y > 0: break        If(not stopped, i < 10, not stopped)
+        for i in tf.range(10): ... break     If(i < 10, not stopped, False)
+
+    Each is true where both the test and ``then`` are: these are its parts. Those of ``If(stopped, False, i < 10)``,
+    as a user may write it, are ``i < 10`` and the opposite of the test. There is no operator for that opposite, so the
+    ``If`` stands for it. The ``If`` is also the only part where neither branch is False. It is never counted.
     """
-    operator, index = tensor.op, tensor.value_index
-    then, otherwise = (body_named(scope.graph, operator.get_attr(side).name) for side in ("then_branch", "else_branch"))
-    if _is_false(otherwise.outputs[index]) or _returns_condition(otherwise.outputs[index], otherwise, operator):
-        yield from _count_parts(folding, operator.inputs[0], scope, steps)
-        deciding = then
-    else:
-        yield None
-        if not _is_false(then.outputs[index]):
-            return
-        deciding = otherwise
-    operands = list(operator.inputs)[1:]
-    inside = Scope(deciding, [folding.find_value(operand, scope) for operand in operands], scope, scope.owner)
-    inside.bind_arguments()
-    added = [_find_added(_find_source(operand), scope.graph, steps) for operand in operands]
-    yield from _count_parts(folding, deciding.outputs[index], inside, added)
+    choice, index = tensor.op, tensor.value_index
+    then, otherwise = (
+        body_named(condition.scope.graph, choice.get_attr(side).name) for side in ("then_branch", "else_branch")
+    )
+    if _is_false(otherwise.outputs[index]) or _returns_test(otherwise.outputs[index], otherwise, choice):
+        yield from _split_condition(condition, choice.inputs[0])
+        yield from _split_condition(condition.enter_branch(choice, then), then.outputs[index])
+        return
+    yield _Part(choice, condition)
+    if _is_false(then.outputs[index]):
+        yield from _split_condition(condition.enter_branch(choice, otherwise), otherwise.outputs[index])
 
 
-def _is_false(tensor: Any) -> bool:
+def _is_false(tensor: tf.Tensor) -> bool:
     """Return whether a branch returns False."""
     tensor = _find_source(tensor)
     return tensor.op.type == "Const" and not bool(tf.make_ndarray(tensor.op.node_def.attr["value"].tensor).any())
 
 
-def _returns_condition(tensor: Any, branch: Any, operator: Any) -> bool:
-    """Return whether a branch returns the condition itself, which is false where the condition's other branch runs."""
+def _returns_test(tensor: tf.Tensor, branch: Any, choice: tf.Operation) -> bool:
+    """Return whether a branch returns the test of its ``If``, which hands that to it among the operands."""
     index = _find_position(_find_source(tensor), branch)
-    return index is not None and _find_source(operator.inputs[1 + index]).name == _find_source(operator.inputs[0]).name
+    return index is not None and _find_source(choice.inputs[1 + index]).name == _find_source(choice.inputs[0]).name
 
 
-def _count_runs(folding: Folding, comparison: Any, condition: Scope, steps: Sequence[float | None]) -> float | None:
-    """Return in how many runs a comparison is true; None where its sides are no counter and no known limit."""
-    counter, limit = map(_find_source, comparison.inputs)
-    step, change = (_find_added(side, condition.graph, steps) for side in (counter, limit))
-    kind = comparison.type
-    if step == 0:  # the left side is constant: then the right one must change
-        counter, limit, step, change = limit, counter, change, step
-        kind = _MIRRORED.get(kind, kind)
-    if not step or change != 0:
+def _read_comparison(part: _Part) -> _Comparison | None:
+    """Return a part as a counter and its limit; None where it is anything else, or their numbers are not known."""
+    kind = part.operator.type
+    if kind not in _COMPARISONS:
         return None
-    start, end = (folding.constant(folding.find_value(side, condition)) for side in (counter, limit))
-    if start is None or end is None or start.size != 1 or end.size != 1:
+    counter, limit = map(_find_source, part.operator.inputs)
+    if part.condition.find_step(counter) == 0:  # ``10 > i``: the counter can only be at the right
+        counter, limit, kind = limit, counter, _MIRRORED.get(kind, kind)
+    step = part.condition.find_step(counter)
+    if not step or part.condition.find_step(limit) != 0:
         return None
-    return _count_steps(kind, start, end, step)
-
-
-def _find_added(tensor: Any, graph: Any, steps: Sequence[float | None]) -> float | None:
-    """Return what each run adds to one side of a comparison: 0 if it is constant, None if that is not known."""
-    position = _find_position(tensor, graph)
-    if position is not None:
-        return steps[position]
-    return 0 if all(_find_added(operand, graph, steps) == 0 for operand in tensor.op.inputs) else None
+    start, end = part.condition.find_number(counter), part.condition.find_number(limit)
+    return None if start is None or end is None else _Comparison(kind, start, end, step)
 
 
 # How often a comparison is true ---------------------------------------------------------------------------------------
 
 
-def _count_steps(kind: str, start: Any, limit: Any, step: float) -> float:
-    """Return after how many steps a comparison fails; infinity if it never does, and if nobody has seen it fail."""
+def _count_true_runs(comparison: _Comparison) -> float:
+    """Return before how many runs a comparison is true, until it is false for the first time.
+
+    Infinity if it is always true, and if it still is after `_MOST_RUNS` runs of a counter that wraps or rounds.
+    """
+    start, limit = comparison.start, comparison.limit
     if start.dtype.kind in "iu":
-        steps = _count_steps_without_wrapping(kind, start.item() - limit.item(), int(step))
-        if steps is not None and _fits(start.item() + int(step) * steps, start.dtype):
-            return steps
-    is_true = _COMPARISONS[kind](_list_numbers(start.reshape(()), step, _MOST_RUNS), limit.reshape(()))
+        step = int(comparison.step)
+        runs = _solve_without_wrapping(comparison.kind, start.item() - limit.item(), step)
+        if runs is not None and _fits(start.item() + step * runs, start.dtype):
+            return runs
+    is_true = _COMPARISONS[comparison.kind](_list_numbers(start, comparison.step, _MOST_RUNS), limit)
     return math.inf if is_true.all() else int(np.argmin(is_true))
 
 
-def _count_steps_without_wrapping(kind: str, distance: int, step: int) -> int | None:
-    """Return after how many steps a comparison with a limit fails in unlimited integers; None if it never does.
+def _solve_without_wrapping(kind: str, distance: int, step: int) -> int | None:
+    """Return the first n, from 0 on, for which a comparison of ``distance + n * step`` with 0 is false; None if none.
 
-    ``distance`` is how far the counter starts above the limit.
+    ``distance`` is the counter less its limit before the first run: ``i < 10`` from 0 is ``-10 + n * step < 0``.
     """
-    if kind == "NotEqual":
-        return -distance // step if distance % step == 0 and -distance // step >= 0 else None
-    if kind.startswith("Greater"):
+    if kind == "NotEqual":  # false at 0, which only whole steps meet: from -6 by 2 after 3, from -6 by 4 never
+        is_met = distance % step == 0 and -distance // step >= 0
+        return -distance // step if is_met else None
+    if kind.startswith("Greater"):  # i > 10 is -i < -10
         distance, step = -distance, -step
-    or_equal = kind.endswith("Equal")
-    if step < 0:
-        fails_at_once = distance > 0 or (distance == 0 and not or_equal)
-        return 0 if fails_at_once else None
-    return max(0, -distance // step + 1 if or_equal else -(distance // step))
+    is_true = distance <= 0 if kind.endswith("Equal") else distance < 0
+    if not is_true:
+        return 0
+    if step < 0:  # it moves away from the limit
+        return None
+    if kind.endswith("Equal"):  # the first number above 0, from -9 by 3 after 4 steps: 9 // 3 + 1
+        return -distance // step + 1
+    return -(distance // step)  # the first number that is 0 or more, from -10 by 3 after 4 steps: 10 / 3 rounded up
 
 
-def _fits(number: int, dtype: Any) -> bool:
+def _fits(number: int, dtype: np.dtype[Any]) -> bool:
     limits = np.iinfo(dtype)
     return bool(limits.min <= number <= limits.max)
 
 
-def _list_numbers(start: Any, step: float, runs: int) -> Any:
-    """Return a counter's numbers, the first before any run, in the arithmetic of its dtype."""
+def _list_numbers(start: NDArray[Any], step: float, runs: int) -> NDArray[Any]:
+    """Return a counter's ``runs + 1`` numbers, the first before any run, in the arithmetic of its dtype."""
     if start.dtype.kind in "iu":
-        return start + np.arange(runs + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
-    numbers = np.full(runs + 1, step, start.dtype)
-    numbers[0] = start
+        changes: NDArray[Any] = np.arange(runs + 1).astype(start.dtype) * np.asarray(int(step)).astype(start.dtype)
+        numbers: NDArray[Any] = start + changes
+        return numbers
+    changes = np.full(runs + 1, step, start.dtype)
+    changes[0] = start
     with np.errstate(all="ignore"):
-        return np.add.accumulate(numbers, dtype=start.dtype)
+        numbers = np.add.accumulate(changes, dtype=start.dtype)
+    return numbers
 
 
 # Tensors of graphs ----------------------------------------------------------------------------------------------------
 
 
-def _find_position(tensor: Any, graph: Any) -> int | None:
+def _find_position(tensor: tf.Tensor, graph: Any) -> int | None:
     """Return which of a graph's inputs a tensor is; None if it is none of them."""
     return next((index for index, candidate in enumerate(graph.inputs) if candidate.name == tensor.name), None)
 
 
-def _find_source(tensor: Any) -> Any:
+def _find_source(tensor: tf.Tensor) -> tf.Tensor:
     """Return the tensor that a chain of copies begins with."""
     return skip_operators(tensor, ("Identity", "StopGradient"))
