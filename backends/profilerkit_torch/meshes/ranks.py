@@ -31,6 +31,7 @@ from .recorder import RankRecorder
 from .schemes import spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers
 from .step_scheme import StepScheme
+from .step_watch import watch_step
 
 __all__ = ["trace_rank"]
 
@@ -127,7 +128,7 @@ def _trace_step(
     weights = [scheme.find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
     weight_bytes = _count_weights(weights, recorder.live)
     input_bytes = _count_inputs(inputs, recorder.live)
-    with recorder.follow(), torch.autograd.set_multithreading_enabled(False), scheme.in_step(recorder):
+    with watch_step(recorder), torch.autograd.set_multithreading_enabled(False), scheme.in_step(recorder):
         notes = scheme.run(model, inputs, recorder)
     memory = _make_timeline(recorder, weight_bytes, input_bytes)
     collectives = recorder.exchanges.list_collectives()

@@ -1,0 +1,155 @@
+"""How a rank's step is watched: by a mode for operators, and by five methods of torch that do more than operators tell.
+
+The mode is below tensors that are spread over ranks: it sees the operators on this rank's own share alone. All is put
+back after the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from profilerkit.process.restoring import call_each, restored
+
+from ..compat import (
+    FakeTensor,
+    TorchDispatchMode,
+    find_parameter_group,
+    find_sharding_planner,
+    has_dispatch_rules,
+    read_group_gradients,
+    read_group_path,
+    schema_of,
+)
+from ..trace.live_bytes import LiveBytes
+from .recorder import RankRecorder
+
+__all__ = ["watch_step"]
+
+#: Tensors of these classes are a rank's own share, or are not spread.
+_PLAIN = (torch.Tensor, nn.Parameter, FakeTensor)
+#: The namespaces of what torch asks and tells itself: no work.
+_SILENT = ("profiler", "prim")
+
+_Method = Callable[..., Any]
+
+
+@contextmanager
+def watch_step(recorder: RankRecorder) -> Iterator[None]:
+    """Record the operators that run inside, for the layers that they run for."""
+    watch = _OperatorWatch(recorder)
+    changes = _list_changes(recorder, watch)
+    stops: list[Callable[[], None]] = []
+    with restored(partial(call_each, stops)), recorder.layers.follow():
+        for owner, name, wrap in changes:
+            original = getattr(owner, name)
+            stops.append(partial(setattr, owner, name, original))
+            setattr(owner, name, wrap(original))
+        with watch:
+            yield
+
+
+class _OperatorWatch(TorchDispatchMode):
+    """Tells a recorder of each operator on this rank's own share."""
+
+    def __init__(self, recorder: RankRecorder) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._recorder = recorder
+        self._is_paused = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operator and tell of it; one on a spread tensor is left to that, which calls others on its share."""
+        kwargs = kwargs or {}
+        if any(kind not in _PLAIN and has_dispatch_rules(kind) for kind in types):
+            return NotImplemented
+        result = func(*args, **kwargs)
+        if not (self._is_paused or _is_silent(func)):
+            self._recorder.record(func, args, kwargs, result)
+        return result
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Tell of no operator that runs inside."""
+        was_paused, self._is_paused = self._is_paused, True
+        try:
+            yield
+        finally:
+            self._is_paused = was_paused
+
+
+def _is_silent(func: Any) -> bool:
+    return str(schema_of(func).name).partition("::")[0] in _SILENT
+
+
+# Methods of torch that are others while a step is watched ------------------------------------------------------------
+
+
+class _Change(NamedTuple):
+    """A method of a class of torch's, and what makes the method that stands in its place."""
+
+    owner: Any
+    name: str
+    wrap: Callable[[_Method], _Method]
+
+
+def _list_changes(recorder: RankRecorder, watch: _OperatorWatch) -> tuple[_Change, ...]:
+    """Return all methods that are changed, each with the reason."""
+    group = find_parameter_group()
+    planner, plan = find_sharding_planner()
+    gather = partial(_work_for_group, recorder, "gathered weights")
+    reduce = partial(_work_for_group, recorder, "communication")
+    return (
+        # ``fully_shard`` begins to gather the weights of a layer, often while another one runs.
+        _Change(group, "unshard", gather),
+        # It waits for them, and copies them to where the layer finds them.
+        _Change(group, "wait_for_unshard", gather),
+        # It reduces the gradients of the layer, while a node of any other runs.
+        _Change(group, "post_backward", reduce),
+        # To find how a result is spread, torch runs operators at the shapes of the whole model: no work of a rank.
+        _Change(planner, plan, partial(_leave_out, watch)),
+        # The memory of gathered weights is given back, and taken again: no operator does that.
+        _Change(torch.UntypedStorage, "resize_", partial(_count_resized, recorder.live)),
+    )
+
+
+def _work_for_group(recorder: RankRecorder, part: str, method: _Method) -> _Method:
+    """Return a method of a group of ``fully_shard`` whose work is that of its layer, and whose tensors are a part."""
+
+    def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+        with recorder.work_apart(read_group_path(group), part):
+            result = method(group, *args, **kwargs)
+        recorder.note_gradients(read_group_gradients(group))
+        return result
+
+    return call
+
+
+def _leave_out(watch: _OperatorWatch, method: _Method) -> _Method:
+    """Return a method in which no operator is told of."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with watch.pause():
+            return method(*args, **kwargs)
+
+    return call
+
+
+def _count_resized(live: LiveBytes, method: _Method) -> _Method:
+    """Return a method that resizes a storage, after which that counts as large as it is."""
+
+    def call(storage: Any, size: int) -> Any:
+        result = method(storage, size)
+        live.resize(storage)
+        return result
+
+    return call
