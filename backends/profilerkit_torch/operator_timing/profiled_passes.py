@@ -15,7 +15,7 @@ from profilerkit import NotOfferedError
 from profilerkit.process.files import write_elsewhere
 
 from ..running.profiler_sessions import run_profiler
-from ..trace.layers import LayerStack
+from ..trace.layers import EndedCall, LayerListener, LayerStack
 from .events import ENGINE_PREFIX, LAYER_RANGE, PASS_RANGE, Event, EventKind, Kernel
 
 __all__ = ["Watched", "call_as_model", "choose_activities", "export_session", "mark_layers", "run_session"]
@@ -91,18 +91,25 @@ def call_as_model(call: Callable[[], object]) -> None:
 @contextmanager
 def mark_layers(layers: LayerStack) -> Iterator[None]:
     """Have each call of a layer marked in what the profiler sees."""
-    opened: list[Any] = []
-
-    def enter(module: nn.Module, path: str, call: int) -> None:
-        opened.append(record_function(f"{LAYER_RANGE}{path}"))
-        opened[-1].__enter__()
-
-    def leave(module: nn.Module, call: Any, arguments: Any, output: Any) -> None:
-        opened.pop().__exit__(None, None, None)
-
-    layers.on_enter, layers.on_leave = enter, leave
+    layers.tell(_LayerMarker())
     with layers.follow():
         yield
+
+
+class _LayerMarker(LayerListener):
+    """Opens a range of the profiler for each call of a layer."""
+
+    def __init__(self) -> None:
+        self._ranges: list[Any] = []
+
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Open the range of a layer."""
+        self._ranges.append(record_function(f"{LAYER_RANGE}{path}"))
+        self._ranges[-1].__enter__()
+
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Close the range of the innermost layer."""
+        self._ranges.pop().__exit__(None, None, None)
 
 
 def _is_counted(event: Any) -> bool:

@@ -1,4 +1,7 @@
-"""The model's modules as layers: which one is running, and what goes through it."""
+"""The model's modules as layers: which one is running, and what goes through it.
+
+`LayerStack` follows the calls by hooks of torch, and tells a `LayerListener` of each.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -28,7 +31,41 @@ from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
 from .tensor_infos import tensor_infos
 
-__all__ = ["LayerStack"]
+__all__ = ["EndedCall", "LayerListener", "LayerStack"]
+
+#: Stands for the output of a call that raised, which has none.
+_RAISED = object()
+
+
+class EndedCall(NamedTuple):
+    """A call of a layer that ends.
+
+    Attributes:
+        record: What is recorded of it.
+        args: The positional arguments.
+        kwargs: The named ones; empty where the call raised, as torch does not tell them then.
+        output: What it returned; None where it raised.
+        has_finished: Whether it returned; otherwise it raised.
+    """
+
+    record: LayerCall
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    output: Any
+    has_finished: bool
+
+
+class LayerListener:
+    """What a `LayerStack` tells of the calls that it follows. A subclass has those methods that it needs."""
+
+    def begin_module(self, module: nn.Module) -> None:
+        """Learn that a module begins, be it one of the model's or not; before `begin_layer`."""
+
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Learn that a module of the model begins: its path, and the index of its call."""
+
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Learn that a module of the model ends; it still is the innermost layer."""
 
 
 class LayerStack(CallStack):
@@ -38,21 +75,20 @@ class LayerStack(CallStack):
         inventory = inventory or Inventory(model)
         super().__init__(inventory.layers)
         self.holds_keras: bool = inventory.holds_keras
+        #: Types of modules with weights that the model does not list: it makes them while it runs.
+        self.unlisted_types: list[str] = []
+        #: What the model calls in threads of its own, where its operators are not seen; and how often.
+        self.calls_in_threads: Counter[str] = Counter()
+        self._listener = LayerListener()
         self._module_ids = set(map(id, inventory.modules))
         self._thread = get_ident()
-        #: Types of modules with parameters that are not the model's: it makes them while it runs.
-        self.strangers: list[str] = []
-        #: Layers that the model runs in threads of its own, where its operators are not seen.
-        self.elsewhere: Counter[str] = Counter()
-        #: Calls of the model by threads that were there before the pass: they get what stands in for its weights.
-        self.intruders: int = 0
-        self._older: set[int | None] = set()
-        #: Called with every module that begins, the model's or not.
-        self.on_call: Callable[[nn.Module], None] | None = None
-        #: Called with (module, path, call index) when one of the model's begins; with its tensors, its arguments (None
-        #: where it raised), and its output, when it ends.
-        self.on_enter: Callable[[nn.Module, str, int], None] = lambda module, path, call: None
-        self.on_leave: Callable[[nn.Module, LayerCall, Any, Any], None] = lambda module, call, arguments, output: None
+        #: The threads that were there before the pass: what they call gets what stands in for the weights.
+        self._older_threads: set[int | None] = set()
+        self._calls_by_older_threads = 0
+
+    def tell(self, listener: LayerListener) -> None:
+        """Tell a listener of each call from now on, instead of the one before."""
+        self._listener = listener
 
     @contextmanager
     def follow(self) -> Iterator[None]:
@@ -60,58 +96,70 @@ class LayerStack(CallStack):
 
         A hook for all modules costs each call one frame more.
         """
-        self._older = {thread.ident for thread in threading.enumerate()}
+        self._older_threads = {thread.ident for thread in threading.enumerate()}
         stops: list[Callable[[], None]] = []
         with deepen_recursion(), restored(partial(call_each, stops)):
             stops.append(register_module_forward_pre_hook(self._enter).remove)
             stops.append(hook_after_calls(self._leave))
             yield
 
-    def warn_of_intruders(self) -> None:
-        """Warn where another thread has called the model while something stood in for its weights."""
-        if self.intruders:
-            warnings.warn(
-                f"another thread called the model, or layers of it, {self.intruders} times while it was counted on "
-                "shapes alone: these calls got tensors without values; do not use a model in one thread while it is "
-                "profiled in another, or profile a copy.deepcopy of it",
-                ModelChangedWarning,
-                stacklevel=2,
-            )
+    # Calls in this thread ---------------------------------------------------------------------------------------------
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         """Note that a module begins; torch calls this before each call of any module."""
         if get_ident() != self._thread:
             self._note_other_thread(module)
             return
-        if self.on_call is not None:
-            self.on_call(module)
-        if id(module) in self.paths:
-            self.begin(module)
-            self.on_enter(module, self.current, self.current_call)
-        elif self._is_stranger(module):
-            self.strangers.append(type(module).__name__)
-
-    def _note_other_thread(self, module: nn.Module) -> None:
-        """Note that another thread calls a module: one of the model's, or a thread that was there before it."""
+        self._listener.begin_module(module)
         if self.knows(module):
-            self.elsewhere[f"{type(module).__name__} in another thread"] += 1
-            self.intruders += get_ident() in self._older
+            self.begin(module)
+            self._listener.begin_layer(module, self.current, self.current_call)
+        elif self._has_unlisted_weights(module):
+            self.unlisted_types.append(type(module).__name__)
 
-    def _is_stranger(self, module: nn.Module) -> bool:
-        """Return whether a module that is no layer of the model's has weights."""
+    def _has_unlisted_weights(self, module: nn.Module) -> bool:
+        """Return whether a module that is no layer of the model's has weights.
+
+        Weights of Keras may be no parameters of torch's. Those of a module that a layer of the model hides, as an RNN
+        does its cell, are that layer's.
+        """
         if read_parameters(module):
             return True
         return id(module) not in self._module_ids and any(True for _ in list_reported_weights(module))
 
-    def _leave(self, module: nn.Module, args: Any, *rest: Any) -> None:
-        """Note that a module ends; ``rest`` is its keyword arguments and its output, after an error None alone."""
+    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any = _RAISED) -> None:
+        """Note that a module ends; torch calls this after each call of any module.
+
+        Where the call raised, it gives None in place of the named arguments, and no output.
+        """
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
-        has_finished, output = len(rest) == 2, rest[-1]
-        kwargs = rest[0] if has_finished else {}
+        has_finished = output is not _RAISED
         if not has_finished:
             note_layer(sys.exc_info()[1], self.current)
+            kwargs, output = {}, None
         inputs = tensor_infos((args, kwargs) if kwargs else args)
-        call = self.calls[self.current][self.current_call] = LayerCall(inputs, tensor_infos(output), self.caller)
-        self.on_leave(module, call, (args, kwargs) if has_finished else None, output)
+        record = LayerCall(inputs, tensor_infos(output), self.caller)
+        self.calls[self.current][self.current_call] = record
+        self._listener.end_layer(module, EndedCall(record, args, kwargs, output, has_finished))
         self.end()
+
+    # Calls in other threads -------------------------------------------------------------------------------------------
+
+    def _note_other_thread(self, module: nn.Module) -> None:
+        """Note that another thread calls a module of the model's."""
+        if self.knows(module):
+            self.calls_in_threads[f"{type(module).__name__} in another thread"] += 1
+            if get_ident() in self._older_threads:
+                self._calls_by_older_threads += 1
+
+    def warn_of_older_threads(self) -> None:
+        """Warn where a thread that was there before has called the model while something stood in for its weights."""
+        if self._calls_by_older_threads:
+            warnings.warn(
+                f"another thread called the model, or layers of it, {self._calls_by_older_threads} times while it was "
+                "counted on shapes alone: these calls got tensors without values; do not use a model in one thread "
+                "while it is profiled in another, or profile a copy.deepcopy of it",
+                ModelChangedWarning,
+                stacklevel=2,
+            )

@@ -12,14 +12,14 @@ from torch import nn
 from profilerkit.backend_kit.branch_memory import Window, peak_spread
 from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.bounds import Choice, PeakSpread
-from profilerkit.trace.records import LayerCall, MemoryTimeline, OpRecord, TensorInfo
+from profilerkit.trace.records import MemoryTimeline, OpRecord, TensorInfo
 
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
 from .fused_layers import find_fused_bytes, may_be_fused
 from .keras_attention import find_unmasked
 from .keras_trial_steps import TrialSteps
-from .layers import LayerStack
+from .layers import EndedCall, LayerListener, LayerStack
 from .live_bytes import LiveBytes
 from .operator_facts import tensors_in
 from .tensor_infos import tensor_info
@@ -50,7 +50,7 @@ class OperatorRecord:
         self.unsized: Counter[str] = Counter()
 
 
-class PassRecord(OperatorRecord):
+class PassRecord(OperatorRecord, LayerListener):
     """The record of a pass over the layers that a stack follows.
 
     A layer that has a formula of the user's costs what that says: its operators are recorded without a cost.
@@ -77,10 +77,7 @@ class PassRecord(OperatorRecord):
         #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
         self._fused: list[tuple[int, int]] = []
         self._trials = TrialSteps() if layers.holds_keras else None
-        if self._trials is not None:
-            layers.on_call = self._begin_module
-        layers.on_enter = self._begin_layer
-        layers.on_leave = self._end_layer
+        layers.tell(self)
 
     @property
     def recomputes(self) -> bool:
@@ -168,11 +165,13 @@ class PassRecord(OperatorRecord):
 
     # Layers -----------------------------------------------------------------------------------------------------------
 
-    def _begin_module(self, module: nn.Module) -> None:
+    def begin_module(self, module: nn.Module) -> None:
+        """Note where the cell of a recurrent layer of Keras begins."""
         if self._trials is not None:
             self._trials.begin_call(module, len(self.operators))
 
-    def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Note where a layer begins whose operators `end_layer` corrects."""
         if self._trials is not None:
             self._trials.begin_layer(module)
         treatment = self._find_treatment(module)
@@ -181,23 +180,22 @@ class PassRecord(OperatorRecord):
         if treatment.formula is not None:
             self._covered += 1
 
-    def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
         treatment = self._find_treatment(module)
         if treatment.may_be_fused:
-            self._fuse(module, arguments, *self._fused.pop())
+            self._fuse(module, call, *self._fused.pop())
         if self._trials is not None:
-            self._correct_keras_layer(self._trials, module, call, has_finished=arguments is not None)
+            self._correct_keras_layer(self._trials, module, call)
         if treatment.formula is not None:
             self._covered -= 1
-            self._count_by_formula(module, call, treatment.formula, has_finished=arguments is not None)
+            self._count_by_formula(module, call, treatment.formula)
 
-    def _fuse(self, module: nn.Module, arguments: Any, first: int, alive: int) -> None:
+    def _fuse(self, module: nn.Module, call: EndedCall, first: int, alive: int) -> None:
         """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive."""
-        if arguments is None or self.fuses_on is None or first >= len(self.live_bytes):
+        if not call.has_finished or self.fuses_on is None or first >= len(self.live_bytes):
             return
-        args, kwargs = arguments
-        inside = find_fused_bytes(module, args, kwargs, self.fuses_on)
+        inside = find_fused_bytes(module, call.args, call.kwargs, self.fuses_on)
         if inside is None:
             return
         bytes_of_parts = self.live_bytes[first:]
@@ -205,14 +203,12 @@ class PassRecord(OperatorRecord):
         self.live_bytes[first:] = [min(size, alive + inside) for size in bytes_of_parts]
         self.live_bytes[largest] = alive + inside
 
-    def _correct_keras_layer(
-        self, trials: TrialSteps, module: nn.Module, call: LayerCall, *, has_finished: bool
-    ) -> None:
+    def _correct_keras_layer(self, trials: TrialSteps, module: nn.Module, call: EndedCall) -> None:
         """Take off what Keras does on torch alone: the trial steps of recurrent layers, the masks of attention."""
-        for index in trials.end_layer(module, call, has_finished):
+        for index in trials.end_layer(module, call.record, call.has_finished):
             self.operators[index] = replace(self.operators[index], macs=0, flops=0)
         path, number = self.layers.current, self.layers.current_call
-        for index, unmasked in find_unmasked(self.operators, module, call, path, number):
+        for index, unmasked in find_unmasked(self.operators, module, call.record, path, number):
             self.operators[index] = unmasked
 
     def _find_treatment(self, module: nn.Module) -> _Treatment:
@@ -223,15 +219,16 @@ class PassRecord(OperatorRecord):
             treatment = self._treatments[kind] = _Treatment(module_cost(module), is_fusible)
         return treatment
 
-    def _count_by_formula(self, module: nn.Module, call: LayerCall, formula: Formula, *, has_finished: bool) -> None:
+    def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         kind = type(module).__name__
-        if not has_finished:  # there are no outputs to give to the formula
+        if not call.has_finished:  # there are no outputs to give to the formula
             self.miss(f"module::{kind}")
             return
-        inputs, outputs = (tuple(Shape(info.shape) for info in infos) for infos in (call.inputs, call.outputs))
+        inputs = tuple(Shape(info.shape) for info in call.record.inputs)
+        outputs = tuple(Shape(info.shape) for info in call.record.outputs)
         cost = evaluate_formula(
             f"module {kind}",
             lambda: formula(module, inputs, outputs),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
-        self._record(f"module::{kind}", cost, 0, 0, call.outputs)
+        self._record(f"module::{kind}", cost, 0, 0, call.record.outputs)

@@ -209,18 +209,18 @@ class RecordedPass:
             layers=records,
             operators=tuple(recorder.operators),
             memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
-            uncounted={**recorder.uncounted, **recorder.layers.elsewhere},
+            uncounted={**recorder.uncounted, **recorder.layers.calls_in_threads},
             method=self._stand_ins.method,
-            notes=(*self._list_notes(recorder.layers.strangers), *self._kind.notes(), *recorder.notes),
+            notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
             peak_spread=recorder.peak_spread(input_bytes),
         )
 
-    def _list_notes(self, strangers: Iterable[str]) -> Iterator[str]:
+    def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:
         if self._is_lazy:
             yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
-        made = ", ".join(sorted(set(strangers)))
+        made = ", ".join(sorted(set(unlisted_types)))
         if made:
             yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
 
@@ -265,4 +265,4 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
         raise UnansweredError(recorder.unanswered)
     if recorder.formatted:
         recorder.note(_FORMATTED.format(formatted=", ".join(dict.fromkeys(recorder.formatted))))
-    recorder.layers.warn_of_intruders()
+    recorder.layers.warn_of_older_threads()

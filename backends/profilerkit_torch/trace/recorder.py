@@ -13,8 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit.trace.records import LayerCall
-
 from .. import compat
 from ..costs import Kind, classify, require_plain
 from ..untouched.write_guard import WriteGuard
@@ -23,7 +21,7 @@ from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
 from .known_values import FakeValues, KnownValues
-from .layers import LayerStack
+from .layers import EndedCall, LayerStack
 from .meta_layouts import lay_out_as_kernels
 from .meta_outputs import multiply_groups, without_running
 from .onto_meta import OntoMeta, move_to_start
@@ -301,12 +299,14 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     # Layers -----------------------------------------------------------------------------------------------------------
 
-    def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Refuse a pass under autocast where that would not do what it does in a run."""
         if compat.is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(AutocastError)
-        super()._begin_layer(module, path, call)
+        super().begin_layer(module, path, call)
 
-    def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Know the output of a layer that has a formula of its own, wherever that was made."""
         if self._find_treatment(module).formula is not None:
-            self.origins.accept(output)
-        super()._end_layer(module, call, arguments, output)
+            self.origins.accept(call.output)
+        super().end_layer(module, call)

@@ -20,7 +20,7 @@ from ..costs import module_cost
 from ..costs.attention import without_mask
 from ..costs.pricing import is_product_of_gradient, product_of_gradient
 from ..model.inventory import Inventory
-from ..trace.layers import LayerStack
+from ..trace.layers import EndedCall, LayerStack
 from ..trace.recorder import Recorder
 from ..trace.replay import Plan
 
@@ -174,13 +174,15 @@ class TrainingRecorder(Recorder):
             self._peak_bytes = self.live.total
             self._peak_parts = dict(self.live.parts)
 
-    def _begin_layer(self, module: nn.Module, path: str, call: int) -> None:
-        super()._begin_layer(module, path, call)
+    def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
+        """Note from which node on a layer with a formula works."""
+        super().begin_layer(module, path, call)
         if _has_formula(module):
             self._formulas_from.append(next_node())
 
-    def _end_layer(self, module: nn.Module, call: LayerCall, arguments: Any, output: Any) -> None:
-        super()._end_layer(module, call, arguments, output)
+    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+        """Count the backward pass of a layer with a formula as not counted: the formula covers the forward pass."""
+        super().end_layer(module, call)
         if not _has_formula(module):
             return
         to_differentiate = next_node() > self._formulas_from.pop()
