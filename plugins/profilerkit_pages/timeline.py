@@ -54,7 +54,7 @@ def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
             boxes.append(Box(row["phase"], "", 0))
         inwards = [path for path in walk_outwards(row["layer"]) if not path or path in layers][::-1]
         around = _open_layers(boxes, places, row["phase"], inwards)
-        calls = row.get("calls")
+        calls = row.get("calls") or 1
         several = f"{calls} x " if is_number(calls) and calls > 1 else ""
         boxes.append(Box(f"{several}{row['operator']}", row["layer"], around, row["operator"]))
         _add(boxes, row)
