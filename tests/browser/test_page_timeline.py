@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browsing import Open, Page, browser, visit
+from browsing import Open, browser, visit
 from page_reports import small, with_operator_times
+from playwright.sync_api import Page
 
 pytestmark = pytest.mark.slow
 
@@ -25,9 +26,11 @@ def point_at(page: Page, percent: float, level: int, click: bool = False) -> Non
     """Move to, or click on, what lies at a time, in percent of the picture."""
     place = page.locator("#timeline canvas").bounding_box()
     assert place is not None
-    position = {"x": place["width"] * percent / 100, "y": 26 * level + 12}
-    act = page.locator("#timeline canvas").click if click else page.locator("#timeline canvas").hover
-    act(position=position)
+    x, y = place["width"] * percent / 100, 26 * level + 12
+    if click:
+        page.locator("#timeline canvas").click(position={"x": x, "y": y})
+    else:
+        page.locator("#timeline canvas").hover(position={"x": x, "y": y})
 
 
 def ticks(page: Page) -> list[str]:
