@@ -37,8 +37,8 @@ def full_report(name: str = "Mine", macs: int = 100) -> Report:
             LayerTime("second", "FakeLayer", 1, (1e-3, 3e-3), (2e-3, 3e-3), "the hooks", None),
         ]
     )
-    row = ("mm", "first", "forward", 2, 1e-3, 0.25, macs, 2 * macs, 2e5, "")
-    operators = Table([dict(zip(COLUMNS, row, strict=False)), dict(zip(COLUMNS, row, strict=False))])
+    row = ("mm", "first", "forward", 0, 2, 1e-3, 0.25, macs, 2 * macs, 2e5, "")
+    operators = Table([dict(zip(COLUMNS, row, strict=True)), dict(zip(COLUMNS, row, strict=True))])
     further = {"layer_times": times, "operator_table": operators}
     records = {key: _record(key, value) for key, value in further.items()}
     return replace(
