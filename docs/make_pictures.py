@@ -14,7 +14,6 @@ import tempfile
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -45,11 +44,6 @@ def compare_models() -> Comparison:
 
     inputs = torch.zeros(1, 3, 224, 224)
     return compare(resnet50().eval(), resnet18().eval(), inputs=inputs, metrics=KEYS, names=("ResNet-50", "ResNet-18"))
-
-
-def formats() -> Any:
-    """Return the example of one network in six formats."""
-    return import_module("formats")
 
 
 def open_page(browser: Browser, path: Path, scheme: str, width: int = 1200, height: int = 900) -> Page:
@@ -126,14 +120,13 @@ def main() -> None:
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("PROFILERKIT_BROWSER") or next(filter(None, map(shutil.which, names)), None)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        formats = Path(folder, "formats.html")
-        formats().main(["--page", str(formats)])
-        pages = [Path(folder, name) for name in ("report.html", "comparison.html")]
-        pages[0].write_text(render(make_timed_report(), "html"), encoding="utf-8")
-        pages[1].write_text(render(compare_models(), "html"), encoding="utf-8")
+        report, comparison, formats = (Path(folder, f"{name}.html") for name in ("report", "comparison", "formats"))
+        import_module("formats").main(["--page", str(formats)])
+        report.write_text(render(make_timed_report(), "html"), encoding="utf-8")
+        comparison.write_text(render(compare_models(), "html"), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        photograph(browser, *pages)
-        photograph_for_readme(browser, pages[0])
+        photograph(browser, report, comparison)
+        photograph_for_readme(browser, report)
         photograph_formats(browser, formats)
         browser.close()
 

@@ -113,3 +113,15 @@ def test_forward_and_backward_are_parts_of_a_bar(visit: Open) -> None:
     first = page.locator("#slowest .ranking li").first
     assert "4 ms" in first.inner_text()
     assert first.locator("i").evaluate_all("(parts) => parts.map((part) => part.style.width)") == ["25%", "75%"]
+
+
+def test_shares_are_of_the_model_as_in_the_notes(visit: Open) -> None:
+    """1 ms of its own in each of two layers, and 4 ms of the model: medians need not add up."""
+    report = small()
+    table = report["layer_times"]
+    rows = [{**row, "forward_seconds": 4e-3} if not row["path"] else row for row in table]
+    longer = replace(report.statuses["layer_times"], value=type(table)(rows))
+    page = visit(replace(report, statuses={**report.statuses, "layer_times": longer}))
+    bars = page.locator("#slowest .ranking button").all_inner_texts()
+    assert [text.split()[-2:] for text in bars] == [["25.0", "%"], ["25.0", "%"]]
+    assert "with 50.0 % of the model" in page.locator("#slowest .lead").inner_text()

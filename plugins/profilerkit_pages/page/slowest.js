@@ -38,17 +38,23 @@ class Slowest {
     return this.measure.columns.map((column) => weightOf(column, row));
   }
 
+  /** The value of the model, of which shares are told everywhere: medians of layers need not add up to it. */
+  whole() {
+    const totals = this.measure.keys.map((key) => this.layers.column(key.replace("own_", "")));
+    return totals.reduce((sum, column) => sum + (column ? weightOf(column, 0) : 0), 0);
+  }
+
   draw() {
     const { measure, layers } = this;
     const all = layers.tree.parents.map((_, row) => [row, this.values(row).reduce((sum, value) => sum + value, 0)]).filter(([, sum]) => sum > 0);
-    const whole = all.reduce((sum, [, value]) => sum + value, 0);
+    const whole = this.whole() || all.reduce((sum, [, value]) => sum + value, 0);
     const ranked = all.sort((one, two) => two[1] - one[1] || one[0] - two[0]).slice(0, this.most);
     const share = ranked.reduce((sum, [, value]) => sum + value, 0) / whole;
     this.heading.textContent = measure.heading;
     const parts = measure.columns.length > 1 ? [el("ul", { class: "legend" }, ...measure.columns.map((column, place) => el("li", {}, el("i", { class: `swatch ${PARTS[place]}` }), column.title)))] : [];
     this.bars = new Map(ranked.map(([row, sum]) => [row, this.bar(row, sum, ranked[0][1], whole)]));
     this.place.replaceChildren(
-      el("p", { class: "lead" }, `${ranked.length} of ${counted(all.length, "layer")}, with ${percent(share)} of the whole. Own is without the layers inside.`),
+      el("p", { class: "lead" }, `${ranked.length} of ${counted(all.length, "layer")}, with ${percent(share)} of the model. Own is without the layers inside.`),
       el("ol", { class: "ranking", "aria-label": measure.heading }, ...this.bars.values()),
       ...parts,
     );
