@@ -31,7 +31,8 @@ class LayerCalls(CallStack):
         self._layers = list(layers)
         self.ownership: Ownership = Ownership()
         self.training = training
-        self.strangers: list[str] = []
+        #: Types of layers with weights that the model does not list: it makes them while it runs.
+        self.unlisted_types: list[str] = []
         self._thread = threading.get_ident()
         self._owners: list[Owner] = []
         self.restart()
@@ -40,7 +41,7 @@ class LayerCalls(CallStack):
         """Delete what was recorded: the model is traced anew."""
         super().__init__(self._layers)
         self.ownership.clear()
-        self.strangers.clear()
+        self.unlisted_types.clear()
         self._owners = [self.ownership.root]
 
     @property
@@ -74,7 +75,7 @@ class LayerCalls(CallStack):
         if threading.get_ident() != self._thread or self.is_innermost(layer):
             return call(*args, **kwargs)
         if not self.knows(layer):
-            self._note_stranger(layer)
+            self._note_unlisted(layer)
             return call(*args, **kwargs)
         graph = tf.compat.v1.get_default_graph()
         self.begin(layer)
@@ -96,11 +97,11 @@ class LayerCalls(CallStack):
             self._owners.pop()
             self.end()
 
-    def _note_stranger(self, layer: Any) -> None:
+    def _note_unlisted(self, layer: Any) -> None:
         """Note a layer with weights that the model does not list, unless another hides it, as an RNN does its cell."""
         is_inside_a_layer = len(self._owners) > 1
         if is_layer(layer) and any(True for _ in own_variables(layer)) and not is_inside_a_layer:
-            self.strangers.append(type(layer).__name__)
+            self.unlisted_types.append(type(layer).__name__)
 
     def _find_formula(self, layer: Any, call: LayerCall) -> Callable[[], Cost | None] | None:
         """Return what computes the cost of a whole call of a layer; None where it has no formula for this one."""

@@ -170,7 +170,7 @@ def _select_states(captured: Iterable[Any], parameters: Iterable[Any]) -> list[A
 def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
     yield from note_of_replicas(find_strategy(program.layers))
-    made = ", ".join(sorted(set(program.calls.strangers)))
+    made = ", ".join(sorted(set(program.calls.unlisted_types)))
     if made:
         yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
 
