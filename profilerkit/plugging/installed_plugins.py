@@ -33,7 +33,7 @@ class _Installed(NamedTuple):
     @property
     def is_own(self) -> bool:
         """Whether it is one of profilerkit's own."""
-        return bool(self.package) and normal_name(self.package) == GROUP
+        return normal_name(self.package) == GROUP
 
     @property
     def names(self) -> list[str]:

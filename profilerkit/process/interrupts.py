@@ -19,6 +19,8 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+from .user_lines import is_own_module
+
 __all__ = ["INTERRUPTS", "interruptible"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,7 +105,7 @@ def _is_changing(frame: FrameType | None) -> bool:
     """
     is_called_from_here = False
     while frame is not None:
-        is_ours = _is_ours(frame)
+        is_ours = is_own_module(_name_module(frame))
         answer = _judge_call(frame, calls_ours=is_called_from_here and not is_ours)
         if answer is not None:
             return answer
@@ -125,10 +127,6 @@ def _judge_call(frame: FrameType, calls_ours: bool) -> bool | None:
     if calls_ours:
         return False
     return True if frame.f_code.co_name in _CHANGING else None
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return _name_module(frame).startswith("profilerkit")
 
 
 def _name_module(frame: FrameType) -> str:

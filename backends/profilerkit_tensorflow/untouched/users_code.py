@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from profilerkit.process.cached import once_for_each
+from profilerkit.process.user_lines import is_own_module
 
 __all__ = [
     "FRAMEWORKS",
@@ -105,7 +106,7 @@ def is_users_own(module: str) -> bool:
     package = module.partition(".")[0]
     if package == "__main__":
         return True
-    if package in sys.stdlib_module_names or package.startswith("profilerkit"):
+    if package in sys.stdlib_module_names or is_own_module(package):
         return False
     file = getattr(sys.modules.get(module), "__file__", None)
     return isinstance(file, str) and not any(folder in file for folder in _PACKAGE_FOLDERS)
