@@ -21,9 +21,11 @@ def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) ->
 
     The first is None where it is more than can be told. A formula gets shapes, and of tensors nothing else. Those of
     sparse and nested tensors have what they store, which is for their values to say: an operator on such a tensor is
-    never remembered. ``storages`` are those of known origin, see `LiveBytes.by_storage`.
+    never remembered. A quotient of integers has torch's default dtype, which a model may change while it runs.
+    ``storages`` are those of known origin, see `LiveBytes.by_storage`.
     """
-    facets: list[Any] = [id(func)]  # operators stay where they are, and their own hash is slow
+    # Operators stay where they are, and their own hash is slow.
+    facets: list[Any] = [id(func), torch.get_default_dtype()]
     try:
         are_known = _add_facets(args, facets, storages)
         if kwargs:

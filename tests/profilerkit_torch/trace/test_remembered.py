@@ -44,6 +44,24 @@ def test_an_operator_is_run_once_for_each_shape(runs: list[int]) -> None:
     assert len(runs) == 2
 
 
+def test_an_operator_is_run_again_for_another_default_dtype() -> None:
+    """A quotient of integers has the default dtype: of 15 numbers 60 bytes, then 120 beside these."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        single = x / 2
+        torch.set_default_dtype(torch.float64)
+        try:
+            return single, x / 2
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    found = trace_complete(Call(run), torch.ones(3, 5, dtype=torch.int64))
+    assert found.method == "meta tensors"
+    assert [op.outputs[0].dtype for op in found.operators] == ["float32", "float64"]
+    assert [op.bytes_written for op in found.operators] == [60, 120]
+    assert found.memory.live_bytes == (120 + 60, 120 + 60 + 120), "the input is 15 integers of 8 bytes"
+
+
 def test_numbers_keep_their_values_while_they_are_counted_up() -> None:
     """Three additions in place of one signature, to numbers that tell how long the output is."""
 
