@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..arguments.checks import COLUMNS, DEPTH, at_least
@@ -57,28 +57,25 @@ class LayerTable(Table):
         layers, and a depth beyond the deepest layers is that of the deepest.
         """
         k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), DEPTH("depth", depth)
-        is_open = depth is None and str(by).startswith("own_")
-        depth = self._resolve_depth(depth)
         if self._rows and by not in self._rows[0]:
             numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
             listing = ", ".join(by_likeness(by, numbers))
             raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
-        selected = [row for row in self._rows if is_open or _is_at(row, depth)]
-        valued = [row for row in selected if row[by] is not None]
+        is_of_all = depth is None and str(by).startswith("own_")
+        ranked = self._rows if is_of_all else self._select(depth)
+        valued = [row for row in ranked if row[by] is not None]
         if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(
-            sorted((row for row in valued if is_open or _is_at(row, depth)), key=lambda row: -row[by])[:k]
-        )
+        return LayerTable(sorted(valued, key=lambda row: -row[by])[:k])
 
     def _most_wanted(self) -> str:
         """Return the column that rows are ranked by unless another is requested."""
         return next((name for name in ("macs", "own_forward_seconds") if name in self.columns), "macs")
 
-    def _resolve_depth(self, depth: int | None) -> int | None:
-        """Return the depth that a caller means: None for the innermost layers, and the deepest for one beyond it."""
-        depth = DEPTH("depth", depth)
-        return None if depth in (None, -1) else min(depth, find_deepest(self._rows))
+    def _select(self, depth: int | None) -> Sequence[_Row]:
+        """Return the rows at a depth: the innermost layers for None and -1, the deepest for a depth beyond them."""
+        reached = None if depth is None or depth < 0 else min(depth, find_deepest(self._rows))
+        return [row for row in self._rows if _is_at(row, reached)]
 
     def to_tree(self) -> dict[str, Any]:
         """Return the layers as nested dicts: the columns of the model, and in ``layers`` those of the layers inside it.
@@ -104,9 +101,7 @@ class LayerTable(Table):
         layers share count for each type.
         """
         depth = DEPTH("depth", depth)
-        reached = self._resolve_depth(depth)
-        rows = self._rows if depth is None else [row for row in self._rows if _is_at(row, reached)]
-        return self._by_type(rows, exclusive=depth is None)
+        return self._by_type(self._rows if depth is None else self._select(depth), exclusive=depth is None)
 
     def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
         """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
