@@ -86,7 +86,10 @@ class TrainingMemory(Bytes):
     NAME: str = "training_memory"
     DERIVED_FROM: TracePart | None = TracePart.MEMORY
     FORMULA: str = "peak over the step of weights + inputs + activations + gradients, and the optimizer's state"
-    OMISSIONS: str = "scratch memory of kernels; an optimizer that is not known, which makes it a lower bound"
+    OMISSIONS: str = (
+        "scratch memory of kernels; temporary tensors of an update by Keras or optax; an optimizer that is not known, "
+        "which makes it a lower bound"
+    )
     SOURCE: str = "profilerkit's own definition"
 
 
@@ -211,9 +214,8 @@ def find_step_memory(
     trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
 ) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
-    is_known = not isinstance(optimizer_size, str)
-    counted = optimizer_size if isinstance(optimizer_size, OptimizerBytes) else OptimizerBytes(0)
-    missing = (*(() if is_known else (str(optimizer_size),)), *_list_untold_gradients(trace))
+    counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
+    missing = (*([counted.missing] if counted.missing else []), *_list_untold_gradients(trace))
     in_update = trace.memory.weight_bytes + _count_live_bytes(trace) + counted.update
     in_passes = trace.memory.peak_bytes()
     parts = _divide_update(trace, counted) if in_update > in_passes else _divide_peak(trace, counted)

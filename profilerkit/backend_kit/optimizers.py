@@ -18,10 +18,14 @@ __all__ = ["OPTIMIZERS", "OptimizerBytes", "OptimizerState", "optimizer_bytes"]
 
 
 class OptimizerBytes(NamedTuple):
-    """The bytes that an optimizer stores between steps, and those that it allocates while it updates the weights."""
+    """The bytes that an optimizer stores between steps, and those that it allocates while it updates the weights.
+
+    ``missing`` says, in words, what of them is not known and left out; it is empty if nothing is.
+    """
 
     state: int
     update: int = 0
+    missing: str = ""
 
 
 @dataclass(frozen=True)

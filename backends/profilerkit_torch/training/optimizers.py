@@ -60,13 +60,16 @@ def _is_optimizer(value: Any) -> bool:
 
 
 def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
-    """Return the bytes of an optimizer that has its state; those of an update are left at 0 where no copy steps."""
+    """Return the bytes of an optimizer that has its state; those of an update are missing where no copy steps."""
     state_bytes = _count_bytes(optimizer.state)
     try:
         with _explain_failure():
             return OptimizerBytes(state_bytes, _measure_step(_copy_onto_meta(optimizer)))
-    except _StepFailedError:
-        return OptimizerBytes(state_bytes)
+    except _StepFailedError as error:
+        name = type(optimizer).__name__
+        return OptimizerBytes(
+            state_bytes, missing=f"what an update of {name} takes: a copy of it did not step on meta tensors ({error})"
+        )
 
 
 def _count_before_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:

@@ -185,7 +185,7 @@ def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -
     state = find_optimizer_bytes(backend, model, partitions, optimizer)
     if isinstance(state, str):
         return state
-    return OptimizerBytes(state.state + share.copy_bytes, state.update + share.update_bytes)
+    return state._replace(state=state.state + share.copy_bytes, update=state.update + share.update_bytes)
 
 
 def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:

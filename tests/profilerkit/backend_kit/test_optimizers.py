@@ -27,7 +27,7 @@ def test_an_update_needs_copies_of_the_largest_weight() -> None:
         taken = optimizer_bytes(name, weights)
         assert isinstance(taken, OptimizerBytes)
         assert taken.update == update
-    assert optimizer_bytes("adam", []) == (0, 0)
+    assert optimizer_bytes("adam", []) == OptimizerBytes(0, 0)
 
 
 @pytest.mark.parametrize(("name", "values"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)])

@@ -23,6 +23,7 @@ from profilerkit import (
     profile,
 )
 from profilerkit.backend import RunOptions
+from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit_jax import EvalLossFunction, JaxModel, compiled_analysis, get_accuracy, get_topk
 from profilerkit_jax.backend import JaxBackend
 
@@ -125,8 +126,8 @@ def test_a_fingerprint_changes_with_a_weight() -> None:
 def test_the_state_of_an_optimizer_of_optax() -> None:
     optax = pytest.importorskip("optax")
     weights = BACKEND.trace(Linear(), None).parameters
-    assert BACKEND.optimizer_bytes(optax.adam(1e-3), weights) == (2 * 64 + 4, 0)  # and a count of steps
-    assert BACKEND.optimizer_bytes(optax.sgd(1e-3), weights) == (0, 0)
+    assert BACKEND.optimizer_bytes(optax.adam(1e-3), weights) == OptimizerBytes(2 * 64 + 4, 0)  # and a count of steps
+    assert BACKEND.optimizer_bytes(optax.sgd(1e-3), weights) == OptimizerBytes(0, 0)
     assert "no optimizer of optax" in str(BACKEND.optimizer_bytes(object(), weights))
 
 

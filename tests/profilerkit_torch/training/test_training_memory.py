@@ -16,6 +16,7 @@ from torch_threads import one_thread
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.backend_kit.optimizers import optimizer_bytes as bytes_by_name
+from profilerkit.piping.outcome import Completeness
 from profilerkit_torch.trace import fused_attention
 from profilerkit_torch.training.optimizers import optimizer_bytes
 
@@ -196,7 +197,7 @@ def test_an_optimizer_is_counted_before_it_has_stepped_as_after(name: str) -> No
 def test_settings_of_an_optimizer_count() -> None:
     model, weights = nn.Linear(6, 5), BACKEND.trace(nn.Linear(6, 5), None).parameters
     params = list(model.parameters())
-    assert optimizer_bytes(torch.optim.SGD(params, momentum=0.9), weights) == (35 * 4, 0)
+    assert optimizer_bytes(torch.optim.SGD(params, momentum=0.9), weights) == OptimizerBytes(35 * 4, 0)
     with_largest = optimizer_bytes(torch.optim.Adam(params, amsgrad=True), weights)
     assert with_largest[0] == 3 * 35 * 4 + 2 * 4, "two counters of steps"
     if hasattr(torch.optim, "Muon"):  # torch 2.9 and newer
@@ -236,7 +237,17 @@ def test_a_state_is_counted_where_no_copy_steps() -> None:
     reason = optimizer_bytes(optimizer, weights)
     assert str(reason).startswith("the state of Stubborn, which did not step on meta tensors (ArithmeticError: not on")
     optimizer.state[model.weight]["means"] = torch.zeros(5, 6)
-    assert optimizer_bytes(optimizer, weights) == OptimizerBytes(30 * 4, 0)
+    unknown_update = (
+        "what an update of Stubborn takes: a copy of it did not step on meta tensors "
+        "(ArithmeticError: not on meta tensors)"
+    )
+    assert optimizer_bytes(optimizer, weights) == OptimizerBytes(30 * 4, 0, unknown_update)
+    keys = ["training_memory", "training_memory_parts"]
+    report = profile(model, ones(1, 6), metrics=keys, optimizer=optimizer)
+    for key in keys:
+        assert report.status(key).completeness is Completeness.PARTIAL
+        assert report.status(key).missing == (unknown_update,)
+    assert report["training_memory_parts"]["optimizer_state"] == 30 * 4
 
 
 @pytest.mark.parametrize(
