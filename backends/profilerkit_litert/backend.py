@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from profilerkit import DeviceNotAvailableError, ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DEVICE, Device, DeviceLike, RunOptions
-from profilerkit.backend_kit.array_backend import ArrayBackend
+from profilerkit.backend_kit.array_backend import TimedArrayBackend
 from profilerkit.backend_kit.installed import find_version
 from profilerkit.backend_kit.numpy_data import Declared
 from profilerkit.backend_kit.operator_costs import OperatorCosts
+from profilerkit.backend_kit.ran_nodes import RanGraph
 from profilerkit.devices.here import processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -24,21 +25,19 @@ from profilerkit.protocols import (
     TimesLayers,
     TimesOperators,
 )
-from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTimes
 
 from .costs import COSTS, OPERATORS
 from .model.inputs import fit_inputs, list_declared
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, measure_arena, prepare_run
-from .running.timing import time_layers, time_operators
+from .running.timing import time_nodes
 from .trace.tracing import trace_model
 
 __all__ = ["LiteRTBackend"]
 
 
 class LiteRTBackend(
-    ArrayBackend, FitsInputs, MeasuresMemory, NamesDevices, NoticesTraining, TimesLayers, TimesOperators
+    TimedArrayBackend, FitsInputs, MeasuresMemory, NamesDevices, NoticesTraining, TimesLayers, TimesOperators
 ):
     """Profiles the paths of ``.tflite`` files, their bytes, and `LiteRTModel`.
 
@@ -93,27 +92,13 @@ class LiteRTBackend(
         with prepare_run(open_model(model), inputs, mode, options.num_threads) as run:
             yield run
 
-    def layer_times(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
-    ) -> Sequence[LayerTime]:
-        """Return the forward seconds of each layer's own operators; there is no backward pass."""
-        self.resolve_device(model, device)
-        return time_layers(open_model(model), inputs, passes)
-
-    def operator_times(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        passes: int = 10,
-        backward: bool = True,
-        export: str | PathLike[str] | None = None,
-    ) -> OperatorTimes:
-        """Return the seconds of each operator that LiteRT or XNNPACK ran; they write no trace of a pass."""
-        self.resolve_device(model, device)
+    def time_nodes(
+        self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
+    ) -> RanGraph:
+        """Return the operators that LiteRT or XNNPACK ran; they write no trace of a pass."""
         if export is not None:
             raise NotOfferedError("the litert backend writes no trace of a pass: give no export")
-        return time_operators(open_model(model), inputs, passes)
+        return time_nodes(model, inputs, passes)
 
     def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the bytes that the interpreter has planned for the tensors of a pass."""

@@ -11,9 +11,10 @@ import onnx
 
 from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.array_backend import ArrayBackend
+from profilerkit.backend_kit.array_backend import TimedArrayBackend
 from profilerkit.backend_kit.numpy_data import Declared
 from profilerkit.backend_kit.operator_costs import OperatorCosts
+from profilerkit.backend_kit.ran_nodes import RanGraph
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -26,18 +27,15 @@ from profilerkit.protocols import (
     TimesLayers,
     TimesOperators,
 )
-from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTimes
 
 from .costs.registry import COSTS, OPERATORS
-from .layer_timing import timer
 from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, list_declared
 from .model.model_file import open_values, read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
 from .model.zeros import zero_weights
-from .operator_timing import passes as operator_passes
+from .operator_timing.passes import time_nodes
 from .running import devices, measured_memory
 from .running.runs import prepare_run
 from .running.runtime import is_installed, onnxruntime
@@ -56,7 +54,7 @@ _NAMELESS = ("", "main_graph", "torch_jit")
 
 
 class OnnxBackend(
-    ArrayBackend,
+    TimedArrayBackend,
     CountsNonzero,
     MeasuresMemory,
     NamesDevices,
@@ -125,27 +123,11 @@ class OnnxBackend(
         with prepare_run(open_model(model), inputs, level, device, options.num_threads) as run:
             yield run
 
-    def layer_times(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
-    ) -> Sequence[LayerTime]:
-        """Return the forward seconds of each layer's own operators; an ONNX model has no backward pass."""
-        resolved = self.resolve_device(model, device)
-        return timer.layer_times(open_model(model), inputs, self.execution_modes[0], resolved, passes)
-
-    def operator_times(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        passes: int = 10,
-        backward: bool = True,
-        export: str | PathLike[str] | None = None,
-    ) -> OperatorTimes:
-        """Return the seconds of each operator that onnxruntime ran; ``export`` gets its profiler's own file."""
-        resolved = self.resolve_device(model, device)
-        return operator_passes.operator_times(
-            open_model(model), inputs, self.execution_modes[0], resolved, passes, export
-        )
+    def time_nodes(
+        self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
+    ) -> RanGraph:
+        """Return the nodes that onnxruntime ran; ``export`` gets its profiler's own file."""
+        return time_nodes(model, inputs, self.execution_modes[0], device, passes, export)
 
     def read_recording(
         self, profile: ProfileFile, model: Any, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0

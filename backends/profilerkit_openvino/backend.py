@@ -10,28 +10,27 @@ from typing import Any, ClassVar
 
 from profilerkit import ModelInputs, ModelTrace, NotOfferedError, Run
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.array_backend import ArrayBackend
+from profilerkit.backend_kit.array_backend import TimedArrayBackend
 from profilerkit.backend_kit.numpy_data import Declared
 from profilerkit.backend_kit.operator_costs import OperatorCosts
+from profilerkit.backend_kit.ran_nodes import RanGraph
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
 from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, TimesOperators
-from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTimes
 
 from .costs import COSTS, OPERATORS
 from .loaders import open_model
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .runtime import openvino
-from .timing import time_layers, time_operators
+from .timing import time_nodes
 from .tracing import declare, name_model, trace_model
 from .weights import list_inner
 
 __all__ = ["OpenvinoBackend"]
 
 
-class OpenvinoBackend(ArrayBackend, NamesDevices, NoticesTraining, TimesLayers, TimesOperators):
+class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLayers, TimesOperators):
     """Profiles ``openvino.Model`` and the paths of ``.xml`` files.
 
     The execution modes are OpenVINO's hints: to keep the precision of the model, or to compute as fast as it can.
@@ -80,25 +79,13 @@ class OpenvinoBackend(ArrayBackend, NamesDevices, NoticesTraining, TimesLayers, 
         with prepare_run(open_model(model), inputs, device, mode, options.num_threads) as run:
             yield run
 
-    def layer_times(
-        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
-    ) -> Sequence[LayerTime]:
-        """Return the forward seconds of each layer's own operators; there is no backward pass."""
-        return time_layers(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
-
-    def operator_times(
-        self,
-        model: Any,
-        inputs: ModelInputs,
-        device: DeviceLike = None,
-        passes: int = 10,
-        backward: bool = True,
-        export: str | PathLike[str] | None = None,
-    ) -> OperatorTimes:
-        """Return the seconds of each operator that OpenVINO ran; it writes no trace of a pass."""
+    def time_nodes(
+        self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
+    ) -> RanGraph:
+        """Return the nodes that OpenVINO ran; it writes no trace of a pass."""
         if export is not None:
             raise NotOfferedError("the openvino backend writes no trace of a pass: OpenVINO counts averages alone")
-        return time_operators(open_model(model), inputs, resolve_device(device), self.execution_modes[0], passes)
+        return time_nodes(model, inputs, device, self.execution_modes[0], passes)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""

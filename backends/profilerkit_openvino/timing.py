@@ -12,28 +12,25 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import ModelInputs, NotOfferedError
-from profilerkit.backend_kit import ran_nodes
 from profilerkit.backend_kit.graph_work import Executed
-from profilerkit.backend_kit.ran_nodes import RanNode, make_node
-from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTimes
+from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
+from .layers import Layers
 from .runs import compile_model, make_call
 from .tracing import read_layers, walk_model
 
-__all__ = ["map_fusions", "time_layers", "time_operators"]
+__all__ = ["map_fusions", "time_nodes"]
 
 #: The passes before those that are timed.
 _WARMUP = 2
 
 
-def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]:
+def map_fusions(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
     """Return the nodes that a compiled model runs, in its order, with the written nodes that each does the work of.
 
     Every operator of the static trace is in one of them. What the device has rewritten without a trace, such as a
     product that it has split, belongs to the node that runs next.
     """
-    layers = read_layers(model)
     walk, _, _ = walk_model(model, inputs, layers)
     nodes = model.get_ordered_ops()
     executed: dict[str, list[Executed]] = {}
@@ -76,9 +73,7 @@ def _read_originals(node: Any) -> list[str]:
     return [name for name in _read(node, "originalLayersNames").split(",") if name]
 
 
-def _time_nodes(
-    model: Any, inputs: ModelInputs, device: str, mode: str, passes: int
-) -> tuple[list[RanNode], tuple[float, ...]]:
+def time_nodes(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> RanGraph:
     """Return the nodes that ran, with their seconds, and the seconds of each pass."""
     compiled = compile_model(model, inputs, device, mode, PERF_COUNT=True)
     request = compiled.create_infer_request()
@@ -97,25 +92,14 @@ def _time_nodes(
     if not any(shares.values()):
         raise NotOfferedError("OpenVINO counts whole microseconds, and no operator of this model takes one")
     limit = max(sum(shares.values()), 1.0)  # rounded averages may add up to more than the whole
-    nodes = map_fusions(compiled, model, inputs)
-    return [
-        replace(node, seconds=tuple(single * shares.get(node.name, 0.0) / limit for single in whole)) for node in nodes
-    ], tuple(whole)
+    layers = read_layers(model)
+    nodes = [
+        replace(node, seconds=tuple(single * shares.get(node.name, 0.0) / limit for single in whole))
+        for node in map_fusions(compiled, model, inputs, layers)
+    ]
+    return RanGraph(nodes, whole, layers)
 
 
 def _read_counters(request: Any, passes: int) -> dict[str, float]:
     """Return the seconds of each node in all passes so far."""
     return {entry.node_name: entry.real_time.total_seconds() * passes for entry in request.profiling_info}
-
-
-def time_operators(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> OperatorTimes:
-    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
-    nodes, whole = _time_nodes(model, inputs, device, mode, passes)
-    return ran_nodes.time_operators(nodes, whole, read_layers(model).types)
-
-
-def time_layers(model: Any, inputs: ModelInputs, device: str, mode: str, passes: int) -> tuple[LayerTime, ...]:
-    """Return the seconds of each layer's own operators; those between operators are the model's own."""
-    nodes, whole = _time_nodes(model, inputs, device, mode, passes)
-    layers = read_layers(model)
-    return ran_nodes.time_layers(nodes, whole, layers.types, layers.chains)

@@ -1,10 +1,11 @@
-"""The base of backends that read a format and run it on numpy arrays: nothing of a model is changed or trained."""
+"""The bases of backends that read a format and run it on numpy arrays: nothing of a model is changed or trained."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -13,12 +14,15 @@ from ..backend import Backend, DeviceLike
 from ..declared_inputs import make_inputs
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
+from ..times.layer_times import LayerTime
+from ..times.operator_times import OperatorTimes
 from ..trace.records import ModelTrace
-from . import numpy_data
+from . import numpy_data, ran_nodes
 from .numpy_data import Declared
 from .operator_costs import OperatorCosts
+from .ran_nodes import RanGraph
 
-__all__ = ["ArrayBackend"]
+__all__ = ["ArrayBackend", "TimedArrayBackend"]
 
 T = TypeVar("T")
 
@@ -94,3 +98,40 @@ class ArrayBackend(Backend):
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
         """Take cost formulas of plugins by operator, as its format spells it; all of them or none."""
         self.operators.add_whole(costs)
+
+
+class TimedArrayBackend(ArrayBackend):
+    """An `ArrayBackend` whose runtime tells the time of each node of the graph that it runs; no pass goes backward.
+
+    It also has what the protocols `TimesLayers` and `TimesOperators` ask for.
+    """
+
+    @abstractmethod
+    def time_nodes(
+        self, model: Any, inputs: ModelInputs, device: str, passes: int, export: str | PathLike[str] | None = None
+    ) -> RanGraph:
+        """Run an opened model several times and return what ran; ``device`` is one that `resolve_device` returns.
+
+        With ``export`` the runtime's own trace of a pass is written to a file. Raises `NotOfferedError` if it writes
+        none.
+        """
+
+    def layer_times(
+        self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
+    ) -> Sequence[LayerTime]:
+        """Return the forward seconds of each layer's own operators; there is no backward pass."""
+        resolved = self.resolve_device(model, device)
+        return ran_nodes.time_layers(self.time_nodes(self.open_model(model), inputs, resolved, passes))
+
+    def operator_times(
+        self,
+        model: Any,
+        inputs: ModelInputs,
+        device: DeviceLike = None,
+        passes: int = 10,
+        backward: bool = True,
+        export: str | PathLike[str] | None = None,
+    ) -> OperatorTimes:
+        """Return the seconds of each operator that the runtime ran."""
+        resolved = self.resolve_device(model, device)
+        return ran_nodes.time_operators(self.time_nodes(self.open_model(model), inputs, resolved, passes, export))

@@ -1,20 +1,22 @@
 """Times of a graph that a runtime has rewritten: nodes that ran, with the written operators that each stands for.
 
 A backend of a format makes a `RanNode` of each node of the graph as run, and these functions make times by operator and
-by layer of them. What the runtime has fused of several layers is timed in the one with the most of its arithmetic.
+by layer of all of them (`RanGraph`). What the runtime has fused of several layers is timed in the one with the most of
+its arithmetic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..times.layer_times import LayerTime
 from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
 from .graph_work import Executed
+from .named_layers import Scopes
 from .scoped_calls import Scope
 
-__all__ = ["RanNode", "explain_fusions", "make_node", "time_layers", "time_operators"]
+__all__ = ["RanGraph", "RanNode", "explain_fusions", "make_node", "time_layers", "time_operators"]
 
 _FORWARD = "forward"
 
@@ -38,6 +40,21 @@ class RanNode:
     others: tuple[str, ...]
     called: CalledOperator
     seconds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class RanGraph:
+    """A graph that was run several times.
+
+    Attributes:
+        nodes: What ran, in the order of the graph.
+        whole: The seconds of each pass as a whole.
+        layers: The layers of the written graph.
+    """
+
+    nodes: Sequence[RanNode]
+    whole: Sequence[float]
+    layers: Scopes
 
 
 def make_node(
@@ -65,20 +82,19 @@ def make_node(
     return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
 
 
-def time_operators(nodes: Iterable[RanNode], whole: Sequence[float], layers: Iterable[str]) -> OperatorTimes:
-    """Return the seconds of each operator in each layer, of nodes in the order of the graph and of whole passes."""
-    nodes = tuple(nodes)
+def time_operators(ran: RanGraph) -> OperatorTimes:
+    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
     groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
-    for order, node in enumerate(nodes):
+    for order, node in enumerate(ran.nodes):
         groups.setdefault((node.operator, node.layer), []).append((order, node))
     remarks = tuple(
         f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
         "runtime has fused them"
-        for node in nodes
+        for node in ran.nodes
         if node.others
     )
     times = tuple(_sum_group(operator, layer, members) for (operator, layer), members in groups.items())
-    return OperatorTimes(times, {_FORWARD: tuple(whole)}, {_FORWARD: frozenset(layers)}, remarks=remarks)
+    return OperatorTimes(times, {_FORWARD: tuple(ran.whole)}, {_FORWARD: frozenset(ran.layers.types)}, remarks=remarks)
 
 
 def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]) -> OperatorTime:
@@ -89,23 +105,19 @@ def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]
     return OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called)
 
 
-def time_layers(
-    nodes: Sequence[RanNode], whole: Sequence[float], types: Mapping[str, str], chains: Iterable[Sequence[Scope]]
-) -> tuple[LayerTime, ...]:
-    """Return the forward seconds of each layer's own operators; those between operators are the model's own.
-
-    ``types`` are the types of the layers by their paths, ``chains`` the calls of layers that the written nodes are in.
-    """
+def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
+    """Return the forward seconds of each layer's own operators; those between operators are the model's own."""
     calls: dict[str, set[int]] = {}
-    for chain in chains:
+    for chain in ran.layers.chains:
         for scope in chain:
             calls.setdefault(scope.path, set()).add(scope.call)
-    between = tuple(single - sum(node.seconds[index] for node in nodes) for index, single in enumerate(whole))
+    between = tuple(single - sum(node.seconds[index] for node in ran.nodes) for index, single in enumerate(ran.whole))
+    without_own = (0.0,) * len(ran.whole)
     times = []
-    for path, kind in types.items():
-        parts = [node.seconds for node in nodes if node.layer == path] + ([] if path else [between])
-        seconds = tuple(max(sum(values), 0.0) for values in zip(*parts, strict=True)) if parts else (0.0,) * len(whole)
-        missing = explain_fusions(path, nodes) if path else ""
+    for path, kind in ran.layers.types.items():
+        parts = [node.seconds for node in ran.nodes if node.layer == path] + ([] if path else [between])
+        seconds = tuple(max(sum(values), 0.0) for values in zip(*parts, strict=True)) if parts else without_own
+        missing = explain_fusions(path, ran.nodes) if path else ""
         times.append(LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=missing))
     return tuple(times)
 

@@ -23,6 +23,7 @@ from profilerkit_litert import LiteRTBackend, LiteRTModel, compat
 from profilerkit_litert.running import native_passes, timing
 from profilerkit_litert.running.profiled import ProfiledPass, RanOperator, profile_passes
 from profilerkit_litert.running.timing import map_operators
+from profilerkit_litert.trace.tracing import read_layers
 
 BACKEND = LiteRTBackend()
 F = np.float32
@@ -66,7 +67,7 @@ def chain(*operators: str) -> LiteRTModel:
 def cover(model: LiteRTModel, *ran: str | int) -> list[list[str]]:
     """Return what each operator covers: one of XNNPACK's by its name, one of LiteRT's own by its index."""
     told = [RanOperator(str(name), name if isinstance(name, int) else None, 0.0) for name in ran]
-    return [[op.name for op in node.called.inside] for node in map_operators(model, told, ROW)]
+    return [[op.name for op in node.called.inside] for node in map_operators(model, told, ROW, read_layers(model))]
 
 
 def count_a_microsecond(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list[ProfiledPass]:
@@ -195,7 +196,7 @@ def test_a_choice_has_the_time_and_the_work_of_its_branch() -> None:
     model, inputs = write(main, *branches), ModelInputs(np.asarray(True), np.ones((1, 4), F))
     [ran] = profile_passes(model, inputs, 1)[0].operators
     assert (ran.name, ran.node) == ("IF", 0)
-    [node] = map_operators(model, [ran], inputs)
+    [node] = map_operators(model, [ran], inputs, read_layers(model))
     assert [op.name for op in node.called.inside] == ["TANH"]
 
 

@@ -18,10 +18,10 @@ from onnx_graphs import BACKEND, F, make_graph, make_model
 from releases import as_numbers
 
 from profilerkit import ArgumentError, InputError, ModelInputs, NotOfferedError, compare, profile
+from profilerkit.backend_kit.ran_nodes import time_layers, time_operators
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_onnx import optimize
-from profilerkit_onnx.layer_timing.timer import layer_times
-from profilerkit_onnx.operator_timing.passes import operator_times
+from profilerkit_onnx.operator_timing.passes import time_nodes
 from profilerkit_onnx.running import profiled
 from profilerkit_onnx.running.rewritten_nodes import Origin, find_origins
 
@@ -101,7 +101,7 @@ def test_nodes_do_the_work_between_the_values_that_remain(
 
 def test_operators_that_were_fused_belong_to_several_layers_and_say_so() -> None:
     """The convolution has the time of all three; each layer says what became of it."""
-    times = {time.path: time for time in layer_times(conv_net(), IMAGES, "extended", "cpu", 3)}
+    times = {time.path: time for time in time_layers(time_nodes(conv_net(), IMAGES, "extended", "cpu", 3))}
     assert list(times) == ["", "conv", "norm", "act", "sum", "pool"]
     assert times["conv"].missing == "has the time of 'norm', 'act' too, which the runtime has fused with it" or (
         times["conv"].missing == "has the time of 'norm', 'act', 'sum' too, which the runtime has fused with it"
@@ -114,7 +114,7 @@ def test_operators_that_were_fused_belong_to_several_layers_and_say_so() -> None
 
 
 def test_without_rewriting_every_layer_has_its_own_time() -> None:
-    times = {time.path: time for time in layer_times(conv_net(), IMAGES, "none", "cpu", 2)}
+    times = {time.path: time for time in time_layers(time_nodes(conv_net(), IMAGES, "none", "cpu", 2))}
     assert not any(time.missing for time in times.values())
     assert [time.calls for time in times.values()] == [1] * 6
 
@@ -129,7 +129,7 @@ def test_layers_and_what_lies_between_them_make_up_a_pass(monkeypatch: pytest.Mo
         return made
 
     monkeypatch.setattr("profilerkit_onnx.operator_timing.passes.profile_passes", noted)
-    times = layer_times(build_mlp(), X, "all", "cpu", 4)
+    times = time_layers(time_nodes(build_mlp(), X, "all", "cpu", 4))
     assert [sum(values) for values in zip(*(time.own_forward for time in times), strict=True)] == pytest.approx(
         seconds[0]
     )
@@ -155,7 +155,8 @@ def test_the_operators_of_every_level_do_the_work_of_the_written_graph(name: str
     model = BUILDERS[name]()
     inputs = BACKEND.example_inputs(model, 2)
     assert inputs is not None
-    table = operator_table(operator_times(model, inputs, level, "cpu", 1), {"forward": BACKEND.trace(model, inputs)})
+    times = time_operators(time_nodes(model, inputs, level, "cpu", 1))
+    table = operator_table(times, {"forward": BACKEND.trace(model, inputs)})
     assert [row["operator"] for row in table if row["macs"] is None] == []
     assert sum(row["macs"] for row in table) == ARCHITECTURES[name].macs(2)
 
@@ -179,7 +180,7 @@ def test_the_trace_of_the_runtime_is_written_where_one_wants_it(tmp_path: Path) 
 
 def test_a_trace_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"export='.*nowhere.*trace\.json': "):
-        operator_times(build_mlp(), X, "all", "cpu", 1, tmp_path / "nowhere" / "trace.json")
+        time_nodes(build_mlp(), X, "all", "cpu", 1, tmp_path / "nowhere" / "trace.json")
 
 
 def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
@@ -196,7 +197,7 @@ def test_the_inside_of_a_loop_is_timed_with_the_loop() -> None:
             value.type.CopyFrom(helper.make_tensor_type_proto(kind, ["n", 4] if kind == 1 else []))
     nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], name="/loop/Loop", body=body)]
     model = make_model(nodes, {"x": (F, ["n", 4])}, {"times": np.asarray(5), "yes": np.asarray(True)}, opset=20)
-    times = operator_times(model, ModelInputs(np.ones((2, 4), F)), "all", "cpu", 2)
+    times = time_operators(time_nodes(model, ModelInputs(np.ones((2, 4), F)), "all", "cpu", 2))
     assert [(op.operator, op.layer, op.calls) for op in times.operators] == [("Loop", "loop", 1)]
 
 
@@ -278,4 +279,4 @@ def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest
 
 def test_inputs_that_do_not_fit_are_said_before_anything_runs() -> None:
     with pytest.raises(InputError, match=r"has the shape \(2, 21\), and the model declares"):
-        layer_times(build_mlp(), ModelInputs(np.ones((2, 21), F)), "all", "cpu", 1)
+        time_nodes(build_mlp(), ModelInputs(np.ones((2, 21), F)), "all", "cpu", 1)

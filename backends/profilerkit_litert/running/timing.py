@@ -11,19 +11,17 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from profilerkit import ModelInputs, NotOfferedError
-from profilerkit.backend_kit import ran_nodes
 from profilerkit.backend_kit.graph_work import Executed
+from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.numpy_data import as_tensor
-from profilerkit.backend_kit.ran_nodes import RanNode, make_node
-from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import OperatorTimes
+from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
 from ..model.reading import LiteRTModel
 from ..trace.tracing import read_layers, walk_call
 from ..trace.walk import Walk
 from .profiled import RanOperator, profile_passes
 
-__all__ = ["map_operators", "time_layers", "time_operators"]
+__all__ = ["map_operators", "time_nodes"]
 
 #: What XNNPACK calls the work of operators of LiteRT, where that is not the same name in capitals.
 _KERNELS = {
@@ -76,13 +74,12 @@ class _Match:
         return [op for op in self.covered if op not in uncounted]
 
 
-def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs) -> list[RanNode]:
+def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs, layers: Scopes) -> list[RanNode]:
     """Return what ran, in its order, with the operators of the static trace that each did the work of.
 
     Every operator of the static trace is in one of them. Raises `NotOfferedError` where LiteRT or XNNPACK ran other
     products than those of the file.
     """
-    layers = read_layers(model)
     walk = Walk(model, [chain[-1].path for chain in layers.chains])
     walk_call(walk, inputs.map(as_tensor))
     uncounted = _list_uncounted(model, walk.work.executed)
@@ -167,27 +164,15 @@ def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
     return None
 
 
-def _time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> tuple[list[RanNode], list[float]]:
+def time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> RanGraph:
     """Return what ran, with its seconds in each pass, and the seconds of each pass."""
     profiled = profile_passes(model, inputs, passes)
     if not any(operator.seconds for single in profiled for operator in single.operators):
         raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")
     if len({tuple(operator[:2] for operator in single.operators) for single in profiled}) > 1:
         raise NotOfferedError("LiteRT ran other operators in one pass than in another: none of them has a time")
-    nodes = map_operators(model, profiled[0].operators, inputs)
+    layers = read_layers(model)
+    nodes = map_operators(model, profiled[0].operators, inputs, layers)
     seconds = zip(*([operator.seconds for operator in single.operators] for single in profiled), strict=True)
     timed = [replace(node, seconds=taken) for node, taken in zip(nodes, seconds, strict=True)]
-    return timed, [single.seconds for single in profiled]
-
-
-def time_operators(model: LiteRTModel, inputs: ModelInputs, passes: int) -> OperatorTimes:
-    """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
-    nodes, whole = _time_nodes(model, inputs, passes)
-    return ran_nodes.time_operators(nodes, whole, read_layers(model).types)
-
-
-def time_layers(model: LiteRTModel, inputs: ModelInputs, passes: int) -> tuple[LayerTime, ...]:
-    """Return the seconds of each layer's own operators; those between operators are the model's own."""
-    nodes, whole = _time_nodes(model, inputs, passes)
-    layers = read_layers(model)
-    return ran_nodes.time_layers(nodes, whole, layers.types, layers.chains)
+    return RanGraph(timed, [single.seconds for single in profiled], layers)

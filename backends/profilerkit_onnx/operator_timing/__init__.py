@@ -1,1 +1,1 @@
-"""Seconds of each operator in each layer, as the profiler of onnxruntime has them."""
+"""Seconds of each operator and each layer, as the profiler of onnxruntime has them."""

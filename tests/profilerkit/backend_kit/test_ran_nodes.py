@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from profilerkit.backend_kit.graph_work import Executed
-from profilerkit.backend_kit.ran_nodes import make_node, time_layers, time_operators
+from profilerkit.backend_kit.named_layers import Scopes
+from profilerkit.backend_kit.ran_nodes import RanGraph, make_node, time_layers, time_operators
 from profilerkit.backend_kit.scoped_calls import Scope
 
 ROOT = Scope("")
@@ -16,6 +17,7 @@ FUSED = replace(make_node("fused", "FullyConnected", [RELU, PRODUCT], CHAINS), s
 LAST = replace(make_node("last", "FullyConnected", [AGAIN], CHAINS), seconds=(1.0, 1.0))
 COPY = replace(make_node("copy", "Reorder", [], CHAINS, near=1), seconds=(0.5, 0.5))
 WHOLE = (6.0, 8.0)
+RAN = RanGraph([FUSED, COPY, LAST], WHOLE, Scopes(CHAINS, {"": "Net", "dense": "Linear", "act": "ReLU"}))
 
 
 def test_a_fused_node_is_of_the_layer_with_most_arithmetic() -> None:
@@ -26,7 +28,7 @@ def test_a_fused_node_is_of_the_layer_with_most_arithmetic() -> None:
 
 
 def test_operators_of_one_name_and_layer_are_one_row() -> None:
-    times = time_operators([FUSED, COPY, LAST], WHOLE, ("", "dense", "act"))
+    times = time_operators(RAN)
     rows = {(row.operator, row.layer): (row.calls, row.seconds) for row in times.operators}
     assert rows == {("FullyConnected", "dense"): (2, (4.0, 6.0)), ("Reorder", "act"): (1, (0.5, 0.5))}
     assert times.whole == {"forward": WHOLE}
@@ -34,7 +36,7 @@ def test_operators_of_one_name_and_layer_are_one_row() -> None:
 
 
 def test_layers_add_up_to_the_whole_pass() -> None:
-    times = time_layers([FUSED, COPY, LAST], WHOLE, {"": "Net", "dense": "Linear", "act": "ReLU"}, CHAINS)
+    times = time_layers(RAN)
     assert [(layer.path, layer.calls, layer.own_forward) for layer in times] == [
         ("", 1, (1.5, 1.5)),
         ("dense", 2, (4.0, 6.0)),

@@ -1,1 +1,0 @@
-"""Seconds of each layer, from the operators that onnxruntime ran in it."""
