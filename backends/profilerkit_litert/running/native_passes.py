@@ -19,8 +19,7 @@ import sys
 from ctypes import c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 #: Settings as the library reads them, by the names of their groups: ``litert_runtime_options.cc`` and
 #: ``litert_cpu_options.cc`` in ``litert/c/options``. Without clusters XNNPACK keeps the order of the file, by which its
@@ -343,29 +342,25 @@ def _read_pass(events: ctypes.Array[_Event], graph: int) -> dict[str, Any]:
     return {"seconds": max(whole_seconds, operator_seconds), "operators": operators}
 
 
-def _read_job(text: bytes) -> _Job:
+def _read_job(source: BinaryIO) -> _Job:
     """Return a job from its settings as a line of JSON, the bytes of the file, and those of the inputs."""
-    line, _, rest = text.partition(b"\n")
-    settings = json.loads(line)
+    settings = json.loads(source.readline())
     inputs = [_Tensor(sizes, length) for sizes, length in settings["inputs"]]
-    outputs = [_Tensor(sizes, length) for sizes, length in settings["outputs"]]
-    lengths = [settings["length"], *(tensor.bytes for tensor in inputs)]
-    content, *values = [rest[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
     return _Job(
-        settings["library"],
-        content,
-        settings["signature"],
-        settings["graph"],
-        settings["passes"],
-        inputs,
-        outputs,
-        values,
+        library=settings["library"],
+        content=source.read(settings["length"]),
+        signature=settings["signature"],
+        graph=settings["graph"],
+        passes=settings["passes"],
+        inputs=inputs,
+        outputs=[_Tensor(sizes, length) for sizes, length in settings["outputs"]],
+        values=[source.read(tensor.bytes) for tensor in inputs],
     )
 
 
 def main() -> None:
     """Run the job that the standard input holds, and write what ran; an error is one line of standard error."""
-    job = _read_job(sys.stdin.buffer.read())
+    job = _read_job(sys.stdin.buffer)
     results = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the library prints is no result
     try:
