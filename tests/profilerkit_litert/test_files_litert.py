@@ -209,6 +209,9 @@ def test_images_with_channels_first_are_turned_round() -> None:
     last = profile(model, np.ones((2, 28, 28, 1), F), metrics=["macs"])
     first = profile(model, np.ones((2, 1, 28, 28), F), metrics=["macs"])
     assert first["macs"] == last["macs"] == ARCHITECTURES["lenet5"].macs(2)
+    [name] = model.signature.inputs
+    [moved] = BACKEND.fit_inputs(model, ModelInputs(**{name: np.ones((2, 1, 28, 28), F)})).leaves()
+    assert moved.shape == (2, 28, 28, 1)
     fitting = np.ones((2, 28, 28, 1), F)
     assert BACKEND.fit_inputs(model, ModelInputs(fitting)).args[0] is fitting
 
@@ -219,8 +222,19 @@ def test_integers_are_as_wide_as_the_file_declares_if_none_changes(highest: int,
     builder = GraphBuilder()
     x = builder.input("tokens", (1, 2), "int32")
     builder.add("CAST", [x], (1, 2), name="y")
-    [fitted] = BACKEND.fit_inputs(LiteRTModel(write(builder)), ModelInputs(np.array([[3, highest]]))).args
-    assert (fitted.tolist(), str(fitted.dtype)) == ([[3, highest]], dtype)
+    model, tokens = LiteRTModel(write(builder)), np.array([[3, highest]])
+    for inputs in (ModelInputs(tokens), ModelInputs(tokens=tokens), ModelInputs([tokens])):
+        [fitted] = BACKEND.fit_inputs(model, inputs).leaves()
+        assert (fitted.tolist(), str(fitted.dtype)) == ([[3, highest]], dtype)
+
+
+def test_tokens_of_64_bits_by_name_are_profiled() -> None:
+    """As a tokenizer of transformers gives them: ``profile(path, dict(tokens))``."""
+    builder = GraphBuilder()
+    x = builder.input("input_ids", (2, 3), "int32")
+    builder.add("CAST", [x], (2, 3), name="y")
+    report = profile(write(builder), {"input_ids": np.ones((2, 3), np.int64)}, metrics=["total_params", "macs"])
+    assert (report["macs"], report.status("macs").missing) == (0, ())
 
 
 def test_a_fixed_batch_is_kept() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit import numpy_data
-from profilerkit.backend_kit.layouts import in_declared_layout
+from profilerkit.backend_kit.layouts import channels_last_order
 
-from .reading import LiteRTModel
+from .reading import LiteRTModel, Tensor
 
 __all__ = ["bind_inputs", "fit_inputs", "list_declared"]
 
@@ -38,25 +38,27 @@ def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
 
     litert-torch turns integers of 64 bits into those of 32.
     """
-    graph = model.graphs[model.signature.graph]
-    tensors = [graph.tensors[index] for index in model.signature.inputs.values()]
-    if inputs.function is not None or inputs.kwargs or len(inputs.args) != len(tensors):
+    if inputs.function is not None:
         return inputs
-    args = in_declared_layout(inputs.args, [tensor.shape or () for tensor in tensors], _find_shape, np.transpose)
-    return ModelInputs(*(_match_width(value, tensor.dtype) for value, tensor in zip(args, tensors, strict=True)))
+    graph = model.graphs[model.signature.graph]
+    declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
+    in_order = iter(declared.values())
+    positional = ModelInputs(*inputs.args).map(lambda value: _fit(value, next(in_order, None)))
+    named = {name: _fit(value, declared.get(name)) for name, value in inputs.kwargs.items()}
+    return ModelInputs(*positional.args, **named)
 
 
-def _match_width(value: Any, dtype: str) -> Any:
-    """Return integers in a dtype of integers, if none of them changes; anything else as it is."""
-    if (
-        not isinstance(value, np.ndarray)
-        or value.dtype.kind not in "iu"
-        or not re.fullmatch(r"u?int(8|16|32|64)", dtype)
-    ):
+def _fit(value: Any, declared: Tensor | None) -> Any:
+    """Return an array as an input is declared, if only its layout or the width of its integers has to change."""
+    if declared is None or not isinstance(value, np.ndarray):
         return value
-    matched = value.astype(dtype, copy=False)
-    return matched if np.array_equal(matched, value) else value
+    order = channels_last_order(value.shape, declared.shape or ())
+    return _match_width(value if order is None else np.transpose(value, order), declared.dtype)
 
 
-def _find_shape(value: Any) -> tuple[int, ...] | None:
-    return value.shape if isinstance(value, np.ndarray) else None
+def _match_width(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    """Return integers in a dtype of integers, if none of them changes; anything else as it is."""
+    if array.dtype.kind not in "iu" or not re.fullmatch(r"u?int(8|16|32|64)", dtype):
+        return array
+    matched = array.astype(dtype, copy=False)
+    return matched if np.array_equal(matched, array) else array
