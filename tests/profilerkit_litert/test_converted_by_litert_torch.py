@@ -12,14 +12,13 @@ pytest.importorskip("ai_edge_litert")
 pytest.importorskip("onnx")  # the models are those of the tests of ONNX
 pytest.importorskip("torch")
 pytest.importorskip("litert_torch")
-from exported_models import MODELS, built
+from exported_models import MODELS, require_torchs_macs
 from source_tree import ROOT
 
 from profilerkit import ModelInputs
 from profilerkit_litert import LiteRTBackend, LiteRTModel
-from profilerkit_torch import TorchBackend
 
-TORCH, LITERT = TorchBackend(), LiteRTBackend()
+LITERT = LiteRTBackend()
 
 _STATE = "the product with the initial state, zero, is computed before"
 #: What the converter changes: the MACs that this adds, worked out by hand, and the reason.
@@ -54,18 +53,7 @@ def convert(model: Any, inputs: ModelInputs) -> LiteRTModel:
 @pytest.mark.filterwarnings("ignore")  # of torch's exporter, and of transformers
 @pytest.mark.parametrize("name", MODELS)
 def test_a_converted_model_has_torchs_macs_or_the_change_is_named(name: str) -> None:
-    model, inputs = built(name)
-    if name in REFUSED:
-        with pytest.raises(Exception, match=REFUSED[name]):
-            convert(model, inputs)
-        return
-    expected = TORCH.trace(model, inputs)
-    assert (expected.failure, expected.missing) == (None, ())
-    converted = convert(model, inputs)
-    trace = LITERT.trace(converted, LITERT.fit_inputs(converted, inputs.map(LITERT.as_tensor)))
-    assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
-    change, reason = CHANGES.get(name, (0, ""))
-    assert trace.macs == expected.macs + change > 0, reason
+    require_torchs_macs(name, convert, LITERT, CHANGES, REFUSED)
 
 
 def test_sixty_models_at_least_are_converted() -> None:

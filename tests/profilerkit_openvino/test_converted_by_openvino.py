@@ -13,14 +13,13 @@ pytest.importorskip("torch")
 import numpy as np
 import openvino
 import torch
-from exported_models import MODELS, built
+from exported_models import MODELS, require_torchs_macs
 from source_tree import ROOT
 
 from profilerkit import ModelInputs, profile
 from profilerkit_openvino import OpenvinoBackend
-from profilerkit_torch import TorchBackend
 
-TORCH, OPENVINO = TorchBackend(), OpenvinoBackend()
+OPENVINO = OpenvinoBackend()
 #: Those that are converted in each run; the others take seconds each.
 QUICK = ("lenet5", "nn.LSTMCell")
 
@@ -65,17 +64,7 @@ def convert(model: Any, inputs: ModelInputs) -> Any:
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in MODELS]
 )
 def test_a_converted_model_has_torchs_macs_or_the_change_is_named(name: str) -> None:
-    model, inputs = built(name)
-    if name in REFUSED:
-        with pytest.raises(Exception, match=REFUSED[name]):
-            convert(model, inputs)
-        return
-    expected = TORCH.trace(model, inputs)
-    assert (expected.failure, expected.missing) == (None, ())
-    trace = OPENVINO.trace(convert(model, inputs), inputs)
-    assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
-    change, reason = CHANGES.get(name, (0, ""))
-    assert trace.macs == expected.macs + change > 0, reason
+    require_torchs_macs(name, convert, OPENVINO, CHANGES, REFUSED)
 
 
 def test_sixty_models_at_least_are_converted() -> None:

@@ -13,16 +13,18 @@ from importlib.util import find_spec
 from typing import Any
 
 import onnx
+import pytest
 import torch
 from exported_networks import NETWORKS
 from torch import nn
 from torch_architectures import BUILDERS
 
 import models
-from profilerkit import ModelInputs
+from profilerkit import Backend, ModelInputs
+from profilerkit.protocols import fit_inputs
 from profilerkit.testing import ARCHITECTURES
 
-__all__ = ["CHANGES", "EXPORTERS", "INVALID", "MODELS", "REFUSED", "built", "export_model"]
+__all__ = ["CHANGES", "EXPORTERS", "INVALID", "MODELS", "REFUSED", "built", "export_model", "require_torchs_macs"]
 
 #: The exporters by name, and the value of ``dynamo=`` that chooses them.
 EXPORTERS = {"dynamo": True, "TorchScript": False}
@@ -120,6 +122,30 @@ def built(name: str) -> tuple[nn.Module, ModelInputs]:
         torch.manual_seed(0)
         model, inputs = MODELS[name]()
     return model.eval(), inputs
+
+
+def require_torchs_macs(
+    name: str,
+    convert: Callable[[nn.Module, ModelInputs], Any],
+    backend: Backend,
+    changes: Mapping[str, tuple[int, str]],
+    refused: Mapping[str, str],
+) -> None:
+    """Convert a model, and require torch's MACs and the change that is named for it, or the words that refuse it."""
+    from profilerkit_torch import TorchBackend
+
+    model, inputs = built(name)
+    if name in refused:
+        with pytest.raises(Exception, match=refused[name]):
+            convert(model, inputs)
+        return
+    expected = TorchBackend().trace(model, inputs)
+    assert (expected.failure, expected.missing) == (None, ())
+    converted = convert(model, inputs)
+    trace = backend.trace(converted, fit_inputs(backend, converted, inputs.map(backend.as_tensor)))
+    assert (trace.failure, trace.missing, trace.choices) == (None, (), ())
+    change, reason = changes.get(name, (0, ""))
+    assert trace.macs == expected.macs + change > 0, reason
 
 
 @contextmanager
