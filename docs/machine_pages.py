@@ -9,17 +9,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-#: A directive that documents a public name.
-_ENTRY = re.compile(r"^\.\. (?:auto)?(?:class|function|exception|data):: ([\w.]+)", re.MULTILINE)
-#: One that autodoc makes: its sentence is the first one of the docstring.
-_AUTOMATIC = re.compile(r"^\.\. auto(?:class|function|exception|data):: ([\w.]+)", re.MULTILINE)
+#: A directive for a public name with a docstring, whose first sentence the index has. Constants have none.
+_ENTRY = re.compile(r"^\.\. (?:auto(?:class|function|exception|data)|function):: ([\w.]+)", re.MULTILINE)
 #: The place of the index in the page of the reference.
 _PLACE = ".. api index\n"
-
-
-def list_documented_names(text: str) -> list[str]:
-    """Return the names that a page of the reference has an entry for, with their packages."""
-    return _ENTRY.findall(text)
 
 
 def write_index(folder: Path, page: str) -> str:
@@ -28,7 +21,7 @@ def write_index(folder: Path, page: str) -> str:
     for name in re.findall(r"^   (api-[\w-]+)$", page, re.MULTILINE):
         text = (folder / f"{name}.rst").read_text(encoding="utf-8")
         title = f":doc:`{text.splitlines()[0]} <{name}>`"  # in full, for the contents beside the page
-        entries = "\n".join(f"   ~{documented}" for documented in _AUTOMATIC.findall(text))
+        entries = "\n".join(f"   ~{documented}" for documented in _ENTRY.findall(text))
         heading = f"{title}\n{'-' * len(title)}"
         tables.append(f"{heading}\n\n.. autosummary::\n   :nosignatures:\n\n{entries}\n" if entries else heading)
     return page.replace(_PLACE, "\n".join(tables))
@@ -42,7 +35,7 @@ def insert_index(app: Any, page: str, source: list[str]) -> None:
 
 def cut_sentence(paragraph: str) -> str:
     """Return the first sentence of a paragraph, in one line."""
-    return re.split(r"(?<=[.?!:]) ", " ".join(paragraph.split()), maxsplit=1)[0].rstrip(":") or ""
+    return re.split(r"(?<=[.?!:]) ", " ".join(paragraph.split()), maxsplit=1)[0].rstrip(":")
 
 
 def write_llms_txt(app: Any, failure: Exception | None) -> None:
