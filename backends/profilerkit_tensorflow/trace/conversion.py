@@ -11,10 +11,10 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
 from ..compat import convert, make_twin
-from .replaced_attributes import replace_attribute
 
 __all__ = ["convert_callable", "functions_traced_anew", "quietly"]
 

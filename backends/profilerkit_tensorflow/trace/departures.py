@@ -16,9 +16,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
+
 from ..compat import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
 from .asking_frames import describe_line, outside_of_libraries
-from .replaced_attributes import replace_attribute
 
 __all__ = ["Departures"]
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.trace.cross_check import ObservedRun
 
 from ..compat import CALL_FLAT, FUNCTION_CLASS, shows_operators
@@ -21,7 +22,6 @@ from .eager_operators import EagerOperators, is_small, watch_operators
 from .layers import LayerCalls
 from .ownership import Owner, Ownership
 from .program import ProgramInput
-from .replaced_attributes import replace_attribute
 from .tensor_facts import static_shape
 from .values import Executed
 from .walk import Walk

@@ -17,9 +17,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
+
 from ..compat import DISALLOW, Context, SymbolicTensor
 from .asking_frames import describe_line, find_asking, is_of_a_library, outside_of_libraries
-from .replaced_attributes import replace_attribute
 
 __all__ = ["Questions"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
 from profilerkit import InputError, ModelInputs
-from profilerkit.process.restoring import call_each, restored
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat import use_given_shapes
 from ..training.differentiation import follow_gradients, note_unused
@@ -21,6 +21,8 @@ from .shares import find_gradient
 from .step_scheme import StepScheme
 
 __all__ = ["Pipeline"]
+
+_Method = Callable[..., Any]
 
 
 class Pipeline(StepScheme):
@@ -64,38 +66,43 @@ class Pipeline(StepScheme):
     @contextmanager
     def _follow_stages(self, recorder: RankRecorder) -> Iterator[None]:
         """Record the backward pass of each microbatch as that, and what is sent and received for it."""
-
-        def count_backward(method: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*args: Any, **kwargs: Any) -> Any:
-                recorder.begin("backward")
-                try:
-                    with recorder.layers.apart():
-                        return method(*args, **kwargs)
-                finally:
-                    recorder.begin("forward")
-
-            return call
-
-        def note_tensors(method: Callable[..., Any], phase: str) -> Callable[..., Any]:
-            def call(*args: Any, **kwargs: Any) -> Any:
-                operations = method(*args, **kwargs)
-                for operation in operations:
-                    recorder.note_exchanged(operation.tensor, phase)
-                return operations
-
-            return call
-
-        stops: list[Callable[[], None]] = []
-        with restored(partial(call_each, stops)):
+        go_back = partial(_count_backward, recorder)
+        changes = {
+            "backward_one_chunk": go_back,
+            "backward_weight_one_chunk": go_back,
+            "get_fwd_send_ops": partial(_note_exchanged, recorder, "forward"),
+            "get_fwd_recv_ops": partial(_note_exchanged, recorder, "forward"),
+            "get_bwd_send_ops": partial(_note_exchanged, recorder, "backward"),
+            "get_bwd_recv_ops": partial(_note_exchanged, recorder, "backward"),
+        }
+        with ExitStack() as replaced:
             for stage in self._stages:
-                for name, wrap in (
-                    ("backward_one_chunk", count_backward),
-                    ("backward_weight_one_chunk", count_backward),
-                    ("get_fwd_send_ops", partial(note_tensors, phase="forward")),
-                    ("get_fwd_recv_ops", partial(note_tensors, phase="forward")),
-                    ("get_bwd_send_ops", partial(note_tensors, phase="backward")),
-                    ("get_bwd_recv_ops", partial(note_tensors, phase="backward")),
-                ):
-                    setattr(stage, name, wrap(getattr(stage, name)))
-                    stops.append(partial(delattr, stage, name))
+                for name, wrap in changes.items():
+                    replaced.enter_context(replace_attribute(stage, name, wrap(getattr(stage, name))))
             yield
+
+
+def _count_backward(recorder: RankRecorder, method: _Method) -> _Method:
+    """Return a method of a stage whose work is of the backward pass."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        recorder.begin("backward")
+        try:
+            with recorder.layers.apart():
+                return method(*args, **kwargs)
+        finally:
+            recorder.begin("forward")
+
+    return call
+
+
+def _note_exchanged(recorder: RankRecorder, phase: str, method: _Method) -> _Method:
+    """Return a method of a stage, of whose tensors it is noted for which phase they are sent or received."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        operations = method(*args, **kwargs)
+        for operation in operations:
+            recorder.note_exchanged(operation.tensor, phase)
+        return operations
+
+    return call

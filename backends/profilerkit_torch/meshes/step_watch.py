@@ -7,14 +7,14 @@ back after the step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from profilerkit.process.restoring import call_each, restored
+from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat import (
     FakeTensor,
@@ -44,12 +44,9 @@ def watch_step(recorder: RankRecorder) -> Iterator[None]:
     """Record the operators that run inside, for the layers that they run for."""
     watch = _OperatorWatch(recorder)
     changes = _list_changes(recorder, watch)
-    stops: list[Callable[[], None]] = []
-    with restored(partial(call_each, stops)), recorder.layers.follow():
+    with ExitStack() as replaced, recorder.layers.follow():
         for owner, name, wrap in changes:
-            original = getattr(owner, name)
-            stops.append(partial(setattr, owner, name, original))
-            setattr(owner, name, wrap(original))
+            replaced.enter_context(replace_attribute(owner, name, wrap(getattr(owner, name))))
         with watch:
             yield
 

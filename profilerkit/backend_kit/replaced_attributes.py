@@ -1,4 +1,4 @@
-"""Attributes of classes and modules of TensorFlow that have another value for a time."""
+"""Attributes of objects, classes and modules that have another value for a time, such as methods of a framework."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ABSENT = object()
 
 @contextmanager
 def replace_attribute(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Have an attribute of a class or module another value meanwhile."""
+    """Have an attribute of an object, class or module another value meanwhile; one from a base class is so again."""
     before = vars(owner).get(name, _ABSENT)
 
     def restore() -> None:
