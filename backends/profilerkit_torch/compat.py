@@ -870,23 +870,27 @@ def call_for_context_parallel(call: Callable[[], None]) -> None:
     It stays so: the process is one that traces a rank, and nothing else.
     """
     attention = find("torch.distributed.tensor.experimental._context_parallel._attention")
-    if hasattr(attention, "_enable_cp_dtensor_dispatcher"):
-        attention._enable_cp_dtensor_dispatcher = call
+    switch = field("_enable_cp_dtensor_dispatcher")
+    if hasattr(attention, switch):
+        setattr(attention, switch, call)
 
 
 def use_given_shapes(stage: Any, schedule: Any) -> None:
     """Have a stage of a pipeline receive what it was told to, instead of asking the ranks before and after it.
 
-    Raises `InputError` where it was not told. A torch without these names asks nobody where shapes are given.
+    Raises `InputError` where it was not told. A torch without such a question asks nobody where shapes are given.
     """
     mode = find("torch.distributed.pipelining._utils.InferenceMode")
-    if mode is None or not hasattr(schedule, "_warmup_p2p"):
+    question, answer = field("_warmup_p2p"), field("_inference_mode")
+    if mode is None or not hasattr(schedule, question):
         return
-    told = getattr(stage, "_user_meta", None)
-    if told is not None and mode.needs_dynamic(told, stage_has_backward=True):
+    purpose = "has a stage of a pipeline receive what it was told to"
+    told = _read(stage, field("_user_meta"), "PipelineStage._user_meta", purpose)
+    _read(stage, answer, "PipelineStage._inference_mode", purpose)
+    if mode.needs_dynamic(told, stage_has_backward=True):
         raise InputError(
             f"stage {stage.stage_index} of the pipeline was not told what it receives and returns, and the ranks that "
             "could tell are not here; give PipelineStage(..., input_args=, output_args=) tensors of one microbatch"
         )
-    stage._inference_mode = mode.STATIC
-    schedule._warmup_p2p = lambda stages, has_backward, p2p_done: None
+    setattr(stage, answer, mode.STATIC)
+    setattr(schedule, question, lambda stages, has_backward, p2p_done: None)
