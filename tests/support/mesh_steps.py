@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat import FakeTensorMode, make_fake_store
-from profilerkit_torch.meshes import zero_parameters
+from profilerkit_torch.meshes import zero, zero_parameters
 from profilerkit_torch.meshes.ranks import trace_rank
 
 #: By name: what builds the model, the mesh, how it is spread, and the rank.
@@ -48,13 +48,20 @@ STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any, int]] = {
     "zero3 of wide layers": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
     "zero3 without reuse": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
     "zero3 in bfloat16": (networks.wide_in_bfloat16, {"dp_shard": 3}, "zero3", 0),
+    "zero2 in small buckets": (networks.Wide, {"dp_shard": 4}, "zero2", 3),
+    "zero2 in tiny buckets": (networks.Wide, {"dp_shard": 4}, "zero2", 3),
+    "zero3 in small buckets": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 in tiny buckets": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
 }
+#: The elements of the bucket of gradients: for one layer of `networks.Wide`, for none of them, and DeepSpeed's.
+BUCKETS = {"small": 3_000_000, "tiny": 1_000_000, "": 500_000_000}
 
 
 def make_step(name: str) -> RankTrace:
     build, mesh, parallelize, rank = STEPS[name]
     is_bare = name == "zero3 without reuse"
     zero_parameters.RULES = zero_parameters.Rules(ahead=0, reuse=0) if is_bare else zero_parameters.Rules()
+    zero.GradientBucket.ELEMENTS = next(elements for size, elements in BUCKETS.items() if size in name)
     inputs = ModelInputs(networks.words())
     if "pp" in mesh:
         samples = networks.words()[:1].expand(2 if name == "short pipeline" else 4, -1)

@@ -15,6 +15,7 @@ from profilerkit_predict.meshes.records import Collective
 
 from ..compat import find_process_group, schema_of
 from ..trace.operator_facts import tensors_in
+from .shares import count_bytes
 
 __all__ = ["Exchanges", "Message", "count_additions", "is_collective", "read_message"]
 
@@ -72,7 +73,7 @@ def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
     if kind is None:
         raise LookupError(name)
     ranks = tuple(dist.get_process_group_ranks(_find_group(args, name)))
-    whole = max(sum(tensor.numel() * tensor.itemsize for tensor in tensors_in(value)) for value in (*args, result))
+    whole = max(count_bytes(tensors_in(value)) for value in (*args, result))
     return Message(kind, ranks, whole) if len(ranks) > 1 else None
 
 

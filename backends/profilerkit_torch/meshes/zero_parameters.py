@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -24,17 +24,16 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
-from profilerkit.trace.records import WeightRecord
 from profilerkit_predict.meshes.records import OptimizerShare
 
-from ..compat import call_after_backward, read_parameters
+from ..compat import read_parameters
 from ..model.modules import list_layers
 from ..training.differentiation import follow_gradients
 from .collectives import Message
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
 from .step_scheme import StepScheme
-from .zero_states import BUCKET_ELEMENTS, MASTER_BYTES, require_one_dtype
+from .zero import MASTER_BYTES, GradientBucket, describe_partition, require_one_dtype
 
 __all__ = ["RULES", "PartitionedParameters", "Rules"]
 
@@ -161,11 +160,12 @@ class PartitionedParameters(StepScheme):
         """Say what the optimizer updates: the parts themselves where these are in float32, else copies of them."""
         trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
         parts = [weight.partition for weight in trained]
-        elements = sum(part.numel() for part in parts)
-        size = elements * MASTER_BYTES
-        partition = WeightRecord("partitions", 0, elements, size, "float32", True, shape=(elements,))
-        copied = 0 if self._dtype == torch.float32 else size
-        self.optimizer_share = OptimizerShare((partition,), copied, min(elements, _UPDATED_ELEMENTS) * MASTER_BYTES)
+        partition = describe_partition(sum(part.numel() for part in parts))
+        self.optimizer_share = OptimizerShare(
+            (partition,),
+            copy_bytes=0 if self._dtype == torch.float32 else partition.bytes,
+            update_bytes=min(partition.bytes, _UPDATED_ELEMENTS * MASTER_BYTES),
+        )
         self.gradient_bytes = count_bytes(parts)
 
     def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -181,10 +181,10 @@ class PartitionedParameters(StepScheme):
             recorder.live.add(weight.parameter)
         gathers = _Gathers(self._by_module, self._order, self._group, recorder)
         trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
-        scatters = _Scatters(trained, self._dtype, self._group, recorder)
+        bucket = _ScatteredBucket(trained, self._dtype, self._group, recorder)
         with (
             _follow_layers(self._by_module, gathers.begin, gathers.end),
-            follow_gradients((weight.parameter for weight in trained), scatters.take),
+            follow_gradients((weight.parameter for weight in trained), bucket.take),
         ):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
@@ -303,52 +303,26 @@ class _Gathers:
                     weight.parameter.data.view(-1).copy_(gathering.flat.narrow(0, 0, weight.elements))
 
 
-class _Scatters:
-    """Scatters gradients that wait in a bucket; what a rank keeps of them has a place of its own."""
+class _ScatteredBucket(GradientBucket):
+    """Scatters gradients; what a rank keeps of them has a place of its own, which stays as the bucket does."""
+
+    STAYS: ClassVar[bool] = True
 
     def __init__(self, weights: Sequence[_Weight], dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
-        self._by_parameter = {id(weight.parameter): weight for weight in weights}
-        self._dtype = dtype
-        self._group = group
+        super().__init__(dtype, group, recorder)
+        self._parts = {id(weight.parameter): weight.partition.numel() for weight in weights}
         self._ranks = dist.get_world_size(group)
-        self._recorder = recorder
-        self._waiting: list[_Weight] = []
-        self._waiting_elements = 0
-        #: Gradients for which the bucket is too small.
-        self._large: list[torch.Tensor] = []
-        self._is_called_after = False
-        with recorder.work_apart("", "communication"):
-            self._bucket = torch.empty(BUCKET_ELEMENTS, dtype=dtype)
         with recorder.work_apart("", "gradients"):
-            self._gradients = torch.empty(sum(weight.partition.numel() for weight in weights), dtype=dtype)
+            self._gradients = torch.empty(sum(self._parts.values()), dtype=dtype)
 
-    def take(self, parameter: torch.Tensor) -> None:
-        """Move a gradient to the bucket, which is scattered before if it has no place for it."""
-        if not self._is_called_after:
-            call_after_backward(self._scatter)
-            self._is_called_after = True
-        weight = self._by_parameter[id(parameter)]
-        if self._waiting and self._waiting_elements + weight.elements > BUCKET_ELEMENTS:
-            self._scatter()
-        if self._waiting_elements + weight.elements > BUCKET_ELEMENTS and parameter.grad is not None:
-            self._large.append(parameter.grad)
-        self._waiting.append(weight)
-        self._waiting_elements += weight.elements
-        parameter.grad = None
+    def exchange(self, source: torch.Tensor) -> None:
+        """Scatter the gradients that wait: several, and one that must be padded, are copied into one tensor first."""
+        part = sum(self._parts[id(parameter)] for parameter in self.waiting)
+        elements = part * self._ranks
+        is_alone = len(self.waiting) == 1 and self.waiting[0].numel() == elements
+        with self.recorder.work_apart("", "communication"):
+            flat = source.narrow(0, 0, elements) if is_alone else torch.empty(elements, dtype=self.dtype)
+            dist.reduce_scatter_tensor(flat.narrow(0, 0, part), flat, group=self.group)
 
-    def _scatter(self) -> None:
-        """Scatter what waits; several gradients, and one that must be padded, are copied into one tensor first."""
-        if not self._waiting:
-            return
-        part = sum(weight.partition.numel() for weight in self._waiting)
-        is_alone = len(self._waiting) == 1 and self._waiting[0].elements == part * self._ranks
-        with self._recorder.work_apart("", "communication"):
-            flat = self._find_source() if is_alone else torch.empty(part * self._ranks, dtype=self._dtype)
-            dist.reduce_scatter_tensor(flat.narrow(0, 0, part), flat, group=self._group)
-        self._waiting.clear()
-        self._large.clear()
-        self._waiting_elements = 0
-
-    def _find_source(self) -> torch.Tensor:
-        source = self._large[0].flatten() if self._large else self._bucket
-        return source.narrow(0, 0, self._waiting_elements)
+    def keep(self) -> None:
+        """Do nothing: what is kept has its place from the beginning."""

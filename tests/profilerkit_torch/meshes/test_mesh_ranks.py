@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -317,6 +318,29 @@ def test_weights_are_gathered_for_each_layer(steps: dict[str, RankTrace]) -> Non
     assert step.trace.macs == steps["ddp of wide layers"].trace.macs
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "calls"),
+    [
+        # Gradients come from the end. One layer fills a small bucket; the last one to come and the embedding fit.
+        ("zero2 in small buckets", "all-reduce", 3),
+        ("zero3 in small buckets", "reduce-scatter", 3),
+        # A layer of 2,621,440 elements is larger than a tiny bucket, and goes alone. Each rank has 1,998,848 of all
+        # elements: "last" has 622,592 in one part and the rest in another, reduced together, as the first are few;
+        # "back" has 1,245,184 and 1,376,256, "layers.0" 1,867,776 and 753,664, each reduced by itself.
+        ("zero2 in tiny buckets", "all-reduce", 1 + 2 + 2 + 1),
+        ("zero3 in tiny buckets", "reduce-scatter", 4),
+    ],
+)
+def test_full_buckets_are_exchanged(steps: dict[str, RankTrace], name: str, kind: str, calls: int) -> None:
+    (row,) = find(steps[name], kind=kind)
+    assert (row.layer, row.calls, row.bytes) == ("", calls, 3 * LAYER + EMBEDDING)
+    assert steps[name].gradient_bytes == (LAYER if "zero2" in name else (3 * LAYER + EMBEDDING) // 4)
+
+
+def test_gradient_larger_than_the_bucket_is_scattered_from_its_place(steps: dict[str, RankTrace]) -> None:
+    assert steps["zero3 in tiny buckets"].peak_parts["communication"] == 1_000_000 * BYTE
+
+
 def test_partitions_in_bfloat16_have_copies(steps: dict[str, RankTrace]) -> None:
     # Of 1024 * 2560 and of 128 * 1024 elements each of three ranks has a third, rounded up.
     partition = 3 * 873_814 + 43_691
@@ -398,6 +422,17 @@ def test_release_without_a_private_name_is_refused(
     monkeypatch.setattr(compat, "find", lambda path: None)
     with pytest.raises(NotOfferedError, match=name):
         look()
+
+
+@pytest.mark.parametrize("absent", ["_user_meta", "_inference_mode"])
+def test_stage_without_a_private_name_is_refused(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would ask ranks that are not there, or count what it was not told."""
+    mode = SimpleNamespace(STATIC="static", needs_dynamic=lambda told, stage_has_backward: False)
+    monkeypatch.setattr(compat, "find", lambda path: mode)
+    stage = SimpleNamespace(_user_meta=None, _inference_mode=None)
+    delattr(stage, absent)
+    with pytest.raises(NotOfferedError, match=f"has no PipelineStage.{absent}"):
+        compat.use_given_shapes(stage, SimpleNamespace(_warmup_p2p=None))
 
 
 def test_dimension_over_which_nothing_is_exchanged_is_named(steps: dict[str, RankTrace]) -> None:
