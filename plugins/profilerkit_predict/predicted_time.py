@@ -23,6 +23,7 @@ __all__ = [
     "PredictedLayers",
     "PredictedTime",
     "PredictedTrainingTime",
+    "PredictingFunction",
 ]
 
 
@@ -87,18 +88,23 @@ class PredictedLayers(LayerRows):
     SOURCE: str = "profilerkit's own definition"
 
 
-class ComputePredictedTime(ProfilerFunction):
-    """Predicts the time of a forward pass on a device; the model is not run. Computed only if requested by name."""
+class PredictingFunction(ProfilerFunction):
+    """Predicts times on the device of the argument ``on``, from traces alone."""
 
-    KEYS: ClassVar[Keys] = (PredictedTime, PredictedLayers)
     ON_DEMAND: ClassVar[bool] = True
-    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
         if arguments.get("on") is not None:
             device(arguments["on"])
+
+
+class ComputePredictedTime(PredictingFunction):
+    """Predicts the time of a forward pass on a device; the model is not run. Computed only if requested by name."""
+
+    KEYS: ClassVar[Keys] = (PredictedTime, PredictedLayers)
+    COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
 
     def __call__(
         self,
@@ -126,12 +132,10 @@ class ComputePredictedTime(ProfilerFunction):
         return {PredictedTime.NAME: _value(predicted), PredictedLayers.NAME: predicted.layers}
 
 
-class ComputePredictedTrainingTime(ProfilerFunction):
+class ComputePredictedTrainingTime(PredictingFunction):
     """Predicts the time of a training step on a device; the model is not run. Computed only if requested by name."""
 
     KEYS: ClassVar[Keys] = (PredictedTrainingTime,)
-    ON_DEMAND: ClassVar[bool] = True
-    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
     def __call__(
         self,

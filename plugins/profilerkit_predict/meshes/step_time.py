@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from profilerkit import ModelTrace, Noted, Partial, ProfilerFunction, Unavailable
+from profilerkit import ModelTrace, Noted, Partial, Unavailable
 from profilerkit.arguments.checks import Check, at_least, positive
 from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo, DeviceInfoLike, UnknownPeakError, device
@@ -15,6 +15,7 @@ from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
 from profilerkit_metrics.kinds import Seconds
 
+from ..predicted_time import PredictingFunction
 from ..prediction import NothingToPredictError, Prediction, predict_trace
 from .layout import RankModel
 from .records import Collective, RankTrace
@@ -26,7 +27,7 @@ _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its byte
 
 
 class CollectiveTime(Seconds):
-    """Seconds that the links between devices take for the collectives of a rank's step, at least."""
+    """Seconds that the links between devices take, at least, for the collectives of a rank's step around rings."""
 
     NAME: str = "collective_time"
     FORMULA: str = (
@@ -109,7 +110,7 @@ class Links:
         return ranks
 
 
-class ComputeRankTime(ProfilerFunction):
+class ComputeRankTime(PredictingFunction):
     """Predicts the time of a rank's step on a device, from its trace. Computed only if a device is given."""
 
     KEYS: ClassVar[Keys] = TIMES
@@ -117,14 +118,7 @@ class ComputeRankTime(ProfilerFunction):
         "network": positive("network=50e9, bytes per second of each device").or_none(),
         "ranks_per_node": at_least(1),
     }
-    ON_DEMAND: ClassVar[bool] = True
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ("on",)
-    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
-
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Raise `DeviceNotKnownError` for the name of an unknown device, before the model is traced."""
-        if arguments.get("on") is not None:
-            device(arguments["on"])
 
     def __call__(
         self,
@@ -148,17 +142,24 @@ class ComputeRankTime(ProfilerFunction):
             ranks_per_node: How many devices a node has.
         """
         step: RankTrace = backend.step  # type: ignore[attr-defined]
-        reason, target = "no device was given; give one: on='h100'", None if on is None else device(on)
-        if target is not None:
-            reason = f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"
-        if target is None or (step.collectives and target.link is None):
-            return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
+        if on is None:
+            return _give_no_time("no device was given; give one: on='h100'")
+        target = device(on)
+        if step.collectives and target.link is None:
+            return _give_no_time(
+                f"the bandwidth between devices of {target.name} is not known; add link_bandwidth to its file"
+            )
         try:
             work = predict_trace(training_trace, target, dtype=dtype)
         except (UnknownPeakError, NothingToPredictError) as error:
-            return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(str(error)))
+            return _give_no_time(str(error))
         links = Links(model.mesh, model.rank, _find_link(target), network, ranks_per_node)
         return _predict(work, step.collectives, links)
+
+
+def _give_no_time(reason: str) -> dict[str, Any]:
+    """Return each metric as unavailable."""
+    return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
 
 
 def _find_link(target: DeviceInfo) -> float:
@@ -170,16 +171,15 @@ def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) 
     """Return the values, as bounds where the device is known by its data sheet."""
     seconds = {collective: links.find_seconds(collective) for collective in collectives}
     beside = sum(took for collective, took in seconds.items() if collective.overlaps)
-    waited = sum(seconds.values()) - beside
+    waited = sum(took for collective, took in seconds.items() if not collective.overlaps)
     is_unknown = links.network is None and any(map(links.leaves_node, seconds))
     missing = (_UNKNOWN_NETWORK,) if is_unknown else ()
     exposed = waited + max(0.0, beside - work.seconds)
-    low = waited + max(work.low, beside)
+    low, value = (waited + max(of_work, beside) for of_work in (work.low, work.seconds))
     high = None if work.high is None or is_unknown else waited + max(work.high, beside)
     is_bound = work.estimate is None
     made_by = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
-    value = low if is_bound else waited + max(work.seconds, beside)
-    total = sum(seconds.values())
+    total = beside + waited
     note = f"on {work.device.name} ({work.tier}), {work.seconds:.3g} s of work"
     return {
         RankStepTime.NAME: Noted(Partial(value, (made_by, *missing), Bounds(low, high)), note),
