@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
+from profilerkit.trace.layer_paths import parent_path, walk_outwards
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
 
 from ..checkpoints.placing import PackedLayer
@@ -79,25 +80,20 @@ def find_passes(trace: ModelTrace) -> dict[str, str]:
     layer without a call. If there are others inside, and none of them is called, no pass reads it.
     """
     calls = {layer.path: layer.calls for layer in trace.layers}
-    inside = {layer.path.rpartition(".")[0] for layer in trace.layers if layer.path}
-    around_called = {around for layer in trace.layers if layer.calls for around in _list_around(layer.path)}
+    inside = {parent_path(layer.path) for layer in trace.layers}
+    around_called = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
+    roots: dict[tuple[str, int], int] = {}
     passes: dict[str, str] = {}
     for layer in trace.layers:
-        path, roots = layer.path, set()
+        path = layer.path
         if layer.calls:
-            roots = {find_root_call((path, index), calls, {}) for index in range(len(layer.calls))}
-            passes[path] = "all" if roots - {0} else "first"
+            called_in = {find_root_call((path, index), calls, roots) for index in range(len(layer.calls))}
+            passes[path] = "all" if called_in - {0} else "first"
         elif path in around_called or path not in inside:
-            passes[path] = passes.get(path.rpartition(".")[0], "all")
+            passes[path] = passes.get(parent_path(path) or "", "all")
         else:
             passes[path] = "none"
     return passes
-
-
-def _list_around(path: str) -> Iterator[str]:
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
 
 
 def _tables(layers: Iterable[LayerRecord]) -> set[int]:
