@@ -158,9 +158,14 @@ class StepCost:
         )
 
     def _list_terms(self, batch: int, new_tokens: int, cached: int, logits: int) -> Iterator[StepTerm]:
-        """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly."""
-        layout, stages = self.layout, 1 if cached else self.layout.pipeline
-        sequences = layout.count_sequences(batch, is_decode=cached > 0)
+        """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly.
+
+        In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only of the last new
+        one there are logits.
+        """
+        is_decode = cached > 0 and new_tokens == logits
+        layout, stages = self.layout, 1 if is_decode else self.layout.pipeline
+        sequences = layout.count_sequences(batch, is_decode)
         shares = layout.tensor * stages
         macs = engine_macs(self.facts, sequences, new_tokens, cached, logits) / shares
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None

@@ -155,6 +155,11 @@ def test_a_pipeline_has_a_group_of_sequences_in_each_stage() -> None:
     assert (amounts["matrices"], amounts["cache, read"]) == (2000, 4 * 20 * 8)
     assert amounts["to the next stage"] == 4 * 4 * 2
     assert list_amounts("pp2", 8, 10, 0)["products"] == 8 * (10 * 1000 + 100 + 6 * 55) / 2
+    # The same after a prefix of 40 tokens in the cache: for one prompt too, whose chunks can be in both stages.
+    for batch in (8, 1):
+        after_prefix = list_amounts("pp2", batch, 10, 40)
+        assert after_prefix["products"] == batch * (10 * 1000 + 100 + 6 * (10 * 40 + 55)) / 2
+        assert (after_prefix["matrices"], after_prefix["cache, read"]) == (2000 / 2, batch * 40 * 8 / 2)
     # A token waits for the all-reduces of all layers; in a prefill each stage has its own, at the same time.
     assert list_amounts("tp2,pp2", 8, 1, 20)["all-reduce"] == 4 * 4 * 4 * 2
     assert list_amounts("tp2,pp2", 8, 10, 0)["all-reduce"] == 4 * 80 * 4 * 2 / 2
