@@ -136,19 +136,19 @@ def llm(
             lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
             counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
             facts = followed.facts(*lengths)
+        _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
+        prefix = requested.get("shared_prefix", 0)
+        if prefix >= lengths[0]:
+            raise ArgumentError(
+                f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths[0]:,} tokens: give fewer "
+                "tokens than a prompt has"
+            )
         measured = followed.generate(counts, batches[0]) if FLAG("measure", measure) else None
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
             peak = _peak_dtype(facts, target, weight, stored)
-            cost = StepCost(facts, target, weight, peak, layout, counts["block_size"], stored)
-            cost = replace(cost, shared_prefix=requested.get("shared_prefix", 0))
-            _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
-            if cost.shared_prefix >= lengths[0]:
-                raise ArgumentError(
-                    f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths[0]:,} tokens: give fewer "
-                    "tokens than a prompt has"
-                )
+            cost = StepCost(facts, target, weight, peak, layout, counts["block_size"], stored, shared_prefix=prefix)
             report = _report(facts, cost, counts, batches, share, speculation)
             cache = partial(followed.cache, block_size=counts["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache, engine=rule))
