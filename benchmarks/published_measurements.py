@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 DATA = Path(__file__).with_suffix(".toml")
@@ -47,13 +48,16 @@ class Measurement:
 
     def compute_bound(self) -> float:
         """Return our bound of the same."""
+        from profilerkit_predict.language_models.serving import predict_serving
+
         cost = make_cost(self)
-        first = cost(self.batch, self.prompt, 0).seconds if self.prompt else 0.0
         if self.what == "first token":
-            return float(first)
+            return float(cost(self.batch, self.prompt).seconds)
+        if self.what == "throughput":
+            serving: Any = predict_serving(cost, self.batch, self.prompt, self.new)
+            return float(self.batch * self.new / serving.tokens_per_second)
         cached = range(max(self.prompt, 1), self.prompt + self.new) if self.new > 1 else [1]
-        steps = [cost(self.batch, 1, count).seconds for count in cached]
-        return float(first + sum(steps) if self.what == "throughput" else sum(steps) / len(steps))
+        return fmean(cost(self.batch, 1, count).seconds for count in cached)
 
     def describe(self) -> str:
         """Return what was measured, in words."""
