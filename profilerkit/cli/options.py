@@ -32,6 +32,7 @@ __all__ = [
     "pick",
     "require_writable",
     "strict_option",
+    "trust_option",
 ]
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -203,6 +204,10 @@ def _several(*options: CommandDecorator) -> CommandDecorator:
     return decorate
 
 
+trust_option: CommandDecorator = click.option(
+    "--trust", is_flag=True, cls=TypedOption, help="Also load files that may run code, such as pickled models."
+)
+
 input_options: CommandDecorator = _several(
     _make_shared(
         "--input-shape",
@@ -217,9 +222,7 @@ input_options: CommandDecorator = _several(
         help="Samples in one forward pass; several sizes, such as 1,8,32, are timed one after the other.",
     ),
     _make_shared("--device", help="Where to run: cpu, gpu, or a device name of the framework, such as cuda:1."),
-    click.option(
-        "--trust", is_flag=True, cls=TypedOption, help="Also load files that may run code, such as pickled models."
-    ),
+    trust_option,
 )
 
 measuring_options: CommandDecorator = _several(

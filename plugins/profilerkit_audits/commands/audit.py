@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
-from profilerkit.cli.options import format_option
+from profilerkit.cli.options import TypedOption, format_option
 from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
 from profilerkit.process.clean_output import wants_color
 
@@ -56,7 +56,12 @@ def _engine(context: click.Context, parameter: click.Parameter, value: str) -> s
     callback=_engine,
     help="What runs the models: local or ray.",
 )
-@click.option("--address", metavar="ADDRESS", help="The cluster of the engine ray; by default one on this machine.")
+@click.option(
+    "--address",
+    metavar="ADDRESS",
+    cls=TypedOption,
+    help="The cluster of the engine ray; by default one on this machine.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
 @format_option(
     "Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.", _form

@@ -11,7 +11,15 @@ import click
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.measuring import load_argument
-from profilerkit.cli.options import console_or_json, make_callback, output_option, parse_shapes, require_writable
+from profilerkit.cli.options import (
+    TypedOption,
+    console_or_json,
+    make_callback,
+    output_option,
+    parse_shapes,
+    require_writable,
+    trust_option,
+)
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import (
     ArgumentError,
@@ -39,7 +47,12 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 
 @click.command("join")
 @click.argument("profile", metavar="PROFILE")
-@click.option("--model", required=True, help="The MODEL that was profiled, as 'profilerkit profile' takes it.")
+@click.option(
+    "--model",
+    required=True,
+    cls=TypedOption,
+    help="The MODEL that was profiled, as 'profilerkit profile' takes it.",
+)
 @click.option(
     "--input-shape",
     multiple=True,
@@ -53,7 +66,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option(
     "--skip", type=click.IntRange(min=0), default=0, show_default=True, help="Passes to leave out at the start."
 )
-@click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
+@trust_option
 @click.option(
     "--depth", type=click.IntRange(min=0), callback=make_callback(DEPTH), help="Show the layers down to this depth."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
-from profilerkit.cli.options import console_or_json, output_option, parse_batch_sizes, require_writable
+from profilerkit.cli.options import console_or_json, output_option, parse_batch_sizes, require_writable, trust_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfilerKitError
 from profilerkit.process.files import write_text
@@ -81,7 +81,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     help="Share of a device's memory that is left free.  [default: 0.1, or the engine's]",
 )
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
-@click.option("--trust", is_flag=True, help="Also load files that may run code, such as pickled models.")
+@trust_option
 @console_or_json
 @output_option("Also write a file: .json, .txt or .html.", _writable)
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
