@@ -6,7 +6,6 @@ model does not name has the value from the top of the plan. What each value may 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -19,6 +18,7 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
 from profilerkit.isolation.limits import Limits
+from profilerkit.process.toml_files import read_toml
 from profilerkit_budgets.limits import Budget
 
 from .plan_values import (
@@ -108,12 +108,7 @@ class Plan:
     def load(cls, path: str | PathLike[str]) -> Plan:
         """Read a TOML file; raises `PlanError`, which names the model and the key, for what is no plan."""
         file = Path(PATH("path", path))
-        try:
-            content = tomllib.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise PlanError(f"cannot read the plan {file}: {error.strerror or error}") from error
-        except (ValueError, RecursionError) as error:
-            raise PlanError(f"the plan {file} is no TOML: {error}") from error
+        content = read_toml(file, f"the plan {file}", PlanError)
         return cls.of(content, file.absolute().parent, file.stem, str(file))
 
     @classmethod

@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from profilerkit.arguments.checks import PATH
 from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError, BudgetError
+from profilerkit.errors import BudgetError
+from profilerkit.process.toml_files import read_toml
 
 __all__ = ["Budget", "Limit", "read_budget"]
 
@@ -146,19 +146,7 @@ class Budget:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Budget:
         """Read a budget from a TOML file; raises `BudgetError` for a file that holds none."""
-        import tomllib
-
-        try:
-            content = tomllib.loads(Path(PATH("path", path)).read_text(encoding="utf-8"))
-        except RecursionError as error:
-            raise BudgetError(f"the budget {path} is nested too deep to be read; write limits as text") from error
-        except OSError as error:
-            raise BudgetError(f"cannot read the budget {path}: {error.strerror or error}") from error
-        except ArgumentError:
-            raise
-        except ValueError as error:  # no TOML, no UTF-8, or a number of too many digits
-            raise BudgetError(f"the budget {path} is no TOML: {error}") from error
-        return cls.of(content)
+        return cls.of(read_toml(PATH("path", path), f"the budget {path}", BudgetError))
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -83,20 +83,14 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 def _read_configured(configuration: Configuration) -> Budget:
     """Return the limits that ``[tool.profilerkit.check]`` of ``pyproject.toml`` has; raises `BudgetError` for none."""
-    from profilerkit.cli.configuration import require_options
+    from profilerkit.cli.configuration import choose_values
     from profilerkit.errors import BudgetError
 
     from .check_command import command
     from .limits import read_budget
 
-    require_options(configuration, command)
-    table = configuration.commands.get("check", {})
-    path = table.get("budget")
-    limits = table.get("limit", ())
-    budget = read_budget(
-        path if path is None or configuration.path is None else configuration.path.parent / path,
-        [limits] if isinstance(limits, str) else limits,
-    )
+    values = choose_values(configuration, command)
+    budget = read_budget(values.get("path"), values.get("limit", ()))
     if not budget.limits:
         raise BudgetError(
             "the budget has no limits: give some to budget(model, x, macs='<= 5 G'), or to all tests and 'check', by "

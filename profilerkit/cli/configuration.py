@@ -16,7 +16,6 @@ of this, so that the result of a call in Python never depends on a folder.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +27,16 @@ from ..error_text import shown
 from ..errors import ArgumentError, by_likeness
 from ..piping.requests import Preference
 from ..plugging.commands import list_commands
+from ..process.toml_files import read_toml
 from .options import SharedOption, TypedOption, input_options, isolation_options, measuring_options
 
 __all__ = [
     "Configuration",
+    "choose_values",
     "configure_command",
     "list_configured",
     "name_origin",
     "read_configuration",
-    "require_options",
 ]
 
 #: The options at the top that say how times are measured.
@@ -116,41 +116,35 @@ def read_configuration(folder: Path | None = None) -> Configuration:
 def configure_command(command: click.Command) -> dict[str, Any]:
     """Return what the configuration says about a command, as click's defaults: values by the names of parameters.
 
-    Raises `click.UsageError` for what `read_configuration` does not accept, and for an option that the command does not
-    have.
+    Raises `click.UsageError` for what `read_configuration` and `choose_values` do not accept.
     """
-    options = _find_options(command)
-    if not options:
+    if not _find_options(command):  # such a command works whatever the file says
         return {}
     try:
-        configuration = read_configuration()
-        require_options(configuration, command)
-        return _choose_values(configuration, options, command.name or "")
+        return choose_values(read_configuration(), command)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
 
 
-def _choose_values(
-    configuration: Configuration, options: Mapping[str, click.Option], command_name: str
-) -> dict[str, Any]:
-    """Return the values of a command's options: those of all commands, and those of its own table, which win."""
-    shared = {key for key, option in options.items() if isinstance(option, SharedOption)}
-    values = {key: value for key, value in configuration.shared.items() if key in shared}
-    values |= configuration.commands.get(command_name, {})
+def choose_values(configuration: Configuration, command: click.Command) -> dict[str, Any]:
+    """Return the values of a command's options, those of its own table before those of all commands.
+
+    They are as they would be typed, by the names of parameters. Raises `ArgumentError` for a key of the table that is
+    none of the command's options, and for a list or a table where an option takes one value.
+    """
+    options, table = _find_options(command), configuration.commands.get(command.name or "", {})
+    configuration.require_known(f"tool.profilerkit.{command.name}", table, options)
+    shared = {key: value for key, value in configuration.shared.items() if isinstance(options.get(key), SharedOption)}
+    values = {**shared, **table}
     return {options[key].name or key: configuration.adapt(key, value, options[key]) for key, value in values.items()}
-
-
-def require_options(configuration: Configuration, command: click.Command) -> None:
-    """Raise `ArgumentError` if the table of a command has a key that is none of its options."""
-    table = configuration.commands.get(command.name or "", {})
-    configuration.require_known(f"tool.profilerkit.{command.name}", table, _find_options(command))
 
 
 def list_configured() -> frozenset[str]:
     """Return the parameters of the command that runs whose values come from the configuration."""
     context = click.get_current_context(silent=True)
-    names = () if context is None else context.params
-    return frozenset(name for name in names if context and context.get_parameter_source(name) is _CONFIGURED)
+    if context is None:
+        return frozenset()
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is _CONFIGURED)
 
 
 def name_origin(error: click.BadParameter) -> click.BadParameter:
@@ -165,13 +159,7 @@ def name_origin(error: click.BadParameter) -> click.BadParameter:
 
 def _read_table(path: Path) -> dict[str, Any] | None:
     """Return the table of a file; None if it has none."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ArgumentError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{path} is no TOML: {error}") from error
-    tools = content.get("tool")
+    tools = read_toml(path, str(path), ArgumentError).get("tool")
     table = tools.get("profilerkit") if isinstance(tools, dict) else None
     if table is not None and not isinstance(table, dict):
         raise ArgumentError(f"{path}: tool.profilerkit is no table; write [tool.profilerkit]")

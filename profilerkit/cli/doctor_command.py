@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from ..plugging.commands import load_command
 from ..process.clean_output import terminal_columns
 from ..process.progress import track
-from .configuration import read_configuration, require_options
+from .configuration import choose_values, read_configuration
 from .printing import emit
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _show_configuration() -> None:
     try:
         configuration = read_configuration()
         for command in filter(None, map(load_command, configuration.commands)):
-            require_options(configuration, command)
+            choose_values(configuration, command)
     except ArgumentError as error:
         emit(f"  {error}")
         return

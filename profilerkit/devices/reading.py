@@ -9,9 +9,10 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError, DeviceFileError, nearest
+from ..process.toml_files import read_toml
 from .info import DeviceInfo, Figure
 
-__all__ = ["FIGURES", "devices_in", "parse_device", "parse_figure", "read_content", "read_device"]
+__all__ = ["FIGURES", "devices_in", "parse_device", "parse_figure", "read_device"]
 
 #: The figures of a device beside its peaks, with their units.
 FIGURES = {
@@ -29,7 +30,7 @@ _ENTRIES = ("name", "title", "kind", "tier", "aliases", "dense_peaks", "sparse_p
 
 def read_device(path: str | PathLike[str]) -> DeviceInfo:
     """Read a device from a TOML file; raises `DeviceFileError` for a file that holds none, with what is wrong."""
-    content = read_content(path)
+    content = read_toml(path, f"the device {path}", DeviceFileError)
     try:
         return parse_device(content)
     except ArgumentError as error:
@@ -45,18 +46,6 @@ def devices_in(folder: str | PathLike[str]) -> list[DeviceInfo]:
     if not path.is_dir():
         raise DeviceFileError(f"there is no folder of devices {path}; make it, or correct its name")
     return sorted(map(read_device, path.glob("*.toml")), key=lambda device: device.name)
-
-
-def read_content(path: str | PathLike[str]) -> dict[str, Any]:
-    """Return what a TOML file holds; raises `DeviceFileError` if it cannot be read."""
-    import tomllib
-
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DeviceFileError(f"cannot read the device {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise DeviceFileError(f"the device {path} is no TOML: {error}") from error
 
 
 def parse_device(content: Mapping[str, Any]) -> DeviceInfo:

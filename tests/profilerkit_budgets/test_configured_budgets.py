@@ -90,7 +90,16 @@ def test_the_fixture_reads_it_and_the_test_wins(pytester: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(["*macs <= 31 failed*"])
 
 
-def test_what_is_wrong_in_the_file_is_an_error_of_the_test(pytester: pytest.Pytester) -> None:
-    result = run_tests(pytester, TABLE.replace("budget =", "budgets ="))
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("budgets = 'budget.toml'", "has 'budgets', which is no key; there are, nearest first: budget, "),
+        ("budget = 5", "BudgetError: cannot read the budget 5: No such file"),
+        ("budget = ['a.toml']", "budget = ['a.toml'] is no single value; --budget takes one"),
+        ("limit = [5]", "is no limit; write a comparison"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_an_error_of_the_test(pytester: pytest.Pytester, line: str, words: str) -> None:
+    result = run_tests(pytester, TABLE.replace('budget = "budget.toml"', line))
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*has 'budgets', which is no key; there are, nearest first: budget, *"])
+    assert words in result.stdout.str()

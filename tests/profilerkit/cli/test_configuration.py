@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -13,7 +14,7 @@ from profilerkit import ArgumentError, profile
 from profilerkit.cli import cli
 from profilerkit.cli.configuration import configure_command, read_configuration
 from profilerkit.piping.requests import Preference
-from profilerkit.plugging.commands import load_command
+from profilerkit.plugging.commands import list_commands, load_command
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
 Write = Callable[[str], Path]
@@ -77,6 +78,21 @@ def test_what_is_wrong_names_the_file_the_key_and_what_there_is(write: Write, te
     assert str(path) in result.output.replace("\n", "")
     assert words in result.output
     assert words in run("doctor").output, "the doctor still works, and says it too"
+
+
+#: Options that may run code or overwrite files.
+DANGEROUS = ("trust", "output", "model", "baseline", "update", "address")
+
+
+@pytest.mark.parametrize("name", list_commands())
+def test_no_command_can_be_told_to_run_code_or_to_overwrite_files(write: Write, name: str) -> None:
+    command = load_command(name)
+    assert command is not None
+    options = {parameter.opts[-1].lstrip("-") for parameter in command.params if isinstance(parameter, click.Option)}
+    for option in options.intersection(DANGEROUS):
+        write(f"[tool.profilerkit.{name}]\n{option} = 'x'\n")
+        with pytest.raises(click.UsageError, match=f"has '{option}', which must be given at each call: --{option}"):
+            configure_command(command)
 
 
 def test_a_value_that_an_option_does_not_take_names_both(write: Write) -> None:
@@ -149,7 +165,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_text", refuse)
-    with pytest.raises(ArgumentError, match="pyproject.toml cannot be read: Permission denied"):
+    with pytest.raises(ArgumentError, match="cannot read .*pyproject.toml: Permission denied"):
         read_configuration(tmp_path)
 
 
