@@ -87,11 +87,11 @@ class Change:
     def describe(self) -> str:
         """Return both values as a text: ``4.09 GMACs -> 4.2 GMACs (+2.7 %)``."""
         sides = [
-            value.shown if value.value is not None else f"{value.completeness.value} ({value.reason})"
+            value.text if value.value is not None else f"{value.completeness.value} ({value.reason})"
             for value in (self.before, self.after)
         ]
         if self.difference is not None and sides[0] == sides[1]:  # equal in the digits that are shown
-            sides = [f"{value.value:,}" for value in (self.before, self.after)]
+            sides = [f"{value.sign}{value.value:,}" for value in (self.before, self.after)]
         ratio = ""
         if self.difference and self.before.value:
             percent = format_number(100 * self.difference / abs(self.before.value))

@@ -66,7 +66,7 @@ def _list_cells(point: Point) -> tuple[str, ...]:
     moment = row.created[:16].replace("T", " ")
     mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
     flags = [f"not plausible: {flag}" for flag in row.flags]
-    shown = value.shown if value.value is not None else "-"
+    shown = value.text if value.value is not None else "-"
     commit = shorten_commit(row.commit, 10) or "-"
     return moment, commit, row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
 

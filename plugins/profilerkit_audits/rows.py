@@ -85,7 +85,13 @@ class Value(msgspec.Struct, frozen=True):
         """The sign before a partial value, as a report has it: "≥ ", "≤ ", or "~ " for an estimate."""
         if self.completeness is not Completeness.PARTIAL or self.value is None:
             return ""
-        return "≥ " if self.low is None and self.high is None else Bounds(self.low, self.high).sign(self.value)
+        is_without_ends = self.is_measured or (self.low is None and self.high is None)  # an interval is no bound
+        return "≥ " if is_without_ends else Bounds(self.low, self.high).sign(self.value)
+
+    @property
+    def text(self) -> str:
+        """The value as a report writes it, with its sign; empty without a value."""
+        return f"{self.sign}{self.shown}"
 
     @property
     def is_measured(self) -> bool:

@@ -235,4 +235,4 @@ def _write_value(value: Value | None) -> tuple[str, str]:
     mark = {Completeness.COMPLETE: "", Completeness.FAILED: "failed"}.get(value.completeness, "partial")
     if value.value is None:
         return value.completeness.value, mark
-    return f"{value.sign}{value.shown}", mark
+    return value.text, mark

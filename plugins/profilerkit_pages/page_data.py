@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
+from profilerkit.render.bounds import write_row_value
 from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
@@ -167,7 +168,9 @@ def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     keys = list(
         dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
     )
-    columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
+    columns = [
+        {**column, **_sign(key, rows)} for key in keys for column in _column(key, [row.get(key) for row in rows])
+    ]
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
         "parents": parents,
@@ -199,6 +202,13 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
         "dashes": True,
         "values": pack([_plain(value) if numeric else _text(value) for value in values]),
     }
+
+
+def _sign(key: str, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return by the place of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
+    written = {place: write_row_value(row, key) for place, row in enumerate(rows) if f"{key}_low" in row}
+    signed = {place: [sign, number] for place, (sign, number) in written.items() if sign}
+    return {"signed": signed} if signed else {}
 
 
 def _title(key: str) -> str:

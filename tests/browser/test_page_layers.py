@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browsing import Open, browser, column, visit
-from page_reports import many, pair, small
+from page_reports import bounded, many, pair, small
 from playwright.sync_api import Page
 
 from profilerkit import Comparison
@@ -45,6 +45,11 @@ def test_sorting_changes_the_order_and_says_so(visit: Open) -> None:
     assert column(page, "macs") == ["4.224 k", "4.096 k", "128", "128", "-"]
     page.locator("#layers [data-key=path]").click()
     assert column(page, "path") == ["(model)", "block", "block.act", "block.first", "second"]
+
+
+def test_a_count_that_is_a_bound_has_its_sign(visit: Open) -> None:
+    page = visit(bounded())
+    assert column(page, "macs") == ["≥ 4.224 k", "≤ 128", "~ 128", "≤ 7", "4.096 k"]
 
 
 def test_the_filter_keeps_what_is_around_a_match(visit: Open) -> None:

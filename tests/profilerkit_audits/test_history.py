@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from stores import begun, count_row, network_report
 
-from profilerkit import ArgumentError, BudgetError
+from profilerkit import ArgumentError, BudgetError, Completeness
 from profilerkit.cli import main
 from profilerkit_audits import Store, check_run, diff_runs, history
 from profilerkit_audits.run_budgets import FORMS
@@ -72,6 +73,19 @@ def test_a_difference_has_each_value_that_moved(store: Store) -> None:
     assert moved["net.py:g", "macs"].after.reason == "the process was killed"
     same = diff_runs(store, "run-000", "run-001")
     assert (same.changes, same.same) == ((), 6)
+
+
+def test_a_count_that_became_partial_has_its_sign(store: Store) -> None:
+    """The same 32 MACs, of which not all is counted any more."""
+    for night, completeness in ((3, Completeness.COMPLETE), (4, Completeness.PARTIAL)):
+        report = network_report(4, 8)
+        macs = replace(report.statuses["macs"], completeness=completeness)
+        partial = replace(report, statuses={**report.statuses, "macs": macs})
+        store.add(count_row(begun(store, night), night, "net.py:k", partial), partial)
+    (points,) = history(store, "net.py:k", "macs")
+    assert [cells[3] for cells in points.grid().rows] == ["32 MACs", "≥ 32 MACs"]
+    (change,) = [change for change in diff_runs(store, "last~1", "last").changes if change.metric == "macs"]
+    assert change.describe() == "32 MACs -> ≥ 32 MACs"
 
 
 def test_runs_are_named_by_their_beginning(store: Store) -> None:

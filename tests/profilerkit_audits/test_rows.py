@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from profilerkit import Completeness, Metric, Unavailable
+from profilerkit import Completeness, Measurement, Metric, Partial, Unavailable
 from profilerkit.piping.outcome import Outcome
 from profilerkit.results.report import StatusRecord
+from profilerkit.trace.bounds import Bounds
 from profilerkit_audits import Row, RowStatus, Value
 from profilerkit_audits.rows import decode, encode, judge
 
@@ -43,6 +44,23 @@ def test_no_words_of_a_reason_tell_whether_a_metric_applies(is_applicable: bool)
     assert value.is_applicable is is_applicable
     status = RowStatus.PARTIAL if is_applicable else RowStatus.COMPLETE
     assert judge({"macs": COUNTED, "depth": value})[0] is status
+
+
+@pytest.mark.parametrize(
+    ("returned", "sign"),
+    [
+        (5, ""),
+        (Partial(5, ("a loop",)), "≥ "),
+        (Partial(5, ("a branch",), Bounds(None, 5)), "≤ "),
+        (Partial(5, ("a branch",), Bounds(2, 9)), "~ "),
+        (Measurement((1.0, 2.0, 3.0)), ""),
+        (Partial(Measurement((1.0, 2.0, 3.0)), ("the energy of the memory",)), "≥ "),
+    ],
+)
+def test_a_value_has_the_sign_that_it_has_in_its_report(returned: object, sign: str) -> None:
+    """The interval of a measurement says nothing about what it lacks."""
+    record = StatusRecord.of(Depth().with_outcome(Outcome.of(returned), ()))
+    assert (record.sign, Value.of(record).sign) == (sign, sign)
 
 
 def test_rows_keep_what_does_not_apply_and_older_rows_without_it_are_read() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from page_reports import (
     HOSTILE_NAMES,
+    bounded,
     empty,
     hostile,
     layer_table,
@@ -140,6 +141,13 @@ def test_layers_are_a_tree_with_columns() -> None:
     assert titles["own_forward_seconds"] == ("Own forward", "s", "time")
     assert titles["own_speed"] == ("Own FLOP/s", "", "si")
     assert "backward_seconds" not in titles, "nothing is in that column"
+
+
+def test_a_count_that_is_a_bound_has_its_sign() -> None:
+    """A layer that only a branch runs which is not counted has no zero: its upper end."""
+    columns = {column["key"]: column for column in page_data(bounded())["reports"][0]["layers"]["columns"]}
+    assert columns["macs"]["signed"] == {0: ["≥ ", 4224], 1: ["≤ ", 128], 2: ["~ ", 128], 3: ["≤ ", 7]}
+    assert [key for key, column in columns.items() if "signed" in column] == ["macs"]
 
 
 def test_bytes_moved_are_those_of_the_operators_inside_or_of_the_layers_themselves() -> None:

@@ -195,6 +195,9 @@ def _describe_metric(
             for number, value in enumerate(values)
             if value is not None and value.completeness is not Completeness.COMPLETE
         },
+        "signed": {
+            number: [value.sign, value.value] for number, value in enumerate(values) if value is not None and value.sign
+        },
     }
     intervals = [[value.low, value.high] if value is not None and value.is_measured else None for value in values]
     return {**content, "intervals": intervals} if any(intervals) else content

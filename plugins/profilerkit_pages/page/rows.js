@@ -43,8 +43,9 @@ const ROOT = "(model)";
 
 /**
  * Named rows with columns of values. Without `parents` they are a list. `texts` are further texts that a filter looks
- * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; and `incomplete`,
- * the state and the reason of a value that is not complete, by its row.
+ * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; and by the row:
+ * `incomplete`, the state and the reason of a value that is not complete, and `signed`, what a bound is shown as, "≥ " or
+ * another sign and the number behind it.
  */
 class Rows {
   constructor({ parents, names, types, columns, texts = [] }) {
@@ -112,13 +113,12 @@ class Rows {
 
 /** The text of a value. */
 function shown(column, row) {
-  const value = column.values[row];
-  if (!column.numeric) return value;
-  const [state] = column.incomplete?.[row] ?? [];
-  if (value === null || value === undefined) return state ?? "-";
+  if (!column.numeric) return column.values[row];
+  const [sign, value] = column.signed?.[row] ?? ["", column.values[row]];
+  if (value === null || value === undefined) return column.incomplete?.[row]?.[0] ?? "-";
   if (value === 0 && column.dashes && column.scale !== "time") return "-";
-  const text = quantity(value, column.unit, column.scale);
-  return state === "partial" ? `≥ ${text}` : column.key.endsWith("_difference") && value > 0 ? `+${text}` : text;
+  const plus = column.suffix === "_difference" && value > 0 ? "+" : "";
+  return `${sign}${plus}${quantity(value, column.unit, column.scale)}`;
 }
 
 /** The types of layers by how many there are; the first have a colour each, the others share one. */

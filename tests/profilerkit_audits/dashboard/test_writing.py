@@ -56,6 +56,8 @@ def test_each_model_is_one_row_with_its_newest_values(store: Store) -> None:
     assert macs["values"][9] is None, "a failed model has no number, and no zero"
     assert macs["incomplete"]["9"] == ["failed", "the process was ended by the signal SIGSEGV"]
     assert macs["incomplete"]["6"] == ["partial", "aten.odd (2 calls)"]
+    # Number 6: (6 * 7919 mod 30 + 1) * 1000 = (24 + 1) * 1000, which is partial.
+    assert macs["signed"]["6"] == ["≥ ", 25_000]
     assert data["histories"]["5"]["values"]["macs"] == [26_000, 52_000]
     assert data["histories"]["1"]["values"]["macs"] == 30_000, "one number for what never moved"
     assert data["versions"][data["histories"]["5"]["versions"][1]]["torch"] == "2.13"
