@@ -181,12 +181,13 @@ def _require_limits(budget: Budget) -> None:
 def _require_units(budget: Budget) -> None:
     """Raise `BudgetError` for a limit in another unit than its metric has, before anything is measured."""
     from profilerkit.piping.status import Metric
-    from profilerkit.plugging.offers import list_status_keys
+    from profilerkit.plugging.offers import list_status_keys, name_of_metric
 
     units = {offer.item.NAME: offer.item.UNIT for offer in list_status_keys() if issubclass(offer.item, Metric)}
     for limit in budget.limits:
-        if limit.pattern is None and units.get(limit.key):
-            limit.bound(units[limit.key])  # raises it
+        unit = units.get(name_of_metric(limit.key)) if limit.pattern is None else None
+        if unit:
+            limit.bound(unit)  # raises it
 
 
 def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:

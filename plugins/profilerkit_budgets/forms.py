@@ -13,6 +13,8 @@ from .checking import Finding, Verdict
 __all__ = ["FORMS", "format_headline", "format_junit", "format_markdown", "format_text", "summarize"]
 
 _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
+#: The verdicts that break a budget, the worst first, as verbs of a limit.
+_BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}
 
 
 def summarize(findings: Sequence[Finding]) -> str:
@@ -35,9 +37,6 @@ def format_headline(findings: Sequence[Finding]) -> str:
     if first.responsible:
         text += f"; most of it in layer {visible(first.responsible[0])}"
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
-
-
-_BROKEN = {Verdict.FAILED: "failed", Verdict.UNCERTAIN: "is uncertain"}
 
 
 def _write_excess(finding: Finding) -> str:
@@ -67,7 +66,8 @@ def format_markdown(findings: Sequence[Finding], name: str) -> str:
         for finding in findings
     )
     grid = Grid(f"Budget of {name}", ("Verdict", "Limit", "Value", "Responsible"), rows)
-    first = f"{escape(format_headline(findings))}\n\n" if format_headline(findings) else ""
+    headline = format_headline(findings)
+    first = f"{escape(headline)}\n\n" if headline else ""
     return f"### {escape(grid.title)}\n\n{first}{table(grid)}\n\n{summarize(findings)}\n"
 
 

@@ -125,7 +125,7 @@ class _Fitted:
             grid = _with_units_in_cells(grid)
             widths = _widths(grid)
         if "Type" in grid.titles[1:2] and len(_pieces(widths, options.max_width)) > 1:
-            grid = fold_types(grid)
+            grid = _fold_types(grid)
             widths = _widths(grid)
         title = f"\n{grid.title}"
         for columns in _pieces(widths, options.max_width):
@@ -146,7 +146,7 @@ def _with_units_in_cells(grid: Grid) -> Grid:
     return replace(grid, titles=without(grid.titles), rows=rows, marks=marks)
 
 
-def fold_types(grid: Grid) -> Grid:
+def _fold_types(grid: Grid) -> Grid:
     """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
     rows = tuple((f"{name}: {kind}" if kind else name, *others) for name, kind, *others in grid.rows)
     marks = {(row, max(column - 1, 0)): mark for (row, column), mark in grid.marks.items()}

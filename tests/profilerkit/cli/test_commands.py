@@ -373,6 +373,7 @@ def test_a_budget_that_cannot_be_read_is_a_usage_error(name: str, models: str) -
 
 UNCHECKABLE = {
     "unit": ("Fails", "macs <= 4 MiB", "the unit of macs is MACs"),
+    "unit of a metric by another name": ("Fails", "latency <= 4 MiB", "the unit of latency is s"),
     "unit, without spaces": ("Fails", "macs<=4MiB", "the unit of macs is MACs"),
     "metric": ("Fails", "mcs <= 4", "unknown metric 'mcs'; this profiler knows, nearest first: macs, "),
     "no unit": ("teacher", "total_params <= 4 MiB", "total_params is a number without a unit"),
