@@ -76,16 +76,16 @@ class _TimeColumns:
 
     def _list_columns(self, name: str, has_own: bool) -> Iterator[GridColumn]:
         """Yield the column of one kind of seconds, its share, and what layers around others do themselves."""
-        own, whole = f"own_{name}", self._whole.get(name)
-        shown = own if has_own and not self._nested else name
+        own_name, whole = f"own_{name}", self._whole.get(name)
+        shown = own_name if has_own and not self._nested else name
         yield self._make_column(shown)
         if not has_own or not whole:
             return
         words = Column.of(name).in_a_sentence.removesuffix(" time")
         yield GridColumn(f"Share of\n{words}", lambda row: _write_share(row[shown], whole), is_number=True)
         around = [row for row in self._rows if not row.get("is_leaf", True)]
-        if self._nested and any((row[own] or 0) >= _LEAST_OWN * whole for row in around):
-            yield self._make_column(own, lambda row: not row["is_leaf"])
+        if self._nested and any((row[own_name] or 0) >= _LEAST_OWN * whole for row in around):
+            yield self._make_column(own_name, lambda row: not row["is_leaf"])
 
     def _make_column(self, name: str, is_shown: Callable[[Row], bool] = lambda row: True) -> GridColumn:
         heading = write_title(name.removesuffix("_seconds"))
