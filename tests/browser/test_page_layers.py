@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browsing import Open, browser, column, visit
-from page_reports import bounded, many, pair, small
+from page_reports import many, pair, small, with_bounds
 from playwright.sync_api import Page
 
 from profilerkit import Comparison
@@ -48,7 +48,7 @@ def test_sorting_changes_the_order_and_says_so(visit: Open) -> None:
 
 
 def test_a_count_that_is_a_bound_has_its_sign(visit: Open) -> None:
-    page = visit(bounded())
+    page = visit(with_bounds())
     assert column(page, "macs") == ["≥ 4.224 k", "≤ 128", "~ 128", "≤ 7", "4.096 k"]
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from page_reports import (
     HOSTILE_NAMES,
-    bounded,
     empty,
     hostile,
     layer_table,
@@ -145,7 +144,7 @@ def test_layers_are_a_tree_with_columns() -> None:
 
 def test_a_count_that_is_a_bound_has_its_sign() -> None:
     """A layer that only a branch runs which is not counted has no zero: its upper end."""
-    columns = {column["key"]: column for column in page_data(bounded())["reports"][0]["layers"]["columns"]}
+    columns = {column["key"]: column for column in page_data(with_bounds())["reports"][0]["layers"]["columns"]}
     assert columns["macs"]["signed"] == {0: ["≥ ", 4224], 1: ["≤ ", 128], 2: ["~ ", 128], 3: ["≤ ", 7]}
     assert [key for key, column in columns.items() if "signed" in column] == ["macs"]
 

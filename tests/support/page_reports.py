@@ -140,7 +140,7 @@ def small(name: str = "Teacher", seconds: float = 0.002, layers: Sequence[Layer]
     )
 
 
-def bounded() -> Report:
+def with_bounds() -> Report:
     """Return a report whose counts of MACs are bounds of all kinds; only a branch that is not counted runs `act`."""
     ends = {"": (4224, None), "block": (0, 128), "block.first": (100, 200), "block.act": (0, 7), "second": (4096, 4096)}
     columns = {place: {path: pair[place] for path, pair in ends.items()} for place in (0, 1)}
