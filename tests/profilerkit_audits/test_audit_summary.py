@@ -23,7 +23,7 @@ ROWS = [
         *("zoo:big", "b", RowStatus.COMPLETE),
         values={
             "macs": Value(5_000_000, "MACs", shown="5 MMACs"),
-            "execution_time": Value(0.002, "s", samples=9, shown="2 ms"),
+            "execution_time": Value(0.002, "s", samples=9, shown="2 ms ±3% [1.9, 2.2]"),
             "accuracy": Value(0.9, shown="0.9"),
         },
     ),
@@ -43,7 +43,7 @@ TEXT = """\
                            Execution
  Model              MACs        time   Accuracy
  ──────────────────────────────────────────────
- zoo:big         5 MMACs        2 ms        0.9
+ zoo:big         5 MMACs    2 ms ±3%        0.9
  zoo:odd       ≥ 3 MMACs           -          -
  zoo:small       1 kMACs           -          -
  ! zoo:empty      0 MACs           -          -
