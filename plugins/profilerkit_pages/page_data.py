@@ -205,9 +205,9 @@ def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _sign(key: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return by the place of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
-    written = {place: write_row_value(row, key) for place, row in enumerate(rows) if f"{key}_low" in row}
-    signed = {place: [sign, number] for place, (sign, number) in written.items() if sign}
+    """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
+    written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
+    signed = {index: [sign, number] for index, (sign, number) in written.items() if sign}
     return {"signed": signed} if signed else {}
 
 

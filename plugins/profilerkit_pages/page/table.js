@@ -152,7 +152,10 @@ class Table {
     return el("th", { scope: "col", role: "columnheader", class: column.numeric ? "number" : column === this.names ? "name-head" : null, "aria-sort": order }, button);
   }
 
-  /** The least and the best width of a column; they come from many rows, so that columns stand still while rows pass. */
+  /**
+   * The least and the best width of a column; they come from many rows, so that columns stand still while rows pass. A
+   * number is never cut: half of it would be another one.
+   */
   width(column) {
     if (column === this.names) return narrow() ? [132, 132] : [150, 280];
     if (column.width) return [column.width, column.width];
@@ -162,13 +165,14 @@ class Table {
       for (let row = 0; row < Math.min(this.tree.count, SAMPLED); row += 1) most = Math.max(most, shown(column, row).length);
       this.lengths.set(column, most);
     }
-    const title = 7.6 * titleLines(column).reduce((most, line) => Math.max(most, line.length), 0);
+    const longest = (lines) => 7.6 * lines.reduce((most, line) => Math.max(most, line.length), 0);
+    const [title, word] = [longest(titleLines(column)), longest(column.title.split(" "))];
     const texts = 7.2 * this.lengths.get(column) + 24;
     if (!column.numeric) {
       const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
       return this.options.widest?.() === column.key && !narrow() ? [460, 460] : [Math.min(best, 110), best];
     }
-    const least = Math.max(72, Math.min(92, title + 37));
+    const least = Math.max(72, Math.min(130, word + 37), Math.min(190, texts));
     return [least, Math.max(column.share ? 140 : 84, least, Math.min(200, title + 34), Math.min(190, texts))];
   }
 
