@@ -23,6 +23,7 @@ from page_reports import (
     pair,
     small,
     status,
+    with_bounds,
     with_operator_times,
 )
 from source_tree import ROOT
