@@ -45,7 +45,7 @@ from profilerkit.times.steps import StepRecorder
 from profilerkit.trace.records import WeightRecord
 
 from . import data
-from .compat import VERSION
+from .compat.names import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
 from .layer_timing.layer_passes import times_of_layers

@@ -1,7 +1,7 @@
 """The layers inside of a layer or model of Keras, their names, and the private names of Keras by which they are found.
 
 Keras' private names that several backends need are here, and no others in profilerkit; those of one backend are in its
-``compat.py``.
+``compat``.
 """
 
 from __future__ import annotations

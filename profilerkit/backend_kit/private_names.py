@@ -1,6 +1,6 @@
 """Private names of a framework, which its next release may not have: all are read here, by their path.
 
-Each backend has one file that uses this, ``compat.py``, which says what each name is for and what happens without it.
+Each backend has one place that uses this, ``compat``, which says what each name is for and what happens without it.
 """
 
 from __future__ import annotations

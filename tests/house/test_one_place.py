@@ -208,7 +208,7 @@ REMEMBERED = {
         "depends_on_values",
         "may_return_arguments",
     },  # operators, which torch itself keeps
-    "profilerkit_torch/compat.py": {"has_nested_kernel"},  # the same
+    "profilerkit_torch/compat/operators.py": {"has_nested_kernel"},  # the same
     "profilerkit_torch/operator_timing/operators.py": {"is_free"},  # their names
     "profilerkit_torch/costs/elementwise.py": {"_find_constant"},  # the same
     "profilerkit_torch/model/weights.py": {"_name_dtype"},  # the dtypes of torch

@@ -1,4 +1,4 @@
-"""The private names of a framework stand in one file of its backend, ``compat.py``, and nowhere else.
+"""The private names of a framework stand in one place of its backend, ``compat``, and nowhere else.
 
 Those of Keras that several backends need stand in one file of the core.
 """
@@ -11,24 +11,23 @@ import pytest
 from private_names import list_segments, private_uses
 from source_tree import packages
 
-#: By package the file with the private names of frameworks. The core has those of Keras that all backends need.
-FILES = {
-    **dict.fromkeys(
-        ("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow", "profilerkit_torch"), "compat.py"
-    ),
+#: By package the file or folder with the private names of frameworks. The core has those of Keras that all need.
+PLACES = {
+    **dict.fromkeys(("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow"), "compat.py"),
+    "profilerkit_torch": "compat",
     "profilerkit": "backend_kit/keras_layers.py",
 }
 
 
-@pytest.mark.parametrize(("package", "file"), FILES.items())
-def test_private_names_stand_in_one_file(package: str, file: str) -> None:
+@pytest.mark.parametrize(("package", "place"), PLACES.items())
+def test_private_names_stand_in_one_place(package: str, place: str) -> None:
     folder = packages()[package]
-    names = folder / file
-    banned = list_segments(names) if names.exists() else frozenset()
+    names = sorted((folder / place).glob("*.py")) or [folder / place]
+    banned = frozenset().union(*(list_segments(path) for path in names if path.exists()))
     uses = {
         path.relative_to(folder).as_posix(): private_uses(path, banned)
         for path in sorted(folder.rglob("*.py"))
-        if path != names
+        if path not in names
     }
     assert {name: found for name, found in uses.items() if found} == {}
 

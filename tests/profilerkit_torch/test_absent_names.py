@@ -20,10 +20,16 @@ from absent_names import METRICS, names_in
 from source_tree import ROOT, SUPPORT
 
 from profilerkit import NotOfferedError
-from profilerkit_torch import compat
+from profilerkit_torch.compat.other_libraries import list_keras_weights, read_attention, read_experts
+from profilerkit_torch.compat.wrappers import (
+    find_flat_parameter,
+    list_original_parameters,
+    list_shared_parameters,
+    list_sizes_in_shard,
+)
 
-COMPAT = ROOT / "backends" / "profilerkit_torch" / "compat.py"
-#: Tags, operators and dtypes that other files ask for, by functions of that file.
+COMPAT = ROOT / "backends" / "profilerkit_torch" / "compat"
+#: Tags, operators and dtypes that other files ask for, by functions of that folder.
 FURTHER = (
     *("torch.Tag.inplace_view", "torch.Tag.pointwise", "torch.Tag.reduction", "torch.Tag.nondeterministic_seeded"),
     *("torch.Tag.dynamic_output_shape", "torch.Tag.data_dependent_output", "torch.Tag.maybe_aliasing_or_mutating"),
@@ -88,7 +94,7 @@ def check(*names: str, keras: str = "") -> None:
                     assert "fault of the backend" not in str(now[2]), where
 
 
-def test_the_file_names_what_it_looks_for() -> None:
+def test_the_folder_names_what_it_looks_for() -> None:
     names = names_in(COMPAT)
     assert len(names) > 60
     assert set(SAMPLE) <= {*names, *FURTHER}
@@ -115,21 +121,21 @@ def test_a_name_of_keras_that_is_gone() -> None:
 @pytest.mark.parametrize(
     ("read", "name"),
     [
-        (compat.flat_parameter, "_handle"),
-        (compat.sizes_in_shard, "_shapes"),
-        (lambda flat: list(compat.original_parameters(flat)), "_shapes"),
-        (lambda flat: list(compat.list_shared_parameters(flat)), "_shared_param_infos"),
-        (compat.keras_weights, "_trainable_variables"),
+        (find_flat_parameter, "_handle"),
+        (list_sizes_in_shard, "_shapes"),
+        (lambda flat: list(list_original_parameters(flat)), "_shapes"),
+        (lambda flat: list(list_shared_parameters(flat)), "_shared_param_infos"),
+        (list_keras_weights, "_trainable_variables"),
     ],
 )
 def test_a_wrapper_without_a_name_is_refused(read: Any, name: str) -> None:
     """What is inside would be counted as it is spread, or not at all."""
-    if read is compat.keras_weights and find_spec("keras") is None:
+    if read is list_keras_weights and find_spec("keras") is None:
         pytest.skip("Keras is not installed")
     with pytest.raises(NotOfferedError, match=f"has no .*{name}"):
         read(torch.nn.Module())
 
 
 def test_a_configuration_that_does_not_tell_how_attention_runs() -> None:
-    assert compat.read_attention(object()) == ""
-    assert compat.read_experts(object()) == "eager"
+    assert read_attention(object()) == ""
+    assert read_experts(object()) == "eager"

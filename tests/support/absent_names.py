@@ -25,21 +25,22 @@ METRICS = ("total_params", "macs", "flops", "memory_footprint", "training_memory
 
 
 def names_in(path: Path) -> list[str]:
-    """Return the names that a ``compat.py`` looks for, in the order of the file: paths, and attributes of objects."""
+    """Return the names that ``compat`` looks for, a file or a folder: paths, and attributes of objects."""
     names: dict[str, None] = {}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    files = sorted(path.glob("*.py")) if path.is_dir() else [path]
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _LOOKING:
             texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
             names.update(dict.fromkeys(f"{_LOOKING[node.func.id]}{text}" for text in texts if isinstance(text, str)))
     return list(names)
 
 
-#: What looks for a name in a ``compat.py``, and what goes before the text that it gets.
+#: What looks for a name in ``compat``, and what goes before the text that it gets.
 _LOOKING = {
-    **dict.fromkeys(("find", "_first", "_find_all", "_require", "_require_class", "field"), ""),
-    "tag": "torch.Tag.",
-    "operator": "torch.ops.",
-    "dtype": "torch.",
+    **dict.fromkeys(("find", "_first", "find_first", "find_all", "require", "require_class", "field"), ""),
+    "find_tag": "torch.Tag.",
+    "find_operator": "torch.ops.",
+    "find_dtype": "torch.",
 }
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch.backends import cudnn
 
-from ..compat import operator
+from ..compat.operators import find_operator
 from .operands import Described, Operands, random
 
 __all__ = ["describe_inputs", "describe_layers", "describe_layers_for_gradients", "run_gru", "run_lstm"]
 
 #: Puts the weights of a recurrent layer into one piece of memory.
-_FLATTEN: Any = operator("aten._cudnn_rnn_flatten_weight.default")
+_FLATTEN: Any = find_operator("aten._cudnn_rnn_flatten_weight.default")
 #: Batch, steps, features in, features.
 _SIZES = (
     (1, 8, 16, 32),

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..compat import OpOverloadPacket, is_composite, schema_of, tag
+from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_schema
 from .registry import COSTS, find_formula, is_free
 from .untagged import POINTWISE, REDUCTIONS
 
@@ -53,8 +53,8 @@ _NOT_ALWAYS_VIEWS = ("aten::coalesce",)
 #: without tensors among its arguments fills a new tensor. Neither can be said of the operators of another library.
 _TORCH_NAMESPACES = ("aten", "prims", "profiler")
 #: Tags of operators that change the shape of a tensor in place, and of those that return a copy instead of a view.
-_MOVES = frozenset((tag("inplace_view"), tag("view_copy")))
-_POINTWISE, _REDUCTION = tag("pointwise"), tag("reduction")
+_MOVES = frozenset((find_tag("inplace_view"), find_tag("view_copy")))
+_POINTWISE, _REDUCTION = find_tag("pointwise"), find_tag("reduction")
 
 
 def classify(func: Any) -> Kind:
@@ -71,7 +71,7 @@ def classify(func: Any) -> Kind:
 
 def schema_name(func: Any) -> str:
     """Return the operator's name as formulas are registered by: ``aten::mm``."""
-    return str(schema_of(func).name)
+    return str(read_schema(func).name)
 
 
 def _find_kind(func: Any) -> Kind:
@@ -83,7 +83,7 @@ def _find_kind(func: Any) -> Kind:
        a composite operator: ``aten::expand_as`` is composite, and returns a view.
     4. The tags, ours, and those of other forms of the operator: these come last, as torch has not tagged all alike.
     """
-    schema = schema_of(func)
+    schema = read_schema(func)
     if func.namespace == "prim":
         return Kind.VIEW
     if find_formula(func) is not None:
@@ -104,7 +104,7 @@ def _find_kind(func: Any) -> Kind:
 
 def _answers_question(func: Any) -> bool:
     """Return whether an operator of torch's returns something, but no tensor: nested tensors are asked their sizes."""
-    results = schema_of(func).returns
+    results = read_schema(func).returns
     return func.namespace in _TORCH_NAMESPACES and bool(results) and not any(map(_is_tensor, results))
 
 
@@ -139,7 +139,7 @@ def _find_by_other_forms(func: Any) -> Kind:
 
     One without tensors among its arguments, but for the one that it writes its output to, reads no data: it is free.
     """
-    read = [argument for argument in schema_of(func).arguments if not _is_output(argument)]
+    read = [argument for argument in read_schema(func).arguments if not _is_output(argument)]
     if not any(map(_is_tensor, read)):
         return Kind.FREE
     kinds = {_find_by_tags(form) for form in _list_other_forms(func)} - {Kind.UNKNOWN}

@@ -8,7 +8,7 @@ import torch
 
 from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula, matmul
 
-from ..compat import operator
+from ..compat.operators import find_operator
 from .classification import Kind, schema_name
 from .elementwise import count_operations
 from .registry import UNCOUNTED, find_formula
@@ -88,7 +88,7 @@ def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers)
 #: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number. Torch spells
 #: these with a multiplication; as matrices they are products of which one element is summed over.
 _NODES_OF_VECTORS = {"AddmvBackward0", "DotBackward0", "MvBackward0", "VdotBackward0"}
-_MULTIPLY = operator("aten.mul.Tensor")
+_MULTIPLY = find_operator("aten.mul.Tensor")
 
 
 def is_product_of_gradient(func: Any, args: Any, node: Any) -> bool:

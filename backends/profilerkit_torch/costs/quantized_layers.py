@@ -12,7 +12,7 @@ import torch
 
 from profilerkit.costs import matmul, quantization, recurrent
 
-from ..compat import disable_dispatch_modes
+from ..compat.modes import disable_dispatch_modes
 from .convolution import cost_of_convolution
 from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs
 

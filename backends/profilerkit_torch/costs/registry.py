@@ -19,7 +19,7 @@ from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
-from ..compat import OpOverload, OpOverloadPacket, schema_of
+from ..compat.operators import OpOverload, OpOverloadPacket, read_schema
 
 __all__ = [
     "COSTS",
@@ -168,7 +168,7 @@ def find_formula(func: Any) -> Formula | None:
 
     An operator of torch's own that writes in place, ``aten::mul_``, has that of ``aten::mul`` where it has none.
     """
-    name, overload_name = str(schema_of(func).name), schema_of(func).overload_name or "default"
+    name, overload_name = str(read_schema(func).name), read_schema(func).overload_name or "default"
     names = (name, name.removesuffix("_")) if name.startswith("aten::") else (name,)
     return COSTS.get(*(key for form in names for key in (f"{form}.{overload_name}", form)))
 
@@ -190,7 +190,7 @@ def _module_class(module_type: Any) -> type[nn.Module]:
 
 def _operator_name(op: Any) -> str:
     if isinstance(op, OpOverload):
-        return f"{schema_of(op).name}.{schema_of(op).overload_name or 'default'}"
+        return f"{read_schema(op).name}.{read_schema(op).overload_name or 'default'}"
     if isinstance(op, OpOverloadPacket):
         return str(op).replace(".", "::", 1)
     if isinstance(op, str) and "::" in op:

@@ -9,7 +9,7 @@ import torch
 
 from profilerkit_predict.language_models.records import CacheContents, CacheTensor
 
-from ..compat import unseen_by_functions
+from ..compat.modes import unseen_by_functions
 from ..model.tensors import storage_key
 
 __all__ = ["list_contents", "list_layer_windows"]

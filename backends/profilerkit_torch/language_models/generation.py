@@ -12,7 +12,7 @@ from torch import nn
 from profilerkit import InputError
 from profilerkit_predict.language_models.records import GeneratedTokens
 
-from ..compat import VERSION
+from ..compat.names import VERSION
 from ..model.modules import find_device, list_modules, set_inference_flags
 from ..running.devices import describe_accelerators, require_values
 from ..running.timed_passes import synchronize

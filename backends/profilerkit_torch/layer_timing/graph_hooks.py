@@ -16,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import call_after_backward, current_task, node_number
+from ..compat.autograd import call_after_backward, read_current_task, read_node_number
 from .timed_calls import Accumulation, Node, Span
 from .timeline import Event, Kind
 
@@ -66,7 +66,7 @@ class GraphHooks:
         if _is_accumulation(node):
             self._hook_accumulation(node)
             return ()
-        number = node_number(node)
+        number = read_node_number(node)
         if number < span.first:
             if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
                 self._hook(node, None)
@@ -100,14 +100,14 @@ class GraphHooks:
             self._accumulations[key] = self._handles[-1]
 
     def _note_begin(self, owner: Node | Accumulation | None, gradients: Any) -> None:
-        task = current_task()
+        task = read_current_task()
         if task not in self.under_way:
             self.under_way.add(task)
             call_after_backward(partial(self._note_end_of_pass, task))
         self._note((Kind.STARTS, owner, self._clock(), task))
 
     def _note_end(self, gradients: Any, incoming: Any) -> None:
-        self._note((Kind.ENDS, None, self._clock(), current_task()))
+        self._note((Kind.ENDS, None, self._clock(), read_current_task()))
 
     def _note_end_of_pass(self, task: int) -> None:
         self.under_way.discard(task)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from ..compat import name_of_call, next_node
+from ..compat.autograd import read_next_node_number
+from ..compat.modules import name_of_call
 from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
 from .overhead import Overhead
@@ -72,7 +73,7 @@ def _measure_hooks(clock: HostClock, rounds: int) -> float:
     hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
     with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
         leaf = torch.zeros((), requires_grad=True, device="cpu")
-        first = next_node()
+        first = read_next_node_number()
         output = leaf
         for _ in range(_NODES):
             output = output.neg()

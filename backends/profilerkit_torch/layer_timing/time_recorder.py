@@ -13,7 +13,8 @@ from torch import nn
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
-from ..compat import name_of_call, next_node
+from ..compat.autograd import read_next_node_number
+from ..compat.modules import name_of_call
 from ..untouched.temporary_settings import deepen_recursion
 from .clocks import EventClock, HostClock
 from .timeline import Event, Kind
@@ -70,13 +71,13 @@ class CallRecorder:
             self.on_begin()
             self.running[0] = _thread()
             raised = True
-            self.events.append((_ENTER, timed.index, self.clock(), next_node()))
+            self.events.append((_ENTER, timed.index, self.clock(), read_next_node_number()))
             try:
                 with deepen_recursion():
                     output = timed.call(*args, **kwargs)
                 raised = False
             finally:
-                self.events.append((_LEAVE, raised, self.clock(), next_node()))
+                self.events.append((_LEAVE, raised, self.clock(), read_next_node_number()))
                 self.running[0] = 0
             self.on_output(output)
             return output
@@ -103,11 +104,11 @@ class TimedCall:
         """Call the module."""
         if _thread() != self.running[0]:
             return self.recorder.outermost(self, args, kwargs)
-        self.append((_ENTER, self.index, self.clock(), next_node()))
+        self.append((_ENTER, self.index, self.clock(), read_next_node_number()))
         try:
             return self.call(*args, **kwargs)
         finally:
-            self.append((_LEAVE, False, self.clock(), next_node()))
+            self.append((_LEAVE, False, self.clock(), read_next_node_number()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle as what the copied module is called by."""

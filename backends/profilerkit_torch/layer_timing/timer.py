@@ -16,7 +16,8 @@ from profilerkit.error_text import shown
 from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
-from ..compat import current_task, read_children, read_parameters
+from ..compat.autograd import read_current_task
+from ..compat.modules import read_children, read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
 from ..model.modules import list_layers, list_tensors
@@ -182,7 +183,7 @@ class TorchLayerTimer(LayerTimer):
 
     def _forget_failed_passes(self) -> None:
         """Forget the backward passes that have begun, where a call begins outside of all: they have raised."""
-        if self._hooks.under_way and current_task() == -1:
+        if self._hooks.under_way and read_current_task() == -1:
             self._hooks.under_way.clear()
             self._note(Kind.FORGET)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..compat import runs_compiled
+from ..compat.compiler import runs_compiled
 from ..model.modules import list_modules
 
 __all__ = ["find_unseen_layers"]

@@ -13,7 +13,8 @@ from profilerkit.costs import Cost
 from profilerkit.costs.reduction import all_reduce
 from profilerkit_predict.meshes.records import Collective
 
-from ..compat import find_process_group, schema_of
+from ..compat.meshes import find_process_group
+from ..compat.operators import read_schema
 from ..trace.operator_facts import tensors_in
 from .shares import count_bytes
 
@@ -61,12 +62,12 @@ class Message:
 
 def is_collective(func: Any) -> bool:
     """Return whether an operator is one of torch's collectives."""
-    return str(schema_of(func).name).partition("::")[0] in _SPACES
+    return str(read_schema(func).name).partition("::")[0] in _SPACES
 
 
 def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
     """Return what a collective exchanges; None if it exchanges nothing. Raises `LookupError` for one not known."""
-    name = str(schema_of(func).name).partition("::")[2]
+    name = str(read_schema(func).name).partition("::")[2]
     if name in _SILENT:
         return None
     kind = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), None)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from ..compat import call_after_backward
+from ..compat.autograd import call_after_backward
 from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
 from .shares import count_bytes

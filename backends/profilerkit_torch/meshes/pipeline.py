@@ -14,7 +14,7 @@ from torch.distributed.pipelining import PipelineStage
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
-from ..compat import use_given_shapes
+from ..compat.meshes import use_given_shapes
 from ..training.differentiation import follow_gradients, note_unused
 from .recorder import RankRecorder
 from .shares import find_gradient

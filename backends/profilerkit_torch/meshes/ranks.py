@@ -20,7 +20,8 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.records import Collective, RankTrace
 
-from ..compat import FAKE_MODULE, FakeTensorMode, call_for_context_parallel, make_fake_store
+from ..compat.meshes import call_for_context_parallel, make_fake_store
+from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..trace.live_bytes import LiveBytes
 from .attention import spread_attention
 from .collectives import Exchanges

@@ -16,7 +16,9 @@ import torch
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord, TensorInfo
 
-from ..compat import current_node, schema_of, storage_address
+from ..compat.autograd import find_current_node
+from ..compat.operators import read_schema
+from ..compat.tensors import storage_address
 from ..costs import Kind, classify
 from ..trace.operator_facts import tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
@@ -116,7 +118,7 @@ class RankRecorder(OperatorRecord):
         """
         if self.phase != "backward" or not self.layers.is_idle or self._is_apart:
             return nullcontext()
-        node = current_node()
+        node = find_current_node()
         return nullcontext() if node is None else self.layers.work_for(*self.layers.find_maker(node))
 
     def _record_work(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -205,7 +207,7 @@ class RankRecorder(OperatorRecord):
         try:
             message = read_message(func, args, result)
         except LookupError:
-            self.unknown[str(schema_of(func).name)] += 1
+            self.unknown[str(read_schema(func).name)] += 1
         else:
             if message is not None:  # it does exchange something
                 self._exchange(message, args)

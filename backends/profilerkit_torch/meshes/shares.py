@@ -14,7 +14,7 @@ from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
-from ..compat import read_buffers, read_parameters, unsaved_buffers
+from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
 from ..model.scripted import type_name
 from ..model.weights import weight_record

@@ -16,16 +16,10 @@ from torch import nn
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
-from ..compat import (
-    FakeTensor,
-    TorchDispatchMode,
-    find_parameter_group,
-    find_sharding_planner,
-    has_dispatch_rules,
-    read_group_gradients,
-    read_group_path,
-    schema_of,
-)
+from ..compat.meshes import find_parameter_group, find_sharding_planner, read_group_gradients, read_group_path
+from ..compat.modes import TorchDispatchMode
+from ..compat.operators import read_schema
+from ..compat.tensors import FakeTensor, has_dispatch_rules
 from ..trace.live_bytes import LiveBytes
 from .recorder import RankRecorder
 
@@ -85,7 +79,7 @@ class _OperatorWatch(TorchDispatchMode):
 
 
 def _is_silent(func: Any) -> bool:
-    return str(schema_of(func).name).partition("::")[0] in _SILENT
+    return str(read_schema(func).name).partition("::")[0] in _SILENT
 
 
 # Methods of torch that are others while a step is watched ------------------------------------------------------------

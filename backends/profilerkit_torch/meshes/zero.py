@@ -15,7 +15,7 @@ import torch
 from profilerkit import InputError
 from profilerkit.trace.records import WeightRecord
 
-from ..compat import call_after_backward
+from ..compat.autograd import call_after_backward
 from .recorder import RankRecorder
 
 __all__ = ["MASTER_BYTES", "GradientBucket", "describe_partition", "require_one_dtype"]

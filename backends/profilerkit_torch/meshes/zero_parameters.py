@@ -26,7 +26,7 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
 from profilerkit_predict.meshes.records import OptimizerShare
 
-from ..compat import read_parameters
+from ..compat.modules import read_parameters
 from ..model.modules import list_layers
 from ..training.differentiation import follow_gradients
 from .collectives import Message

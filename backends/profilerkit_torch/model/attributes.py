@@ -20,7 +20,7 @@ from torch import nn
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import list_slots
 
-from ..compat import OWN
+from ..compat.modules import OWN
 
 __all__ = ["CONTAINERS", "EMPTY", "STANDARD", "list_further_attributes", "list_reachable", "read_slot"]
 

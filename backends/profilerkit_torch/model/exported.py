@@ -14,11 +14,14 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.declared_inputs import DeclaredInput
 from profilerkit.trace.records import OpRecord
 
-from ..compat import VERSION, TorchDispatchMode, operator, tree_unflatten
+from ..compat.files import tree_unflatten
+from ..compat.modes import TorchDispatchMode
+from ..compat.names import VERSION
+from ..compat.operators import find_operator
 
 __all__ = ["is_program", "make_layered", "read_declared_inputs", "with_nodes"]
 
-_CLONE = operator("aten.clone.default")
+_CLONE = find_operator("aten.clone.default")
 #: The attribute of a module that keeps what its program was exported for.
 _DECLARED = "_profilerkit_declared_inputs"
 #: The attribute of a module that keeps the nodes of its program that call something: names and operators.
@@ -109,8 +112,8 @@ def with_nodes(module: nn.Module, operators: Sequence[OpRecord]) -> tuple[OpReco
     Operators of one name must be as many as in the program and in its order, or none has a node.
     """
     recorded = {op.operator for op in operators}
-    nodes = [(name, operator) for name, operator in vars(module).get(_NODES, ()) if operator in recorded]
-    if not nodes or [operator for _, operator in nodes] != [op.operator for op in operators]:
+    nodes = [(name, find_operator) for name, find_operator in vars(module).get(_NODES, ()) if find_operator in recorded]
+    if not nodes or [find_operator for _, find_operator in nodes] != [op.operator for op in operators]:
         return tuple(operators)
     return tuple(replace(op, node=(_GRAPH, name)) for op, (name, _) in zip(operators, nodes, strict=True))
 

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.cached import cached_property
 
-from ..compat import read_buffers, read_parameters
+from ..compat.modules import read_buffers, read_parameters
 from .attributes import CONTAINERS, list_further_attributes, list_reachable
 from .keras_layers import holds_keras, list_compiled_tensors, list_written_values
 from .keras_preparation import is_unbuilt

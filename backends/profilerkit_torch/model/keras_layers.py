@@ -26,7 +26,8 @@ from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.keras_layers import direct_layers, list_children
 from profilerkit.backend_kit.keras_variables import own_variables
 
-from ..compat import keras_states, keras_value, keras_weights, read_children
+from ..compat.modules import read_children
+from ..compat.other_libraries import list_keras_states, list_keras_weights, read_keras_value
 
 __all__ = [
     "find_trained_ids",
@@ -83,20 +84,20 @@ def is_mirror(name: str, child: Any, module: nn.Module) -> bool:
 def list_variables(module: Any) -> Iterator[Any]:
     """Yield all variables of a Keras layer itself, with values or without, for what puts others in their places."""
     if is_keras(module):
-        yield from (*keras_weights(module), *keras_states(module))
+        yield from (*list_keras_weights(module), *list_keras_states(module))
 
 
 def list_trainable_values(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
-    for variable in keras_weights(module) if is_keras(module) else ():
-        value = keras_value(variable)
+    for variable in list_keras_weights(module) if is_keras(module) else ():
+        value = read_keras_value(variable)
         if value is not None:
             yield variable.path, value
 
 
 def list_written_values(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
-    values = map(keras_value, keras_states(module) if is_keras(module) else ())
+    values = map(read_keras_value, list_keras_states(module) if is_keras(module) else ())
     yield from (value for value in values if value is not None)
 
 
@@ -108,7 +109,7 @@ def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor
     if not is_keras(module) or (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
         return
     for name, variable in own_variables(module):
-        value = keras_value(variable)
+        value = read_keras_value(variable)
         if value is not None:
             yield name, value
 
@@ -116,7 +117,7 @@ def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor
 def find_trained_ids(model: Any) -> set[int]:
     """Return the ``id`` of each value that training changes, by the lists of the outermost Keras layers."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
-    return {id(keras_value(variable)) for layer in outermost for variable in layer.trainable_variables}
+    return {id(read_keras_value(variable)) for layer in outermost for variable in layer.trainable_variables}
 
 
 def list_compiled_tensors(modules: Iterable[Any]) -> Iterator[Any]:

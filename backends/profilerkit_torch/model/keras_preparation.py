@@ -16,7 +16,7 @@ from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.backend_kit.layouts import in_declared_layout
 
-from ..compat import keras_value, set_keras_value
+from ..compat.other_libraries import read_keras_value, set_keras_value
 from .keras_layers import list_variables
 
 __all__ = [
@@ -76,7 +76,7 @@ def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
 def fill_variables(module: nn.Module) -> None:
     """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
     for variable in list_variables(module):
-        value = keras_value(variable)
+        value = read_keras_value(variable)
         if value is None or value.is_meta:
             zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
             is_trained = bool(variable.trainable) and zeros.is_floating_point()
@@ -86,4 +86,4 @@ def fill_variables(module: nn.Module) -> None:
 def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
     """Let other tensors stand in for the values of a Keras layer's variables."""
     for variable in list_variables(module):
-        set_keras_value(variable, stand_in(keras_value(variable)))
+        set_keras_value(variable, stand_in(read_keras_value(variable)))

@@ -12,7 +12,7 @@ from torch import nn
 from profilerkit.backend_kit import call_stack
 from profilerkit.backend_kit.keras_kinds import is_keras
 
-from ..compat import read_buffers, read_children, read_parameters
+from ..compat.modules import read_buffers, read_children, read_parameters
 from .attributes import list_further_attributes, list_reachable
 from .keras_layers import (
     holds_keras,

@@ -15,7 +15,8 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.call_stack import tensors_in
 
-from ..compat import read_buffers, read_parameters, read_script_type
+from ..compat.files import read_script_type
+from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_reachable
 from .stored_bytes import PLAIN_TYPES, count_numbers
 

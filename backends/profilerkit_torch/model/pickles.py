@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import torch
 
-from ..compat import PICKLED_NAMES
+from ..compat.files import PICKLED_NAMES
 
 __all__ = ["load_tensors", "names_in_pickle", "weights_only"]
 

@@ -17,7 +17,7 @@ from typing import Any
 from profilerkit import InputError
 from profilerkit.plugging.extension import make_refusal
 
-from ..compat import FileReader
+from ..compat.files import FileReader
 from .pickles import load_tensors, names_in_pickle
 from .program_contents import Finding, require_harmless
 

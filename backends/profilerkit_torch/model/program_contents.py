@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ..compat import schemas_by_name, symbolic_functions
+from ..compat.files import list_symbolic_functions, schemas_by_name
 
 __all__ = ["Finding", "require_harmless", "require_operator"]
 
@@ -104,7 +104,7 @@ _GUARD_NODES = (*_ARITHMETIC_NODES, ast.Call, ast.Subscript, ast.List, ast.Slice
 _GUARD_ATTRIBUTES = re.compile(r"size|stride|storage_offset|dim|ndim|shape|item|floor|ceil|trunc|sqrt|pow|sym_\w*")
 _GUARD_NAMES = ("L", "math", "torch", "len", "int", "float", "max", "min")
 _SYMBOLIC = re.compile(
-    f"{'|'.join(symbolic_functions())}|"
+    f"{'|'.join(list_symbolic_functions())}|"
     r"Abs|Add|And|Eq|Equality|ExprCondPair|Float|Ge|GreaterThan|Gt|Integer|Le|LessThan|Lt|Max|Min|Mod|Mul"
     r"|Ne|Not|Or|Piecewise|Pow|Rational|StrictGreaterThan|StrictLessThan|Symbol|Unequality|Xor|ceiling|exp"
     r"|floor|log|sqrt"

@@ -9,14 +9,8 @@ from torch import nn
 
 from profilerkit.trace.records import RankShare
 
-from ..compat import (
-    list_shared_parameters,
-    original_parameters,
-    read_buffers,
-    read_parameters,
-    sizes_in_shard,
-    unsaved_buffers,
-)
+from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
+from ..compat.wrappers import list_original_parameters, list_shared_parameters, list_sizes_in_shard
 from .stored_bytes import count_stored_bytes
 from .wrapped import find_inner_name, has_wrappers, is_part, is_spread, list_flat_parameters
 
@@ -35,9 +29,9 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     counted: set[int] = set()
     flattened: set[tuple[int, str]] = set()
     for flat in list_flat_parameters(modules):
-        originals = (*original_parameters(flat), *list_shared_parameters(flat))
+        originals = (*list_original_parameters(flat), *list_shared_parameters(flat))
         flattened.update((id(owner), name) for owner, name, *_ in originals)
-        elements = sum(sizes_in_shard(flat))
+        elements = sum(list_sizes_in_shard(flat))
         count, stored = count + elements, stored + elements * flat.element_size()
         counted.add(id(flat))
     for module in modules:

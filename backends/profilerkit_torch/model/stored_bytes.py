@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
-from ..compat import FLOAT4, dtype
+from ..compat.operators import FLOAT4, find_dtype
 
 __all__ = ["PLAIN_TYPES", "count_numbers", "count_stored_bytes"]
 
@@ -17,7 +17,7 @@ PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 #: How many numbers share one element.
 _PER_ELEMENT = {FLOAT4: 2}
 #: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
-_PER_BYTE = {dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
+_PER_BYTE = {find_dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
 #: What a sparse tensor of each layout is stored as.
 _BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
 _STORED: dict[torch.layout, tuple[str, ...]] = {

@@ -11,7 +11,8 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
 from profilerkit.process.contents import BYTES_OF, Contents, Identity
 
-from ..compat import OF_STATE_DICTS, count_writes
+from ..compat.modules import OF_STATE_DICTS
+from ..compat.tensors import count_writes
 from .modules import list_modules
 from .tensors import read_bytes
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ..compat import is_view, storage_address
+from ..compat.tensors import is_view, storage_address
 
 __all__ = [
     "has_own_function",

@@ -21,15 +21,8 @@ from torch import nn
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 
-from ..compat import (
-    INNER_NAMES,
-    call_hooks,
-    flat_parameter,
-    list_shared_parameters,
-    original_parameters,
-    read_children,
-    read_parameters,
-)
+from ..compat.modules import call_hooks, read_children, read_parameters
+from ..compat.wrappers import INNER_NAMES, find_flat_parameter, list_original_parameters, list_shared_parameters
 from .modules import list_modules
 
 __all__ = [
@@ -91,7 +84,7 @@ def list_flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:
     """Yield the parameters in which FullyShardedDataParallel has those of a module as one."""
     for module in modules:
         if find_inner_name(module) == INNER_NAMES["FullyShardedDataParallel"]:
-            flat = flat_parameter(module)
+            flat = find_flat_parameter(module)
             if flat is not None:
                 yield flat
 
@@ -141,7 +134,7 @@ def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
 
 def _unflatten(wrapper: nn.Module, flat: Any) -> None:
     """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values."""
-    for owner, name, shape, requires_grad in original_parameters(flat):
+    for owner, name, shape, requires_grad in list_original_parameters(flat):
         owner.__dict__.pop(name, None)
         read_parameters(owner)[name] = _make_whole(shape, flat.dtype, requires_grad)
     for owner, name, first_owner, first_name in list_shared_parameters(flat):

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..compat import OpOverloadPacket, has_kernel
+from ..compat.operators import OpOverloadPacket, has_kernel
 from ..costs import Kind, classify
 
 __all__ = ["find_profiled_name", "is_free"]

@@ -19,7 +19,7 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..compat import is_profiler_enabled
+from ..compat.recordings import is_profiler_enabled
 from ..layer_timing.unseen import find_unseen_layers
 from ..running.runs import prepare_run
 from ..trace.layers import LayerStack

@@ -21,7 +21,7 @@ from profilerkit import InputError
 from profilerkit.error_text import error_line
 from profilerkit.process.restoring import restored
 
-from ..compat import forget_code, list_compiled_codes, read_compiled_states
+from ..compat.compiler import forget_code, list_compiled_codes, read_compiled_states
 
 __all__ = ["use_compiled"]
 

@@ -14,7 +14,7 @@ from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo, Figure
 
-from ..compat import VERSION
+from ..compat.names import VERSION
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import use_keras_device
 from ..untouched.substitution import substitute

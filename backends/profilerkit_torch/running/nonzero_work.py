@@ -18,7 +18,8 @@ from profilerkit import ModelInputs
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord
 
-from ..compat import TorchDispatchMode, schema_of
+from ..compat.modes import TorchDispatchMode
+from ..compat.operators import read_schema
 from ..model.modules import list_tensors
 from ..model.tensors import storage_key
 from ..trace.inference_pass import InferencePass
@@ -122,7 +123,7 @@ class NonzeroMode(TorchDispatchMode):
 
 def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
     """Return what an operator multiplies and may be weights."""
-    name = schema_of(func).name
+    name = read_schema(func).name
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
     if name in _ATTENTION:

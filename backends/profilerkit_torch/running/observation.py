@@ -17,7 +17,8 @@ import torch
 from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..compat import HigherOrderOperator, TorchDispatchMode, has_nested_kernel, operator
+from ..compat.modes import TorchDispatchMode
+from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..costs.registry import COSTS
 from ..trace.operator_facts import tensors_in
@@ -31,8 +32,8 @@ _WITHOUT_MACS = frozenset((Kind.VIEW, Kind.FREE, Kind.POINTWISE, Kind.REDUCTION)
 
 #: Attention and encoder layers that torch runs as one operator where it may; their formulas need shapes.
 _FUSED_LAYERS = (
-    operator("aten._transformer_encoder_layer_fwd.default"),
-    operator("aten._native_multi_head_attention.default"),
+    find_operator("aten._transformer_encoder_layer_fwd.default"),
+    find_operator("aten._native_multi_head_attention.default"),
 )
 #: What may be remembered for as long as the process lives: it refers to nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))

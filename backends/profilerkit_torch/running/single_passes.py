@@ -14,7 +14,8 @@ from torch import nn
 from profilerkit import InputError, ModelInputs
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat import ACCUMULATION_HOOKS, VERSION
+from ..compat.modules import ACCUMULATION_HOOKS
+from ..compat.names import VERSION
 from ..model.attributes import list_reachable
 from ..model.modules import list_modules, list_parameters
 from ..untouched.snapshots import refill

@@ -15,7 +15,7 @@ from torch import nn
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, WithoutValuesError
 from profilerkit.backend_kit.failures import explain_failure
 
-from ..compat import read_buffers, read_parameters
+from ..compat.modules import read_buffers, read_parameters
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import list_modules, list_tensors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..compat import schema_of
+from ..compat.operators import read_schema
 
 if TYPE_CHECKING:
     from .known_values import KnownValues
@@ -59,7 +59,7 @@ def count_macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: 
 
 def _name_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of an attention operator by name; none of another operator."""
-    schema = schema_of(func)
+    schema = read_schema(func)
     if "attention" not in schema.name:
         return {}
     names = [argument.name for argument in schema.arguments]

@@ -21,14 +21,14 @@ from typing import Any
 
 import torch
 
-from ..compat import operator, schema_of
+from ..compat.operators import find_operator, read_schema
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
-_ATTENTION = operator("aten.scaled_dot_product_attention.default")
-_EFFICIENT_BACKWARD = operator("aten._scaled_dot_product_efficient_attention_backward.default")
-_SOFTMAX_BACKWARD = operator("aten._softmax_backward_data.default")
-_SUM = operator("aten.sum.dim_IntList")
+_ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
+_EFFICIENT_BACKWARD = find_operator("aten._scaled_dot_product_efficient_attention_backward.default")
+_SOFTMAX_BACKWARD = find_operator("aten._softmax_backward_data.default")
+_SUM = find_operator("aten.sum.dim_IntList")
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
 _MOST_THREADS, _WARP = 512, 32
@@ -59,7 +59,7 @@ def find_unknown_inside(func: Any, device: torch.device | None) -> str:
     """Return the name of what an operator takes for itself on a device where that is much and nobody tells how much."""
     if device is None or device.type != "cuda" or func.namespace != "aten":
         return ""
-    name: str = schema_of(func).name.partition("::")[2]
+    name: str = read_schema(func).name.partition("::")[2]
     return f"the workspace of {name}" if name in _RECURRENT else ""
 
 

@@ -9,7 +9,8 @@ from torch import nn
 
 from profilerkit.backend_kit.settings import list_changes
 
-from ..compat import is_compiled_model, top_saved_tensors_hooks
+from ..compat.autograd import top_saved_tensors_hooks
+from ..compat.compiler import is_compiled_model
 from ..untouched.settings import SETTINGS
 
 __all__ = ["conditions"]

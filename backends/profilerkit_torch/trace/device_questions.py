@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from ..compat import FakeTensor, tensor_classes
+from ..compat.tensors import FakeTensor, tensor_classes
 from .asked_names import PassMode
 
 if TYPE_CHECKING:

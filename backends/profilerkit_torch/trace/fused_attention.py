@@ -16,13 +16,9 @@ from torch.nn import functional as F
 
 from profilerkit.process.cached import cached_property
 
-from ..compat import (
-    choose_attention,
-    disable_dispatch_modes,
-    efficient_attention,
-    flash_attention,
-    transform_level,
-)
+from ..compat.modes import disable_dispatch_modes
+from ..compat.operators import choose_attention, efficient_attention, flash_attention
+from ..compat.recordings import transform_level
 from .asked_names import PassMode
 
 __all__ = ["FusedAttention"]

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..compat import call_hooks, is_any_autocast_enabled
+from ..compat.modes import is_any_autocast_enabled
+from ..compat.modules import call_hooks
 
 __all__ = ["find_fused_bytes", "may_be_fused"]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from ..compat import without_autograd_kernels
+from ..compat.autograd import without_autograd_kernels
 
 __all__ = ["GRAD_MODES", "AutocastError", "GradMode", "GradientsError", "PassError", "ViewError", "below_autograd"]
 

@@ -18,14 +18,8 @@ import torch
 from profilerkit.costs import Cost, Shape
 from profilerkit.trace.bounds import Branch, Choice
 
-from ..compat import (
-    HigherOrderOperator,
-    disable_dispatch_modes,
-    dispatch_modes,
-    find_scan,
-    python_kernel,
-    triton_kernel,
-)
+from ..compat.modes import disable_dispatch_modes, list_dispatch_modes
+from ..compat.operators import HigherOrderOperator, find_python_kernel, find_scan, find_triton_kernel
 from ..costs import attention
 from ..untouched.temporary_settings import disable_compiling
 from .excerpts import Excerpt, Peaks, record_apart
@@ -67,7 +61,7 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
 
 def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
     """Have the recorder record, where it does not already."""
-    is_active = any(mode is recorder for mode in dispatch_modes())
+    is_active = any(mode is recorder for mode in list_dispatch_modes())
     return nullcontext() if is_active else recorder
 
 
@@ -76,7 +70,7 @@ def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
 
 def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Run any other operator by its kernel in Python, if it has one."""
-    kernel = python_kernel(func)
+    kernel = find_python_kernel(func)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
     with _record_into(recorder):
@@ -102,7 +96,7 @@ def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwa
 
 
 def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    kernel = triton_kernel(kwargs["kernel_idx"])
+    kernel = find_triton_kernel(kwargs["kernel_idx"])
     name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
     return recorder.opaque(func, args, kwargs, f"triton::{name}")
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
-from ..compat import is_any_autocast_enabled, operator
+from ..compat.modes import is_any_autocast_enabled
+from ..compat.operators import find_operator
 from .live_bytes import LiveBytes
 
 __all__ = ["KeptCasts"]
 
-_TO_COPY = operator("aten._to_copy.default")
+_TO_COPY = find_operator("aten._to_copy.default")
 
 
 class KeptCasts:

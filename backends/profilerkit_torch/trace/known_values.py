@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..compat import FakeTensor, disable_dispatch_modes, is_zerotensor, operator, schema_of, tag
+from ..compat.modes import disable_dispatch_modes
+from ..compat.operators import find_operator, find_tag, read_schema
+from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .operator_facts import FROM_SHAPES, tensors_in
@@ -27,11 +29,11 @@ _META = torch.device("meta")
 _MOST_BYTES = 2**20
 #: Parts of the names of operators whose results have no values that could be known, beside those tagged as random.
 _WITHOUT_VALUES = ("empty", "resize", "aten::set_", "aten::rand", "_quantize")
-_SEEDED = tag("nondeterministic_seeded")
-_INDEX = operator("aten.index.Tensor")
-_MASKED_SELECT = operator("aten.masked_select.default")
-_REPEAT = operator("aten.repeat_interleave.self_Tensor")
-_TO_COPY = operator("aten._to_copy.default")
+_SEEDED = find_tag("nondeterministic_seeded")
+_INDEX = find_operator("aten.index.Tensor")
+_MASKED_SELECT = find_operator("aten.masked_select.default")
+_REPEAT = find_operator("aten.repeat_interleave.self_Tensor")
+_TO_COPY = find_operator("aten._to_copy.default")
 
 
 class KnownValues:
@@ -270,7 +272,7 @@ class _Nature(NamedTuple):
 
 @cache
 def _find_nature(func: Any) -> _Nature:
-    schema = schema_of(func)
+    schema = read_schema(func)
     takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
     return _Nature(
         writes=schema.is_mutable or "batch_norm" in schema.name,

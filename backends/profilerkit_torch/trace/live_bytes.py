@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..compat import storage_address
+from ..compat.tensors import storage_address
 from ..model.tensors import storage_key
 
 __all__ = ["NOBODY", "LiveBytes"]

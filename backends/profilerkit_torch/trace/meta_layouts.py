@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..compat import schema_of
+from ..compat.operators import read_schema
 
 __all__ = ["lay_out_as_kernels", "make_attention_output"]
 
@@ -55,7 +55,7 @@ def _can_expand(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 def lay_out_as_kernels(func: Any, args: Any, result: Any) -> Any:
     """Return what an operator made without values, laid out as its kernels lay it out."""
-    find_layout = _LAYOUTS.get(schema_of(func).name)
+    find_layout = _LAYOUTS.get(read_schema(func).name)
     if find_layout is None or not args or not isinstance(args[0], torch.Tensor):
         return result
     layout = find_layout(args)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from ..compat import FakeTensor, schema_of
+from ..compat.operators import read_schema
+from ..compat.tensors import FakeTensor
 from .meta_layouts import make_attention_output
 from .meta_recurrent import RECURRENT
 from .meta_sizes import SIZES
@@ -20,7 +21,7 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0] if args else None
     if not isinstance(tensor, torch.Tensor) or not tensor.is_meta or not tensor.is_floating_point():
         return None
-    schema = schema_of(func)
+    schema = read_schema(func)
     if schema.name == "aten::_grouped_mm":
         return multiply_groups(func, args, kwargs)
     if schema.name == "aten::scaled_dot_product_attention":
@@ -47,7 +48,7 @@ def multiply_groups(func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
 
     It is not run there: torch's meta kernel takes bfloat16 alone, its others take what the model has.
     """
-    if schema_of(func).name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
+    if read_schema(func).name != "aten::_grouped_mm" or not (args[0].is_meta or isinstance(args[0], FakeTensor)):
         return None
     return _make_grouped(*args, **kwargs)
 

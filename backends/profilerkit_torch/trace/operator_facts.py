@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from ..compat import FAKE_MODULE, HigherOrderOperator, operator, schema_of, tag
+from ..compat.operators import HigherOrderOperator, find_operator, find_tag, read_schema
+from ..compat.tensors import FAKE_MODULE
 
 __all__ = [
     "FROM_SHAPES",
@@ -21,12 +22,12 @@ __all__ = [
 ]
 
 #: Tags of operators whose results have a shape, or are numbers, that depend on values.
-_BY_VALUES = frozenset((tag("dynamic_output_shape"), tag("data_dependent_output")))
+_BY_VALUES = frozenset((find_tag("dynamic_output_shape"), find_tag("data_dependent_output")))
 #: They read values, though their tags do not say so.
-_READERS = (operator("aten.is_nonzero.default"), operator("aten.repeat_interleave.self_Tensor"))
-_MAYBE_ALIASING = tag("maybe_aliasing_or_mutating")
+_READERS = (find_operator("aten.is_nonzero.default"), find_operator("aten.repeat_interleave.self_Tensor"))
+_MAYBE_ALIASING = find_tag("maybe_aliasing_or_mutating")
 #: What `torch.tensor` makes of values; its schema declares a view.
-LIFT = operator("aten.lift_fresh.default")
+LIFT = find_operator("aten.lift_fresh.default")
 #: Operators whose results depend on the shape of their tensor alone, not on its values.
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
@@ -42,7 +43,7 @@ def depends_on_values(func: Any) -> bool:
 @cache
 def may_return_arguments(func: Any) -> bool:
     """Return whether what an operator returns may be its arguments, or views of them."""
-    schema = schema_of(func)
+    schema = read_schema(func)
     if any(argument.alias_info is not None for argument in (*schema.arguments, *schema.returns)):
         return True
     return _MAYBE_ALIASING in func.tags and schema.name != "aten::batch_norm"

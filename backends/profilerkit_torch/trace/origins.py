@@ -23,7 +23,9 @@ from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
-from .. import compat
+from ..compat.modes import unseen_by_functions
+from ..compat.operators import HigherOrderOperator, find_operator, read_schema
+from ..compat.tensors import FakeTensor, storage_address
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
@@ -35,7 +37,7 @@ __all__ = ["EMPTY", "Origins"]
 
 #: Operators that make memory, and write nothing to it.
 EMPTY = frozenset(
-    compat.operator(f"aten.{name}")
+    find_operator(f"aten.{name}")
     for name in (
         "empty.memory_format",
         "empty_like.default",
@@ -46,7 +48,7 @@ EMPTY = frozenset(
     )
 )
 #: Tensors of these types hand no question of ours to code of the user's.
-_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, compat.FakeTensor)
+_QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 
 class Origins:
@@ -105,7 +107,7 @@ class Origins:
 
     def _know_all(self) -> None:
         """Know all tensors that there are: what was there before is no result."""
-        with frozen_objects_found(), compat.unseen_by_functions():
+        with frozen_objects_found(), unseen_by_functions():
             for tensor in tensors_alive():
                 self._others.add(tensor, 0)
 
@@ -135,7 +137,7 @@ class Origins:
         entry = self._live.by_storage.get(_find_key(tensor))
         if entry is None or copied:
             return
-        with compat.unseen_by_functions():
+        with unseen_by_functions():
             storage = weakref.ref(values.untyped_storage())
         if entry.suspicion is None:
             entry.suspicion = Suspicion(storage)
@@ -146,7 +148,7 @@ class Origins:
 
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
-        with compat.unseen_by_functions():
+        with unseen_by_functions():
             for tensor in _list_tensors(results):
                 self._live.add(tensor)
                 entry = self._live.by_storage.get(_find_key(tensor))
@@ -169,7 +171,7 @@ class Origins:
         """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
         for later in values_in(results, is_unfinished):
             raise make_unfinished_error(later)
-        with compat.unseen_by_functions():
+        with unseen_by_functions():
             self.check(None, _list_tensors(results), None)
         if self._has_left and any(True for _ in values_in(results, self._is_foreign_array)):
             self._report()
@@ -188,7 +190,7 @@ class Origins:
             if isinstance(value, torch.Tensor):
                 try:
                     is_quiet = type(value) in _QUIET_TYPES
-                    key = compat.storage_address(value.untyped_storage()) if is_quiet else _find_key(value)
+                    key = storage_address(value.untyped_storage()) if is_quiet else _find_key(value)
                 except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
                     continue
                 entry = entries.get(key)
@@ -200,7 +202,7 @@ class Origins:
 
     def _examine(self, func: Any, args: Any, kwargs: Any) -> None:
         """Report each tensor of unknown origin that an operator reads; the caller of the model where it is None."""
-        has_schema = func is not None and not isinstance(func, compat.HigherOrderOperator)
+        has_schema = func is not None and not isinstance(func, HigherOrderOperator)
         written = set(map(id, written_by(func, args, kwargs))) if has_schema else set()
         reads = _reads(func)
         for tensor in tensors_among(args, kwargs):
@@ -288,22 +290,22 @@ def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
 def _find_key(tensor: torch.Tensor) -> int:
     """Return the address of a tensor's storage; 0 where it has no single one."""
     try:
-        with compat.unseen_by_functions():
-            return int(compat.storage_address(tensor.untyped_storage()))
+        with unseen_by_functions():
+            return int(storage_address(tensor.untyped_storage()))
     except (NotImplementedError, RuntimeError):
         return 0
 
 
 def _read_address(tensor: torch.Tensor) -> int:
-    with compat.unseen_by_functions():
+    with unseen_by_functions():
         return tensor.data_ptr()
 
 
 def _reads(func: Any) -> bool:
     """Return whether an operator, or the caller of the model where it is None, reads the numbers of its tensors."""
-    if func is None or isinstance(func, compat.HigherOrderOperator):
+    if func is None or isinstance(func, HigherOrderOperator):
         return func is None
-    schema = compat.schema_of(func)
+    schema = read_schema(func)
     returns_tensors = any("Tensor" in str(returned.type) for returned in schema.returns)
     if not (schema.is_mutable or returns_tensors or depends_on_values(func)):  # a question of a size or a device
         return False

@@ -13,15 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from ..compat import (
-    GLOBAL_CALL_HOOKS,
-    VIEW_QUESTIONS,
-    FakeTensor,
-    call_hooks,
-    make_dual,
-    tensor_classes,
-    transform_level,
-)
+from ..compat.autograd import make_dual
+from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
+from ..compat.recordings import transform_level
+from ..compat.tensors import VIEW_QUESTIONS, FakeTensor, tensor_classes
 from .device_questions import (
     DEVICE_HANDLERS,
     UNKNOWN_DEVICE_HANDLERS,

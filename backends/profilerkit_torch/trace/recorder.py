@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import compat
+from ..compat.modes import TorchDispatchMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
+from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, classify, require_plain
 from ..untouched.write_guard import WriteGuard
 from .attention_masks import count_macs_under_mask
@@ -35,10 +36,10 @@ __all__ = ["Recorder"]
 
 _is_grad_enabled = torch.is_grad_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
-_DROPOUT = compat.operator("aten.dropout.default")
+_DROPOUT = find_operator("aten.dropout.default")
 
 
-class Recorder(compat.TorchDispatchMode, PassRecord):
+class Recorder(TorchDispatchMode, PassRecord):
     """A dispatch mode that records the operators of one forward pass.
 
     An operator comes in at `__torch_dispatch__`. One that is remembered is replayed; any other is run, by its kind.
@@ -92,8 +93,8 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run or remember the operator, and record it."""
-        if compat.is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
-            with compat.unseen_by_functions():  # our own questions are none of the model's
+        if is_function_mode_active():  # an operator that no function of torch's called: of a script, under vmap
+            with unseen_by_functions():  # our own questions are none of the model's
                 result = self.__torch_dispatch__(func, types, args, kwargs)
                 if func in EMPTY:
                     self.origins.note_empty(result)
@@ -160,7 +161,7 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     def _run_by_kind(self, func: Any, args: Any, kwargs: Any, key: Any) -> Any:
         """Run an operator: one that takes functions, one made of others, a view, or any other."""
-        if isinstance(func, compat.HigherOrderOperator):
+        if isinstance(func, HigherOrderOperator):
             return run_higher_order(self, func, args, kwargs)
         kind = classify(func)
         if kind is Kind.COMPOSITE:
@@ -181,7 +182,7 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
         """Have torch take a composite operator apart into others, which come here; NotImplemented if it does not."""
         if func is _DROPOUT and not (args[1] and args[2]):
             return args[0]  # as its kernel does, where torch's decomposition makes a copy
-        if compat.has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
+        if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
             return NotImplemented
         named = self.values.add_size(func, args, kwargs) if self.stands_in else kwargs
         with self:
@@ -301,7 +302,7 @@ class Recorder(compat.TorchDispatchMode, PassRecord):
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         """Refuse a pass under autocast where that would not do what it does in a run."""
-        if compat.is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
+        if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(AutocastError)
         super().begin_layer(module, path, call)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
-from ..compat import schema_of, tag
+from ..compat.operators import find_tag, read_schema
 from ..costs import Cost, Kind, op_cost
 from ..model.stored_bytes import count_stored_bytes
 from .attention_masks import count_attended_macs, is_masked
@@ -22,7 +22,7 @@ from .tensor_infos import tensor_info
 __all__ = ["Plan", "make_plan"]
 
 _META = torch.device("meta")
-_INPLACE_VIEW = tag("inplace_view")
+_INPLACE_VIEW = find_tag("inplace_view")
 
 
 class _Output(NamedTuple):
@@ -91,7 +91,7 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
     in_place = is_single and bool(args) and result is args[0]
     return Plan(
         name=str(func),
-        schema=str(schema_of(func).name),
+        schema=str(read_schema(func).name),
         cost=cost or Cost(0, 0),
         counted=cost is not None,
         bytes_read=sum(map(count_stored_bytes, tensors_among(args, kwargs))),
@@ -127,14 +127,14 @@ def _describe_outputs(
 def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:
     if not (args and isinstance(args[0], torch.Tensor)):
         return True
-    return schema_of(func).name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
+    return read_schema(func).name in FROM_SHAPES or (in_place and not args[0].is_floating_point())
 
 
 def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -> str | None:
     """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
     if not outputs:
         return None
-    has_addend = schema_of(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
+    has_addend = read_schema(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
     operands = args[1:] if has_addend else args
     dtypes = [tensor_info(item).dtype for item in operands if isinstance(item, torch.Tensor) and item.dim() > 1]
     return product_dtype(dtypes, tensor_info(outputs[0]).dtype)

@@ -14,7 +14,7 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
 
-from ..compat import read_buffers, read_parameters
+from ..compat.modules import read_buffers, read_parameters
 from ..model.modules import list_layers, list_parameters
 from ..model.wrapped import inner_model
 from .tracing import trace_model

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..compat import FakeTensor, storage_address
+from ..compat.tensors import FakeTensor, storage_address
 
 __all__ = ["signature"]
 

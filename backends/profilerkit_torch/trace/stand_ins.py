@@ -14,7 +14,8 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs
 
-from ..compat import FakeTensorMode, make_tensor, unseen_by_subclasses
+from ..compat.modes import unseen_by_subclasses
+from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
 from ..model.tensors import has_own_function, view_like
 

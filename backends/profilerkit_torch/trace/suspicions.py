@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..compat import disable_dispatch_modes, unseen_by_functions
+from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 
 __all__ = ["Suspicion"]
 

@@ -11,7 +11,7 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import TensorInfo
 
-from ..compat import is_function_mode_active, unseen_by_functions
+from ..compat.modes import is_function_mode_active, unseen_by_functions
 from ..costs import replace_by_shapes
 
 __all__ = ["tensor_info", "tensor_infos"]

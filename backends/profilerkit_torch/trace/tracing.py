@@ -23,7 +23,9 @@ from profilerkit.process.restoring import restored
 from profilerkit.trace.conditions import formulas_used, write_notes
 from profilerkit.trace.records import LayerCall, ModelTrace
 
-from ..compat import FAKE_MODULE, is_compiler_imported, lacking
+from ..compat.compiler import is_compiler_imported
+from ..compat.names import lacking
+from ..compat.tensors import FAKE_MODULE
 from ..costs.registry import COSTS
 from ..model.exported import with_nodes
 from ..model.inventory import Inventory, is_lazy

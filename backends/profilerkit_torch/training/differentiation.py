@@ -12,7 +12,7 @@ import torch
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
 
-from ..compat import disable_dispatch_modes
+from ..compat.modes import disable_dispatch_modes
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["NO_BACKWARD_PASS", "follow_gradients", "list_differentiated", "make_loss", "note_unused"]

@@ -17,14 +17,15 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.error_text import error_line
 from profilerkit.trace.records import WeightRecord
 
-from ..compat import TorchDispatchMode, operator
+from ..compat.modes import TorchDispatchMode
+from ..compat.operators import find_operator
 from ..model.stored_bytes import count_stored_bytes
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["optimizer_bytes"]
 
 #: Reads the value of a tensor with one element, as ``tensor.item()`` does.
-_READ_VALUE = operator("aten._local_scalar_dense.default")
+_READ_VALUE = find_operator("aten._local_scalar_dense.default")
 
 
 class _StepFailedError(Exception):

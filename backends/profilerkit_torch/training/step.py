@@ -23,12 +23,8 @@ from profilerkit.error_text import error_line
 from profilerkit.errors import BackendFailedError, ModelFailedError
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat import (
-    GLOBAL_GRADIENT_HOOKS,
-    GRADIENT_HOOKS,
-    MODULE_GRADIENT_HOOKS,
-    run_backward,
-)
+from ..compat.autograd import run_backward
+from ..compat.modules import GLOBAL_GRADIENT_HOOKS, GRADIENT_HOOKS, MODULE_GRADIENT_HOOKS
 from ..model.modules import find_device, list_layers, list_named_parameters, list_parameters
 from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass

@@ -15,7 +15,9 @@ from torch import nn
 from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
-from ..compat import current_node, next_node, node_number, operator, read_parameters
+from ..compat.autograd import find_current_node, read_next_node_number, read_node_number
+from ..compat.modules import read_parameters
+from ..compat.operators import find_operator
 from ..costs import module_cost
 from ..costs.attention import without_mask
 from ..costs.pricing import is_product_of_gradient, product_of_gradient
@@ -26,7 +28,7 @@ from ..trace.replay import Plan
 
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
-_DETACH = operator("aten.detach.default")
+_DETACH = find_operator("aten.detach.default")
 
 
 class TrainedLayers(LayerStack):
@@ -56,12 +58,12 @@ class TrainedLayers(LayerStack):
         self._mark()
 
     def _mark(self) -> None:
-        self._numbers.append(next_node())
+        self._numbers.append(read_next_node_number())
         self._calls_by_number.append((self.current, self.current_call))
 
     def find_maker(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that made a node, and which of its calls."""
-        return self._calls_by_number[bisect_right(self._numbers, node_number(node)) - 1]
+        return self._calls_by_number[bisect_right(self._numbers, read_node_number(node)) - 1]
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -142,7 +144,7 @@ class TrainingRecorder(Recorder):
         if func is _DETACH:  # what autograd does with what it saves: no work
             return self._run_view(func, args, kwargs or {})
         layers = self.layers
-        node = current_node() if self.phase == "backward" and layers.is_idle else None
+        node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         outside = layers.current, layers.current_call
@@ -178,14 +180,14 @@ class TrainingRecorder(Recorder):
         """Note from which node on a layer with a formula works."""
         super().begin_layer(module, path, call)
         if _has_formula(module):
-            self._formulas_from.append(next_node())
+            self._formulas_from.append(read_next_node_number())
 
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Count the backward pass of a layer with a formula as not counted: the formula covers the forward pass."""
         super().end_layer(module, call)
         if not _has_formula(module):
             return
-        to_differentiate = next_node() > self._formulas_from.pop()
+        to_differentiate = read_next_node_number() > self._formulas_from.pop()
         if to_differentiate and self.phase == "forward" and not self._covered:
             self.uncounted[f"backward of module::{type(module).__name__}"] += 1
 

@@ -17,20 +17,19 @@ import torch
 
 from profilerkit.process.restoring import restored
 
-from ..compat import (
+from ..compat.modes import (
     count_dispatch_modes,
-    count_export_modes,
     count_function_modes,
-    default_device,
     disable_dispatch_modes,
-    function_modes,
-    mode_flags,
+    list_function_modes,
     pop_dispatch_mode,
     pop_function_mode,
     push_function_mode,
-    set_default_device,
+    read_mode_flags,
     set_mode_flags,
 )
+from ..compat.recordings import count_export_modes
+from ..compat.settings import read_default_device, set_default_device
 from .recordings import require_no_tracing
 
 __all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "restorer_of_modes"]
@@ -84,7 +83,7 @@ class apart:
 
 @contextmanager
 def _without_function_modes() -> Iterator[None]:
-    modes = function_modes()
+    modes = list_function_modes()
     stacks = [*_set_aside.stacks]
 
     def restore() -> None:
@@ -131,9 +130,9 @@ def _is_for_meta(mode: Any) -> bool:
 
 def restorer_of_modes() -> Callable[[], None]:
     """Return what takes away modes that are left switched on, and puts the function modes and the device back."""
-    dispatch, device = count_dispatch_modes(), default_device()
-    functions = function_modes() if count_function_modes() else []
-    flags = mode_flags()
+    dispatch, device = count_dispatch_modes(), read_default_device()
+    functions = list_function_modes() if count_function_modes() else []
+    flags = read_mode_flags()
 
     def restore() -> None:
         if count_dispatch_modes() > dispatch:
@@ -142,7 +141,7 @@ def restorer_of_modes() -> Callable[[], None]:
             set_mode_flags(flags)
         if functions or count_function_modes():
             _set_function_modes(functions)
-        if default_device() != device:
+        if read_default_device() != device:
             set_default_device(device)
 
     return restore

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch.nn.modules.module import register_module_forward_hook
 
-from ..compat import GLOBAL_HOOK_MARKS
+from ..compat.modules import GLOBAL_HOOK_MARKS
 
 __all__ = ["hook_after_calls"]
 

@@ -20,7 +20,7 @@ from profilerkit import ModelInputs
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import for_each, restored
 
-from ..compat import TensorBase
+from ..compat.tensors import TensorBase
 from ..model.attributes import list_reachable
 from ..model.inventory import Inventory
 from ..model.tensors import storage_key

@@ -9,7 +9,7 @@ import torch
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import ACCUMULATION_HOOKS, GRADIENT_HOOKS
+from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from .snapshots import refill
 
 __all__ = ["restorer_of_marks"]

@@ -8,7 +8,7 @@ from profilerkit import ModelInputs
 from profilerkit.process.contents import list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
-from ..compat import unseen_by_subclasses
+from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_values, is_twin, view_like
 from .marks import restorer_of_marks

@@ -20,7 +20,7 @@ from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 
-from ..compat import count_writes
+from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
 from ..model.tensors import has_storage, has_values
 from .caller_context import apart, restorer_of_modes

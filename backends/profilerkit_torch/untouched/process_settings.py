@@ -14,7 +14,7 @@ from torch.utils import deterministic
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import get_precision, set_precision, settings_of_c
+from ..compat.settings import get_precision, list_settings, set_precision
 
 __all__ = ["SettingsSnapshot", "flushes_denormal"]
 
@@ -148,7 +148,7 @@ _OF_PROCESS: tuple[_Setting, ...] = (
     _make_attribute(deterministic, "fill_uninitialized_memory"),
     _Setting(torch.is_warn_always_enabled, torch.set_warn_always),
     _Setting(_detects_anomalies, lambda value: torch.set_anomaly_enabled(*value)),
-    *(_Setting(read, write) for read, write in settings_of_c()),
+    *(_Setting(read, write) for read, write in list_settings()),
     _make_attribute(torch.backends.cudnn, "benchmark_limit"),
     _Setting(torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     *_make_precisions(),

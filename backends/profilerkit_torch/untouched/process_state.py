@@ -12,7 +12,8 @@ import torch
 
 from profilerkit.process.restoring import Step, for_each
 
-from ..compat import ALL_GLOBAL_HOOKS, top_saved_tensors_hooks
+from ..compat.autograd import top_saved_tensors_hooks
+from ..compat.modules import ALL_GLOBAL_HOOKS
 from .process_settings import SettingsSnapshot
 from .snapshots import refill
 

@@ -6,7 +6,7 @@ import torch
 
 from profilerkit import TracingError
 
-from ..compat import compiler_callback, is_fx_tracing, is_making_graph, transform_level
+from ..compat.recordings import compiler_callback, is_fx_tracing, is_making_graph, transform_level
 
 __all__ = ["require_no_tracing"]
 

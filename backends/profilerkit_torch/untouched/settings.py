@@ -12,7 +12,7 @@ from torch.backends import opt_einsum
 
 from profilerkit.backend_kit.settings import Setting
 
-from ..compat import find_getter, get_precision
+from ..compat.settings import find_getter, get_precision
 from .process_settings import flushes_denormal
 
 __all__ = ["SETTINGS"]

@@ -10,7 +10,7 @@ from torch import nn
 
 from profilerkit.arguments.structures import map_leaves
 
-from ..compat import replace_tensors
+from ..compat.modules import replace_tensors
 from ..model.inventory import Inventory
 from ..model.keras_preparation import substitute_variables
 

@@ -14,7 +14,7 @@ import torch
 from profilerkit import ModelInputs
 from profilerkit.process.cached import once_for_each
 
-from ..compat import GLOBAL_CALL_HOOKS, call_hooks
+from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
 from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell

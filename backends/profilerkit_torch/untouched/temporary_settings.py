@@ -13,7 +13,8 @@ from torch import nn
 from profilerkit.process.modules import AroundImport
 from profilerkit.process.restoring import restored
 
-from ..compat import COMPILER, graph_executor, is_compiler_imported, restorer_of_stance
+from ..compat.compiler import COMPILER, is_compiler_imported, save_stance
+from ..compat.settings import graph_executor
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
@@ -29,7 +30,7 @@ def disable_compiling() -> Iterator[None]:
     """
     answer_for_triton()
     if is_compiler_imported():
-        with restored(restorer_of_stance()):
+        with restored(save_stance()):
             _run_as_written()
             yield
     else:

@@ -9,7 +9,7 @@ import torch
 
 from profilerkit.process.restoring import Step, for_each
 
-from ..compat import is_view
+from ..compat.tensors import is_view
 from ..model.tensors import identify_elements
 
 __all__ = ["restorer_of_sizes", "restorers_of_tensors"]

@@ -9,7 +9,8 @@ import torch
 
 from profilerkit.process.restoring import for_each
 
-from ..compat import count_writes, internal_overlap, set_version
+from ..compat.autograd import set_version
+from ..compat.tensors import count_writes, internal_overlap
 from ..model.tensors import has_storage, has_values
 
 __all__ = ["KeptValue", "list_versions", "restore_versions", "write_back", "write_back_alone"]

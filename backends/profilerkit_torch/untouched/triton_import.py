@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from ..compat import find_triton_question, is_compiler_imported
+from ..compat.compiler import find_triton_question, is_compiler_imported
 
 __all__ = ["answer_for_triton"]
 

@@ -10,7 +10,8 @@ import torch
 from profilerkit.process.cached import cached_property
 from profilerkit.process.restoring import restored
 
-from ..compat import HigherOrderOperator, TorchDispatchMode, disable_dispatch_modes, schema_of
+from ..compat.modes import TorchDispatchMode, disable_dispatch_modes
+from ..compat.operators import HigherOrderOperator, read_schema
 from ..model.tensors import has_storage, has_values, storage_key
 from .tensor_values import KeptValue, list_versions, restore_versions, write_back, write_back_alone
 
@@ -93,21 +94,21 @@ class WriteGuard(TorchDispatchMode):
 
 def _may_write(func: Any) -> bool:
     """Return whether an operator may write to an argument, or does so in some of its calls."""
-    return bool(schema_of(func).is_mutable) or _updates_statistics(func)
+    return bool(read_schema(func).is_mutable) or _updates_statistics(func)
 
 
 def _updates_statistics(func: Any) -> bool:
     """Return whether an operator may update running statistics, which its schema does not say."""
-    return "batch_norm" in schema_of(func).name
+    return "batch_norm" in read_schema(func).name
 
 
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that an operator writes to."""
     if _updates_statistics(func):
         yield from _list_tensors(args[3:5])
-    if not schema_of(func).is_mutable:
+    if not read_schema(func).is_mutable:
         return
-    for position, argument in enumerate(schema_of(func).arguments):
+    for position, argument in enumerate(read_schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[position] if position < len(args) else kwargs.get(argument.name)
             yield from _list_tensors(value if isinstance(value, (list, tuple)) else (value,))

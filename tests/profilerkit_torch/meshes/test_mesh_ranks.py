@@ -21,7 +21,16 @@ from mesh_networks import BATCH, BLOCKS, HEADS, LENGTH, WIDTH, WORDS
 
 from profilerkit import NotOfferedError
 from profilerkit_predict.meshes.records import Collective, RankTrace
-from profilerkit_torch import compat
+from profilerkit_torch.compat import meshes as compat_meshes
+from profilerkit_torch.compat.meshes import (
+    find_parameter_group,
+    find_process_group,
+    find_sharding_planner,
+    make_fake_store,
+    read_group_gradients,
+    read_group_path,
+    use_given_shapes,
+)
 
 #: Bytes of a float32.
 BYTE = 4
@@ -408,18 +417,18 @@ def test_checkpoints_compute_blocks_again(steps: dict[str, RankTrace]) -> None:
 @pytest.mark.parametrize(
     ("look", "name"),
     [
-        (compat.make_fake_store, "FakeStore"),
-        (lambda: compat.find_process_group("0"), "_resolve_process_group"),
-        (compat.find_sharding_planner, "ShardingPropagator.propagate_op_sharding_non_cached"),
-        (compat.find_parameter_group, "FSDPParamGroup"),
-        (lambda: compat.read_group_path(object()), "_module_fqn"),
-        (lambda: list(compat.read_group_gradients(object())), "fsdp_params"),
+        (make_fake_store, "FakeStore"),
+        (lambda: find_process_group("0"), "_resolve_process_group"),
+        (find_sharding_planner, "ShardingPropagator.propagate_op_sharding_non_cached"),
+        (find_parameter_group, "FSDPParamGroup"),
+        (lambda: read_group_path(object()), "_module_fqn"),
+        (lambda: list(read_group_gradients(object())), "fsdp_params"),
     ],
 )
 def test_release_without_a_private_name_is_refused(
     look: Callable[[], object], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compat, "find", lambda path: None)
+    monkeypatch.setattr(compat_meshes, "find", lambda path: None)
     with pytest.raises(NotOfferedError, match=name):
         look()
 
@@ -428,11 +437,11 @@ def test_release_without_a_private_name_is_refused(
 def test_stage_without_a_private_name_is_refused(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would ask ranks that are not there, or count what it was not told."""
     mode = SimpleNamespace(STATIC="static", needs_dynamic=lambda told, stage_has_backward: False)
-    monkeypatch.setattr(compat, "find", lambda path: mode)
+    monkeypatch.setattr(compat_meshes, "find", lambda path: mode)
     stage = SimpleNamespace(_user_meta=None, _inference_mode=None)
     delattr(stage, absent)
     with pytest.raises(NotOfferedError, match=f"has no PipelineStage.{absent}"):
-        compat.use_given_shapes(stage, SimpleNamespace(_warmup_p2p=None))
+        use_given_shapes(stage, SimpleNamespace(_warmup_p2p=None))
 
 
 def test_dimension_over_which_nothing_is_exchanged_is_named(steps: dict[str, RankTrace]) -> None:

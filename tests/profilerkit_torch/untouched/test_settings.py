@@ -13,7 +13,7 @@ from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
 from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import TorchBackend, TorchProfiler
-from profilerkit_torch.compat import get_precision, settings_of_c
+from profilerkit_torch.compat.settings import get_precision, list_settings
 from profilerkit_torch.untouched.recordings import require_no_tracing
 from profilerkit_torch.untouched.settings import SETTINGS, _list_of_opt_einsum
 
@@ -199,7 +199,7 @@ def _another(value: Any) -> Any:
     return tuple(not part for part in value) if isinstance(value, tuple) else None
 
 
-SWITCHES = {read.__name__: (read, write) for read, write in settings_of_c() if _another(read()) is not None}
+SWITCHES = {read.__name__: (read, write) for read, write in list_settings() if _another(read()) is not None}
 
 
 @pytest.mark.parametrize("name", SWITCHES)

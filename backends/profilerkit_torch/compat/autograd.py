@@ -1,0 +1,84 @@
+"""Autograd: the graph of a backward pass, its nodes, and the run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from profilerkit.backend_kit.private_names import field, find
+
+from .names import find_first, refuse, require
+
+#: Runs operators before autograd takes them apart. Without it the bytes along the way would be others: no pass is made.
+without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = require(
+    "torch._C._AutoDispatchBelowAutograd", purpose="sees operators before they are taken apart"
+)
+#: The number of the next node of a graph: the nodes of a layer's call are those between its beginning and its end.
+read_next_node_number: Callable[[], int] = require(
+    "torch._C._autograd._get_sequence_nr", purpose="tells which layer a node of the backward pass is of"
+)
+_NUMBER = field("_sequence_nr")
+_no_number = refuse("Node._sequence_nr", "tells which layer a node of the backward pass is of")
+
+
+def read_node_number(node: Any) -> int:
+    """Return the number of a node of a graph, in the order in which they were made."""
+    return int(getattr(node, _NUMBER, _no_number)())
+
+
+#: The node that runs.
+find_current_node: Callable[[], Any] = require(
+    "torch._C._current_autograd_node", purpose="tells which layer a node of the backward pass is of"
+)
+#: The number of the backward pass that runs, -1 outside of all.
+read_current_task: Callable[[], int] = require(
+    "torch._C._current_graph_task_id", purpose="tells when a backward pass is over"
+)
+_engine: Any = find("torch.autograd.Variable._execution_engine")
+
+
+def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
+    """Run the backward pass as ``loss.backward(gradient)`` does, by no function that a mode would handle.
+
+    Without torch's engine it is that function, in which nobody sees which numbers leave torch.
+    """
+    if _engine is None:
+        loss.backward(gradient)
+        return
+    _engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+#: Has a function called when the backward pass that runs is over.
+call_after_backward: Callable[[Callable[[], None]], None] = (
+    refuse("torch.autograd.Variable._execution_engine", "tells when a backward pass is over")
+    if _engine is None
+    else _engine.queue_callback
+)
+#: The hooks for tensors that a graph saves: a pair, or None. Without it, as in torch 2.6, no report names them, and
+#: those that a model leaves switched on stay.
+top_saved_tensors_hooks: Callable[[bool], Any] = find_first(
+    "torch._C._autograd._top_saved_tensors_default_hooks", instead=lambda ignore_tracing: None
+)
+_set_version: Any = find_first(
+    "torch._C._autograd._unsafe_set_version_counter",
+    instead=lambda tensors, versions: None,
+    off="a graph that was made before the profile may refuse its backward pass",
+)
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Give a tensor, whose values are those of before, the count of its writes of before.
+
+    Without it a graph that the caller has made, and that needs the tensor, cannot be gone back through.
+    """
+    try:
+        _set_version((tensor,), (version,))
+    except TypeError:  # torch 2.6 takes one tensor
+        _set_version(tensor, version)
+
+
+#: Makes a tensor that carries its derivative; where it is missing so is what a model would call.
+make_dual: Any = find("torch._C._VariableFunctions._make_dual")

@@ -1,0 +1,35 @@
+"""Files of torch's, exported programs and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from profilerkit.backend_kit.private_names import field, find
+
+from .names import find_first, read_attribute, require
+
+#: What torch's own files name, of whatever release.
+PICKLED_NAMES = ("torch._utils._rebuild", "torch._tensor", "torch.FloatStorage", "collections.OrderedDict")
+#: Reads the records of a file of torch's; without it such a file is refused unless it is trusted.
+FileReader: Any = require("torch._C.PyTorchFileReader", purpose="looks into files before they are read")
+#: The schemas of all operators of a name; without it none is known as harmless, and a program with one is refused.
+schemas_by_name: Callable[[str], list[Any]] = find_first(
+    "torch._C._jit_get_schemas_for_operator", instead=lambda name: []
+)
+#: Puts values into the form that a program takes.
+tree_unflatten: Callable[[Any, Any], Any] = require(
+    "torch.utils._pytree.tree_unflatten", purpose="gives an exported program its inputs"
+)
+
+
+def list_symbolic_functions() -> tuple[str, ...]:
+    """Return the names of functions of sizes that are not fixed; without them a program that uses one is refused."""
+    return tuple(find("torch.utils._sympy.functions.__all__") or ())
+
+
+def read_script_type(value: torch.ScriptObject) -> str:
+    """Return the type of an object of torch's in C++, as text: layers pack their weights in some."""
+    return str(read_attribute(value, field("_type"), "ScriptObject._type", "finds the weights that a layer packs")())

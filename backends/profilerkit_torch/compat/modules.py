@@ -1,0 +1,117 @@
+"""Modules: what torch keeps in each of them, and the hooks for their calls and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch.optim import optimizer as torch_optimizer
+
+from profilerkit.backend_kit.private_names import field
+
+from .names import find_first, refuse
+
+_module = torch.nn.Module()
+
+
+def _reader(name: str, instead: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what reads an attribute that every module has; ``instead`` where this release has none of that name."""
+    return attrgetter(name) if hasattr(_module, name) else instead
+
+
+#: The parameters of a module itself by name, in torch's own dict; else in another, in which nothing can be replaced.
+read_parameters: Callable[[Any], dict[str, Any]] = _reader(
+    field("_parameters"),
+    lambda module: dict(torch.nn.Module.named_parameters(module, recurse=False, remove_duplicate=False)),
+)
+#: The same for buffers.
+read_buffers: Callable[[Any], dict[str, Any]] = _reader(
+    field("_buffers"),
+    lambda module: dict(torch.nn.Module.named_buffers(module, recurse=False, remove_duplicate=False)),
+)
+#: The same for the modules inside.
+read_children: Callable[[Any], dict[str, Any]] = _reader(
+    field("_modules"),
+    lambda module: {
+        name: child
+        for name, child in torch.nn.Module.named_modules(module, remove_duplicate=False)
+        if name and "." not in name
+    },
+)
+#: The names of the buffers that a module does not save; else they are looked for in what it saves.
+unsaved_buffers: Callable[[Any], Container[str]] = _reader(
+    field("_non_persistent_buffers_set"), lambda module: read_buffers(module).keys() - module.state_dict().keys()
+)
+#: Where a module has these: what walks over its attributes takes them for what they are.
+OWN = (field("_parameters"), field("_buffers"), field("_modules"))
+#: What a module keeps about how its state is saved and loaded; else a change of that is one of the model.
+OF_STATE_DICTS = frozenset(
+    (
+        *(field("_load_state_dict_post_hooks"), field("_load_state_dict_pre_hooks"), field("_state_dict_hooks")),
+        *(field("_state_dict_pre_hooks"), field("_non_persistent_buffers_set")),
+    )
+)
+
+
+def replace_tensors(module: torch.nn.Module, stand_in: Callable[[Any], Any]) -> None:
+    """Have others stand in for the parameters and buffers of a module; where that is impossible no pass has any."""
+    for read, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
+        tensors = read(module)
+        if tensors:
+            if read(module) is not tensors:
+                refuse(f"Module.{name}", "puts tensors without values in the place of weights")()
+            tensors.update([(key, stand_in(tensor)) for key, tensor in tensors.items()])
+
+
+_before_calls = _reader(field("_forward_pre_hooks"), lambda module: {})
+_after_calls = _reader(field("_forward_hooks"), lambda module: {})
+
+
+def call_hooks(module: Any) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Return the hooks before and after a module's calls; without them what hooks do is looked for in runs alone."""
+    return _before_calls(module), _after_calls(module)
+
+
+_CALL, COMPILED_CALL = field("_call_impl"), field("_compiled_call_impl")
+
+
+def name_of_call(module: Any) -> str:
+    """Return under which name a module has what torch calls for it; without that no layer is timed alone."""
+    if not hasattr(module, _CALL):
+        refuse("Module._call_impl", "times single layers")()
+    return COMPILED_CALL if getattr(module, COMPILED_CALL, None) is not None else _CALL
+
+
+#: The hooks for gradients that modules have; without these names those of a module act on a step that is counted.
+MODULE_GRADIENT_HOOKS = (field("_backward_hooks"), field("_backward_pre_hooks"))
+_OFF = "hooks of a model's parameters run in a training step that is counted, and those that a pass adds stay"
+#: Where tensors keep the hooks for their gradients, and for what is done once these are there.
+GRADIENT_HOOKS = ("_backward_hooks",) if find_first("torch.Tensor._backward_hooks", off=_OFF) is not None else ()
+ACCUMULATION_HOOKS = (
+    ("_post_accumulate_grad_hooks",)
+    if find_first("torch.Tensor._post_accumulate_grad_hooks", off=_OFF) is not None
+    else ()
+)
+#: The hooks before and after the calls of all modules, and those for the gradients of all; without it there are none.
+GLOBAL_CALL_HOOKS: tuple[dict[int, Any], ...] = (
+    find_first("torch.nn.modules.module._global_forward_pre_hooks", instead={}),
+    find_first("torch.nn.modules.module._global_forward_hooks", instead={}),
+)
+GLOBAL_GRADIENT_HOOKS: tuple[dict[int, Any], ...] = (
+    find_first("torch.nn.modules.module._global_backward_pre_hooks", instead={}),
+    find_first("torch.nn.modules.module._global_backward_hooks", instead={}),
+)
+#: What torch keeps beside a hook for the calls of all modules, and leaves there: a number, where nobody takes it away.
+GLOBAL_HOOK_MARKS: tuple[dict[int, Any], ...] = (
+    find_first("torch.nn.modules.module._global_forward_hooks_with_kwargs", instead={}),
+    find_first("torch.nn.modules.module._global_forward_hooks_always_called", instead={}),
+)
+#: All hooks for all modules and all optimizers, those of later releases too.
+ALL_GLOBAL_HOOKS: tuple[dict[Any, Any], ...] = tuple(
+    hooks
+    for owner in (torch.nn.modules.module, torch_optimizer)
+    for name, hooks in vars(owner).items()
+    if name.startswith("_global_") and isinstance(hooks, dict)
+)

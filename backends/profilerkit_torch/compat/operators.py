@@ -1,0 +1,100 @@
+"""Operators of torch, and what their classes are.
+
+The classes of things that everybody can have need no private name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from profilerkit.backend_kit.private_names import field, find
+
+from .names import find_all, find_first, refuse, require
+
+if TYPE_CHECKING:
+    from torch._ops import HigherOrderOperator as HigherOrderOperator  # noqa: PLC0414
+
+OpOverload: Any = type(torch.ops.aten.add.Tensor)
+OpOverloadPacket: Any = type(torch.ops.aten.add)
+if not TYPE_CHECKING:
+    #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
+    #: has one is counted in a real run, or refused.
+    HigherOrderOperator = find_first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))
+#: What an operator takes and returns, and what it writes to; else it is asked for by the name of the operator.
+read_schema: Callable[[Any], Any] = (
+    attrgetter("_schema")
+    if hasattr(torch.ops.aten.add.Tensor, field("_schema"))
+    else lambda func: find("torch._C._get_schema")(func.name().partition(".")[0], func.name().partition(".")[2])
+)
+#: Whether an operator is made of others; without the key it counts as one that is not known, unless it has a formula.
+_COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
+#: Whether an operator comes apart in another way for nested tensors; without the keys as for all others.
+_NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
+#: The kernel of an operator that takes functions, in Python; without the key what its functions do is not counted.
+_EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
+#: Whether an operator of that name has a kernel at all; else each is taken to have one.
+has_kernel: Callable[[str], bool] = find_first("torch._C._dispatch_has_kernel", instead=lambda name: True)
+
+
+def find_tag(name: str) -> Any:
+    """Return what torch marks operators with by a name; what marks none where this release has no such tag."""
+    return find_first(f"torch.Tag.{name}", instead=object())
+
+
+def find_operator(path: str) -> Any:
+    """Return an operator by its path below ``torch.ops``; what is none where this release has no such operator."""
+    return find_first(f"torch.ops.{path}", instead=object())
+
+
+def find_dtype(name: str) -> Any:
+    """Return a dtype by its name; what is none where this release has no such dtype."""
+    return find_first(f"torch.{name}", instead=object())
+
+
+#: Two numbers in each element: torch 2.8 and newer.
+FLOAT4 = find_dtype("float4_e2m1fn_x2")
+
+
+def is_composite(func: Any) -> bool:
+    """Return whether an operator is made of others, which run in its place."""
+    return _COMPOSITE is not None and bool(func.has_kernel_for_dispatch_key(_COMPOSITE))
+
+
+@cache
+def has_nested_kernel(func: Any) -> bool:
+    """Return whether an operator does not come apart for nested tensors as it does for others."""
+    return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
+
+
+def find_python_kernel(func: HigherOrderOperator) -> Any:
+    """Return what an operator that takes functions does in Python; None where that is not known."""
+    return getattr(func, "py_kernels", {}).get(_EXPLICIT)
+
+
+#: Which one of its kernels torch takes for attention; an operator, though its name begins with an underscore.
+choose_attention: Callable[..., int] = require(
+    "torch._fused_sdp_choice", purpose="tells how attention runs, and what memory it takes"
+)
+#: Attention in one kernel, which the shapes of its results are asked of.
+flash_attention: Callable[..., Any] = find_first(
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default",
+    instead=refuse("aten::_scaled_dot_product_flash_attention_for_cpu", "sees attention as one kernel"),
+)
+#: The same by the kernel that CUDA has for float32, whose output lies in memory as (batch, length, heads, width).
+efficient_attention: Callable[..., Any] = find_first(
+    "torch.ops.aten._scaled_dot_product_efficient_attention.default",
+    instead=refuse("aten::_scaled_dot_product_efficient_attention", "sees attention in float32 on CUDA as one kernel"),
+)
+#: The function that a scan calls for its steps; without it a scan is an operator that is not counted.
+find_scan: Callable[[], Any] = lambda: find("torch._higher_order_ops.scan.generic_scan")  # noqa: E731
+
+
+def find_triton_kernel(number: int) -> Any:
+    """Return a kernel of Triton by its number; None where that is not known, and it is called "kernel"."""
+    table = find("torch._higher_order_ops.triton_kernel_wrap.kernel_side_table")
+    return None if table is None else table.get_kernel(number)
