@@ -46,8 +46,8 @@ print(json.dumps({
     "all, imports included: wall": time.perf_counter() - start,
     "all, imports included: processor": time.process_time(),
     "resident MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10),
-    "prefill MACs": report.facts.prefill.macs,
-    "decode MACs": report.facts.decode.macs,
+    "prefill MACs": report.facts.traced.prefill.macs,
+    "decode MACs": report.facts.traced.decode.macs,
 }))
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit.backend_kit.installed import find_version
 from profilerkit_predict.checkpoints.quantization import read_modelopt_file
-from profilerkit_predict.language_models.records import ExecutionModel
+from profilerkit_predict.language_models.records import ExecutionModel, ModelSizes, Routing
 
 from ..compat.other_libraries import read_attention, read_experts, read_origin
 from .decoders import find_sound_positions, require_no_encoder
@@ -19,9 +19,8 @@ __all__ = [
     "find_number",
     "find_quantization",
     "find_routing",
-    "find_sums_of_a_layer",
+    "find_sizes",
     "find_text_configuration",
-    "find_width_and_layers",
     "is_configuration",
 ]
 
@@ -87,24 +86,24 @@ def find_number(config: Any, *names: str) -> int | None:
     return None
 
 
-def find_routing(config: Any) -> tuple[int, int] | None:
+def find_routing(config: Any) -> Routing | None:
     """Return how many experts the layers of a configuration have, and to how many a token is sent; None for none."""
     text = find_text_configuration(config)
     experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
-    return (experts, chosen) if experts and chosen and chosen < experts else None
+    return Routing(experts, chosen) if experts and chosen and chosen < experts else None
 
 
-def find_width_and_layers(config: Any) -> tuple[int, int]:
-    """Return the features of a token between the layers of a configuration, and how many there are; 0 for unknown."""
+def find_sizes(config: Any) -> ModelSizes:
+    """Return the sizes of a model that its configuration tells."""
     text = find_text_configuration(config)
-    return find_number(text, *_WIDTH) or 0, find_number(text, *_LAYERS) or 0
-
-
-def find_sums_of_a_layer(config: Any) -> int:
-    """Return how often devices that cut a layer add up what they have: once where its parts run side by side."""
-    text = find_text_configuration(config)
-    is_flagged = any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
-    return 1 if is_flagged or getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE else 2
+    is_side_by_side = any(getattr(text, name, False) is True for name in _SIDE_BY_SIDE)
+    is_side_by_side = is_side_by_side or getattr(text, "model_type", "") in _ALWAYS_SIDE_BY_SIDE
+    return ModelSizes(
+        find_longest_context(config),
+        find_number(text, *_WIDTH),
+        find_number(text, *_LAYERS),
+        sums_of_a_layer=1 if is_side_by_side else 2,
+    )
 
 
 def describe_execution(config: Any, has_experts: bool) -> ExecutionModel:
@@ -114,7 +113,7 @@ def describe_execution(config: Any, has_experts: bool) -> ExecutionModel:
         "as written",
         f"transformers {find_version('transformers')}",
         read_attention(text),
-        read_experts(text) if has_experts else "",
+        read_experts(text) if has_experts else None,
     )
 
 

@@ -14,7 +14,7 @@ from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, plac
 from profilerkit_predict.checkpoints.quantization import Formats, read_formats
 from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
 from profilerkit_predict.language_models.laws import find_terms, split_phases
-from profilerkit_predict.language_models.records import ModelFacts
+from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
 from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import count_unrouted_macs, find_passes, weight_parts
 
@@ -26,9 +26,7 @@ from .configurations import (
     find_longest_context,
     find_quantization,
     find_routing,
-    find_sums_of_a_layer,
-    find_text_configuration,
-    find_width_and_layers,
+    find_sizes,
 )
 from .decoders import require_decoder
 from .dtypes import find_dtype
@@ -80,10 +78,9 @@ def find_facts(
     head = _find_head_weight(language_model, trace)
     weights = weight_parts(trace, decode, batch, head, routing, storage.formats, storage.packed)
     unrouted = count_unrouted_macs(trace, decode, batch, routing)
-    cache_layers = find_cache_growth(language_model, calls.contents)
+    parts = find_cache_growth(language_model, calls.contents)
     cached = 1 if is_encoder_decoder else length
-    width, layers = find_width_and_layers(config)
-    are_shapes_known = not (is_encoder_decoder or unrouted)
+    shapes = partial(find_shapes, prefill, decode, batch=batch, prompt=length, windows=windows)
 
     notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
     if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
@@ -92,31 +89,22 @@ def find_facts(
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
     return ModelFacts(
         name=name or type(language_model).__name__,
-        execution=describe_execution(config, has_experts=any(part.kind == "experts" for part in weights)),
+        execution=describe_execution(config, has_experts=any(part.routing is not None for part in weights)),
         parameters=trace.total_params,
         weights=weights,
         dtype=find_dtype(language_model),
-        vocabulary=int(getattr(find_text_configuration(config), "vocab_size", 0)),
-        longest_context=find_longest_context(config),
-        traced_prompt=length,
-        prefill=count_pass("prefill", trace, indices[0], batch, length, 0, calls.contents[0]),
-        decode=count_pass("decode", trace, indices[1], batch, 1, cached, calls.contents[1]),
-        terms=terms,
-        cache=tuple(calls.contents),
-        cache_layers=cache_layers,
-        latent=find_latent_attention(language_model, cache_layers),
-        is_encoder_decoder=is_encoder_decoder,
-        notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
-        unrouted_macs=unrouted,
+        sizes=find_sizes(config),
+        work=Work(terms, find_latent_attention(language_model, parts), unrouted),
+        cache=CacheGrowth(parts, tuple(calls.contents), count_repeats(language_model, calls.contents[0])),
+        traced=TracedPasses(
+            count_pass(trace, indices[0], batch, length, 0, calls.contents[0]),
+            count_pass(trace, indices[1], batch, 1, cached, calls.contents[1]),
+            make_shapes=None if is_encoder_decoder or unrouted else shapes,
+            make_traces=partial(split_passes, trace, prefill, decode),
+        ),
+        encoder_prompt=length if is_encoder_decoder else None,
         unknown_storage=storage.unknown,
-        cache_repeats=count_repeats(language_model, calls.contents[0]),
-        width=width,
-        layers=layers,
-        sums_of_a_layer=find_sums_of_a_layer(config),
-        shapes_by=partial(find_shapes, prefill, decode, batch=batch, prompt=length, windows=windows)
-        if are_shapes_known
-        else None,
-        passes_by=partial(split_passes, trace, prefill, decode),
+        notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
     )
 
 
@@ -129,10 +117,10 @@ def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: in
     if unrouted:
         yield _UNROUTED
     passes = find_passes(trace)
-    unread = [layer for layer in trace.layers if passes[layer.path] == "none"]
+    unread = [layer for layer in trace.layers if passes[layer.path] is ReadIn.NONE]
     count = sum(weight.count for layer in unread for weight in layer.parameters)
     if count:
-        outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] != "none"]
+        outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] is not ReadIn.NONE]
         yield _UNREAD.format(count=count, layers=_shorten(outermost))
     if trace.uncounted:
         yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
@@ -166,13 +154,13 @@ def _find_head_weight(model: Any, trace: ModelTrace) -> int | None:
 
 
 class _Storage(NamedTuple):
-    """How weights are stored: in which formats, and why that is unknown; empty if it is known.
+    """How weights are stored: in which formats, and why that is unknown; None if it is known.
 
     ``packed`` has the bytes of packed weights by layer, where the files of a checkpoint tell them; these have notes.
     """
 
     formats: Formats
-    unknown: str
+    unknown: str | None
     packed: Mapping[str, PackedLayer] | None = None
     notes: tuple[str, ...] = ()
 
@@ -180,7 +168,7 @@ class _Storage(NamedTuple):
 def _find_storage(trace: ModelTrace, config: Any) -> _Storage:
     """Return how the weights of a model are stored: by the files beside its configuration, else by what that says."""
     try:
-        formats, unknown = read_formats(find_quantization(config)), ""
+        formats, unknown = read_formats(find_quantization(config)), None
     except InputError as error:
         formats, unknown = read_formats(None), str(error)
     placement = _place_files(trace, config)
@@ -188,7 +176,7 @@ def _find_storage(trace: ModelTrace, config: Any) -> _Storage:
         return _Storage(formats, unknown)
     if not placement.layers:
         formats = read_formats(None)
-    return _Storage(formats, "", placement.layers, tuple(_note_files(placement)))
+    return _Storage(formats, None, placement.layers, tuple(_note_files(placement)))
 
 
 def _place_files(trace: ModelTrace, config: Any) -> Placement | None:

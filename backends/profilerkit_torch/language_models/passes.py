@@ -14,12 +14,11 @@ __all__ = ["count_pass", "split_passes"]
 
 
 def count_pass(
-    phase: str, trace: ModelTrace, indices: Sequence[int], batch: int, new: int, cached: int, contents: CacheContents
+    trace: ModelTrace, indices: Sequence[int], batch: int, new: int, cached: int, contents: CacheContents
 ) -> PassCounts:
     """Return the work of one pass, whose operators have these indices in the trace.
 
     Args:
-        phase: "prefill" or "decode".
         trace: The trace of both passes.
         indices: Which of its operators are those of the pass.
         batch: The sequences.
@@ -30,7 +29,6 @@ def count_pass(
     operators = [trace.operators[index] for index in indices]
     live = max((trace.memory.live_bytes[index] for index in indices), default=0)
     return PassCounts(
-        phase,
         batch,
         new_tokens=new,
         cached_tokens=cached,
@@ -44,7 +42,9 @@ def count_pass(
     )
 
 
-def split_passes(trace: ModelTrace, prefill: Sequence[OpRecord], decode: Sequence[OpRecord]) -> tuple[ModelTrace, ...]:
+def split_passes(
+    trace: ModelTrace, prefill: Sequence[OpRecord], decode: Sequence[OpRecord]
+) -> tuple[ModelTrace, ModelTrace]:
     """Return the trace of each of both passes: its operators, and of the calls of each layer its half."""
     first_layers, second_layers = [], []
     for layer in trace.layers:

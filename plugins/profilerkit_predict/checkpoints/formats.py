@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from profilerkit.errors import ArgumentError, by_likeness
 
 from .ggml_types import GGML_TYPES
 
-__all__ = ["WEIGHT_FORMATS", "WeightFormat", "list_product_dtypes", "make_grouped", "weight_format"]
+__all__ = ["WEIGHT_FORMATS", "WeightFormat", "WeightKind", "list_product_dtypes", "make_grouped", "weight_format"]
+
+
+class WeightKind(StrEnum):
+    """What weights are for."""
+
+    #: Products with each token.
+    MATRIX = "matrix"
+    #: Products with the tokens that are sent to them.
+    EXPERTS = "experts"
+    #: Tables of which rows are read.
+    EMBEDDING = "embedding"
+    #: The product that makes logits.
+    HEAD = "head"
+    #: Norms, biases, buffers.
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,7 @@ class WeightFormat:
     bits: int
     group: int = 0
     scale_bits: int = 16
-    kinds: tuple[str, ...] = ("matrix", "experts")
+    kinds: tuple[WeightKind, ...] = (WeightKind.MATRIX, WeightKind.EXPERTS)
 
     def count_bytes(self, elements: int) -> int:
         """Return the bytes of so many elements, with their scales.
@@ -46,7 +62,7 @@ def make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFor
 
 
 #: The kinds of weights that a GGUF file has in blocks.
-_IN_BLOCKS = ("matrix", "experts", "head", "embedding")
+_IN_BLOCKS = (WeightKind.MATRIX, WeightKind.EXPERTS, WeightKind.HEAD, WeightKind.EMBEDDING)
 
 #: The formats of ``weights=``. Of the first ones only matrices of products and experts change; of the blocks of GGUF
 #: files tables and heads too. Norms stay as they are.

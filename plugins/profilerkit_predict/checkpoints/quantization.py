@@ -10,12 +10,12 @@ from typing import Any
 
 from profilerkit.errors import InputError
 
-from .formats import WEIGHT_FORMATS, WeightFormat, make_grouped
+from .formats import WEIGHT_FORMATS, WeightFormat, WeightKind, make_grouped
 
 __all__ = ["READ_METHODS", "REFUSED_METHODS", "Formats", "read_formats", "read_modelopt_file"]
 
 #: Returns the format of a layer's weights of a kind, by the layer's path; None for their own dtype.
-Formats = Callable[[str, str], "WeightFormat | None"]
+Formats = Callable[[str, WeightKind], "WeightFormat | None"]
 #: A pattern of paths, None for all, and the format of what it fits, None for its own dtype. The first that fits holds.
 _Rule = tuple["re.Pattern[str] | None", "WeightFormat | None"]
 _Config = Mapping[str, Any]
@@ -23,6 +23,9 @@ _Config = Mapping[str, Any]
 #: The bits of the scales of groups: of 16 bits, and of the 8 bits of microscaling formats.
 _HALF, _MICRO = 16, 8
 _MXFP4, _MXFP8, _NVFP4 = (WEIGHT_FORMATS[name] for name in ("mxfp4", "mxfp8", "nvfp4"))
+#: The kinds of weights that a method converts, and those where it converts tables too.
+_PRODUCTS = (WeightKind.MATRIX, WeightKind.EXPERTS)
+_TABLES_TOO = (*_PRODUCTS, WeightKind.EMBEDDING, WeightKind.HEAD)
 _FP8, _INT8 = (WEIGHT_FORMATS[name] for name in ("fp8", "int8"))
 
 
@@ -43,9 +46,9 @@ def read_formats(config: _Config | None) -> Formats:
     return lambda path, kind: _find_format(rules, path, kind)
 
 
-def _find_format(rules: list[_Rule], path: str, kind: str) -> WeightFormat | None:
+def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightFormat | None:
     """Return the format of the first rule that fits; experts that a library joins are also known by one of them."""
-    names = (path, f"{path}.0.gate_proj") if kind == "experts" else (path,)
+    names = (path, f"{path}.0.gate_proj") if kind is WeightKind.EXPERTS else (path,)
     for pattern, form in rules:
         if pattern is None or any(pattern.search(name) for name in names):
             if form is None:
@@ -125,11 +128,11 @@ def _list_bitsandbytes(config: _Config) -> Iterator[_Rule]:
 def _list_blocks(config: _Config) -> Iterator[_Rule]:
     """Yield fp8 with a scale for each block, or for each matrix where no blocks are named; experts may have 4 bits."""
     if config.get("expert_dtype") == "fp4":
-        yield None, WeightFormat("mxfp4", 4, 32, _MICRO, ("experts",))
+        yield None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))
     rows, columns = config.get("weight_block_size") or (0, 0)
     form = make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
     for item in config.get("modules_to_convert") or ():
-        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=("matrix", "experts", "embedding", "head"))
+        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=_TABLES_TOO)
     yield None, form
 
 
@@ -279,7 +282,7 @@ def _list_small_floats(config: _Config) -> Iterator[_Rule]:
 def _list_gemma(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of Gemma's: a scale for each row, which is not counted, and other bits for some layers."""
     default = int(config.get("num_bits", 4))
-    kinds = ("matrix", "experts", *(("embedding", "head") if config.get("quantize_embeddings") else ()))
+    kinds = _TABLES_TOO if config.get("quantize_embeddings") else _PRODUCTS
     for pattern, change in (config.get("module_quant_configs") or {}).items():
         bits = int(change.get("num_bits", default))
         yield re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds)
@@ -315,7 +318,7 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
     ),
     "modelopt": _list_modelopt,
     # gpt-oss: the experts alone, in groups of 32.
-    "mxfp4": _always(WeightFormat("mxfp4", 4, 32, _MICRO, ("experts",))),
+    "mxfp4": _always(WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))),
     "mxfp8": _always(_MXFP8),
     "nvfp4": _always(_NVFP4),
     "quanto": _list_quanto,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .formatting import show_bytes, show_count, show_rate, show_seconds
+from .step_cost import Resource
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
@@ -47,9 +48,9 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
 
 def _name_limit(step: Step) -> str:
     """Return what binds a step, with the largest of its terms and its share."""
-    terms = [term for term in step.terms if term.resource == step.bound_by and term.seconds]
+    terms = [term for term in step.terms if term.resource is step.bound_by and term.seconds]
     if len(terms) < 2:
-        return step.bound_by
+        return str(step.bound_by)
     largest = max(terms, key=lambda term: term.seconds or 0.0)
     share = (largest.seconds or 0.0) / sum(term.seconds or 0.0 for term in terms)
     return f"{step.bound_by} ({largest.name} {100 * share:.0f} %)"
@@ -71,5 +72,5 @@ def list_term_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
 def _write_term(term: StepTerm | None) -> tuple[str, str]:
     if term is None:
         return "-", "-"
-    amount = f"{show_count(term.amount)} MACs" if term.resource == "compute" else show_bytes(term.amount)
+    amount = f"{show_count(term.amount)} MACs" if term.resource is Resource.COMPUTE else show_bytes(term.amount)
     return amount, show_seconds(term.seconds)

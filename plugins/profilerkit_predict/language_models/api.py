@@ -194,7 +194,7 @@ class _FollowedFile:
         self.header_facts = find_gguf_facts(path, dtype, name)
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
-        return choose_lengths(prompt, new, self.header_facts.longest_context, self.header_facts.name)
+        return choose_lengths(prompt, new, self.header_facts.sizes.longest_context, self.header_facts.name)
 
     def facts(self, prompt: int, new: int) -> ModelFacts:
         return self.header_facts
@@ -232,7 +232,7 @@ class _Followed:
 
     def facts(self, prompt: int, new: int) -> ModelFacts:
         facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
-        require_context(facts.longest_context, prompt + new, facts.name)
+        require_context(facts.sizes.longest_context, prompt + new, facts.name)
         return facts
 
     @property

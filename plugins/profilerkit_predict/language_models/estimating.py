@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from profilerkit.trace.dtypes import element_bytes
 
 from .formulas import count_attended_pairs, count_stored_bytes
+from .records import Law
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
-    from .shapes import AttentionShape, ProductShape, TrafficShape
+    from .shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
     from .step_cost import Step, StepCost
 
 __all__ = ["Estimate", "Estimator", "average", "compute_rate"]
@@ -66,11 +67,14 @@ class Estimator:
             return f"no estimates for {names}: the calibration has products of the model's own dtype alone"
         if cost.cache_format is not None:
             return f"no estimates for a cache in {cost.cache_format.name}: the calibration has attention without it"
-        if facts.latent is not None:
+        if facts.work.latent is not None:
             return "no estimates for latent attention: the shapes of its absorbed products are not derived"
-        if facts.shapes is None or facts.is_encoder_decoder:
+        if facts.traced is None:
+            return "no estimates: no code of the model was followed"
+        shapes = facts.traced.shapes
+        if shapes is None or facts.is_encoder_decoder:
             return "no estimates: some work follows no law of tokens and pairs"
-        dtypes = {product.dtype for product in facts.shapes.products} | {op.dtype for op in facts.shapes.attention}
+        dtypes = {product.dtype for product in shapes.products} | {op.dtype for op in shapes.attention}
         missing = sorted(dtype for dtype in dtypes if self.calibration.table("product", dtype) is None)
         if missing:
             return f"no estimates: the calibration has no products in {', '.join(missing)}; make it with --dtype"
@@ -87,16 +91,21 @@ class Estimator:
         value = max(total * middle, bound)
         return Estimate(value, max(min(total * low, value), bound), value * high / middle, "calibrated")
 
+    @property
+    def _shapes(self) -> StepShapes | None:
+        traced = self.cost.facts.traced
+        return traced.shapes if traced is not None else None
+
     def _products_and_traffic(self, batch: int, new_tokens: int) -> float:
         key = batch, new_tokens
-        shapes = self.cost.facts.shapes
+        shapes = self._shapes
         if key not in self._besides and shapes is not None:
             tokens = batch * new_tokens
             experts = [product for product in shapes.products if product.is_experts]
             others = [product for product in shapes.products if not product.is_experts]
             floor = self._expert_bytes(tokens)
             self._besides[key] = (
-                sum(self._product(other, tokens if other.law == "token" else batch) for other in others)
+                sum(self._product(other, tokens if other.law is Law.TOKEN else batch) for other in others)
                 + max(
                     sum(self._product(expert, tokens, is_floored=False) for expert in experts),
                     self._estimate_traffic(floor),
@@ -113,8 +122,7 @@ class Estimator:
         return shape.count * max(seconds, self._estimate_traffic(weights))
 
     def _attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
-        shapes = self.cost.facts.shapes
-        attention = shapes.attention if shapes is not None else ()
+        attention = self._shapes.attention if self._shapes is not None else ()
         seconds = sum(self._estimate_attention(op, batch, new_tokens, cached) for op in attention)
         return max(seconds, self._estimate_traffic(step.cache_read_bytes))
 
@@ -139,12 +147,12 @@ class Estimator:
     def _expert_bytes(self, tokens: int) -> float:
         from .formulas import count_expected_experts
 
-        parts = [part for part in self.cost.facts.weights if part.kind == "experts"]
+        parts = [(part, part.routing) for part in self.cost.facts.weights if part.routing is not None]
         return sum(
             count_stored_bytes(part, self.cost.weights)
-            * count_expected_experts(part.experts, part.experts_per_token, tokens)
-            / part.experts
-            for part in parts
+            * count_expected_experts(routing.experts, routing.experts_per_token, tokens)
+            / routing.experts
+            for part, routing in parts
         )
 
     def _estimate_traffic(self, count: float) -> float:

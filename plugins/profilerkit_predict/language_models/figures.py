@@ -43,7 +43,7 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     A line across shows the memory of the devices, less the reserve.
     """
     figure, axis = _empty()
-    longest = max(report.facts.longest_context or 8 * (report.prompt + report.new) for report in reports)
+    longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
     drawn = [_memory_line(report, longest) for report in reports]
     roofs = _capacities(reports)
     unit, name = unit_for(max(max(line[1]) for line in drawn), "B", Scale.IEC)
@@ -133,7 +133,7 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 
 
 def _memory_line(report: LanguageModelReport, longest: int) -> tuple[list[int], list[int]]:
-    most = min(report.facts.longest_context or longest, longest)
+    most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
     batch, cost = report.serving[-1].batch, report.cost
     return contexts, [cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts]

@@ -83,7 +83,7 @@ def count_memory(
     return Memory(
         cost.device_weight_bytes(layout),
         cost.device_cache_bytes(context, batch, layout),
-        None if facts.prefill is None else _scale_activations(facts.prefill, tokens),
+        None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
     )
@@ -111,7 +111,7 @@ def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: 
     requested = memory(batch, context)
     if requested.capacity is None:
         return Fit(requested, batch, context, cost.devices, None, False, None, None)
-    most = cost.facts.longest_context or _MOST
+    most = cost.facts.sizes.longest_context or _MOST
     longest = _largest(most, lambda tokens: bool(memory(batch, tokens).fits))
     largest = _largest(_MOST, lambda sequences: bool(memory(sequences, context).fits))
     too_few = _largest(_MOST, lambda count: not memory(batch, context, _widen(cost.layout, count)).fits)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from profilerkit.errors import ArgumentError
 
 from ..checkpoints.formats import WeightFormat
-from .records import Term, WeightPart
+from .records import Law, Term, WeightPart
 
 __all__ = [
     "count_attended_pairs",
@@ -69,19 +69,18 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
     """
     total: int | Fraction = 0
     for term in terms:
-        if term.law == "token":
+        if term.law is Law.TOKEN:
             total += term.rate * new_tokens
-        elif term.law == "last":
+        elif term.law is Law.LAST:
             total += term.rate
-        elif term.law == "pair":
+        elif term.law is Law.PAIR:
             count = count_attended_pairs if attended else pairs_as_written
             total += term.rate * count(new_tokens, cached, term.window)
-        elif term.law == "key":
+        elif term.law is Law.KEY:
             total += term.rate * (new_tokens + cached)
-        elif term.law == "split":
-            total += (term.rate if new_tokens == 1 else term.prefill_rate) * new_tokens
         else:
-            raise ArgumentError(f"law={term.law!r}: give 'token', 'last', 'pair', 'key' or 'split'")
+            rate = term.rate if new_tokens == 1 or term.prefill_rate is None else term.prefill_rate
+            total += rate * new_tokens
     return round(total * batch)
 
 

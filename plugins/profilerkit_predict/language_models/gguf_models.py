@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profilerkit.errors import InputError
@@ -13,7 +13,20 @@ from profilerkit.errors import InputError
 from ..checkpoints.gguf import GgufFile, read_gguf
 from ..checkpoints.stored_tensor import StoredTensor
 from .formulas import dtype_bytes
-from .records import CacheLayer, ExecutionModel, LatentAttention, ModelFacts, Term, WeightPart
+from .records import (
+    CacheGrowth,
+    CacheLayer,
+    ExecutionModel,
+    LatentAttention,
+    Law,
+    ModelFacts,
+    ModelSizes,
+    Routing,
+    Term,
+    WeightKind,
+    WeightPart,
+    Work,
+)
 
 __all__ = ["find_gguf_facts"]
 
@@ -63,36 +76,27 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
         parameters=sum(tensor.elements for tensor in used),
         weights=weights,
         dtype=dtype,
-        vocabulary=sizes.vocabulary(),
-        longest_context=sizes.longest_context(),
-        traced_prompt=1,
-        prefill=None,
-        decode=None,
-        terms=tuple(_terms(weights, sizes, latent)),
-        cache=(),
-        cache_layers=layers,
-        latent=latent,
+        sizes=sizes.describe(),
+        work=Work(tuple(_terms(weights, sizes, latent)), latent),
+        cache=CacheGrowth(layers),
         notes=tuple(notes),
-        width=sizes.width(),
-        layers=sizes.blocks,
-        sums_of_a_layer=sizes.count_sums_of_a_layer(),
     )
 
 
-def _find_kind(file: GgufFile, tensor: StoredTensor) -> str:
+def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
     """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
     if tensor.name in ("token_embd.weight", "position_embd.weight"):
-        return "embedding"
+        return WeightKind.EMBEDDING
     if tensor.name == "output.weight":
-        return "head"
+        return WeightKind.HEAD
     stem, _, ending = re.sub(r"^blk\.\d+\.", "", tensor.name).rpartition(".")
     stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
     if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
-        return "other"
+        return WeightKind.OTHER
     if tensor.name.startswith("blk.") and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
-        return "experts"
+        return WeightKind.EXPERTS
     if tensor.name.startswith("blk.") and _MATRICES.fullmatch(stem):
-        return "matrix"
+        return WeightKind.MATRIX
     raise InputError(
         f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
         "no part of attention or feed-forward layers that are known here; for a model of transformers give a folder "
@@ -101,42 +105,46 @@ def _find_kind(file: GgufFile, tensor: StoredTensor) -> str:
 
 
 def _weight_parts(
-    tensors: Iterable[StoredTensor], kinds: Mapping[str, str], sizes: _Sizes, is_tied: bool
+    tensors: Iterable[StoredTensor], kinds: Mapping[str, WeightKind], sizes: _Sizes, is_tied: bool
 ) -> Iterator[WeightPart]:
     """Yield the weights by kind and type; a table that is tied to the head is the head, and read whole."""
-    parts: defaultdict[tuple[str, str, int], list[StoredTensor]] = defaultdict(list)
+    parts: defaultdict[WeightPart, list[StoredTensor]] = defaultdict(list)
+    routing = Routing(sizes.experts, sizes.experts_per_token) if sizes.experts else None
     for tensor in tensors:
-        kind = kinds[tensor.name]
-        if kind == "embedding" and is_tied and tensor.name.startswith("token_embd"):
-            kind = "head"
-        parts[kind, tensor.dtype, tensor.shape[-1] if kind == "embedding" else 0].append(tensor)
-    for (kind, dtype, row), members in sorted(parts.items()):
-        experts = (sizes.experts, sizes.experts_per_token) if kind == "experts" else (0, 0)
-        counts = sum(tensor.elements for tensor in members), sum(tensor.bytes for tensor in members)
-        layers = {tensor.name.split(".")[1] for tensor in members} if kind == "experts" else {""}
-        yield WeightPart(kind, *counts, dtype, row, *experts, len(layers))
+        part = WeightPart(kinds[tensor.name], 0, 0, tensor.dtype)
+        if part.kind is WeightKind.EXPERTS:
+            part = replace(part, routing=routing)
+        elif part.kind is WeightKind.EMBEDDING and is_tied and tensor.name.startswith("token_embd"):
+            part = replace(part, kind=WeightKind.HEAD)
+        elif part.kind is WeightKind.EMBEDDING:
+            part = replace(part, row_elements=tensor.shape[-1])
+        parts[part].append(tensor)
+    for part, members in sorted(parts.items(), key=lambda item: (item[0].kind, item[0].dtype)):
+        elements, stored = sum(tensor.elements for tensor in members), sum(tensor.bytes for tensor in members)
+        layers = len({tensor.name.split(".")[1] for tensor in members}) if part.routing is not None else 1
+        yield replace(part, elements=elements, bytes=stored, layers=layers)
 
 
 def _terms(weights: Iterable[WeightPart], sizes: _Sizes, latent: LatentAttention | None) -> Iterator[Term]:
     """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
     token = last = 0
     for part in weights:
-        if part.kind == "matrix":
+        if part.kind is WeightKind.MATRIX:
             token += part.elements
-        elif part.kind == "experts":
-            token += part.elements // part.experts * part.experts_per_token
-        elif part.kind == "head":
+        elif part.routing is not None:
+            token += part.elements // part.routing.experts * part.routing.experts_per_token
+        elif part.kind is WeightKind.HEAD:
             last += part.elements
-    yield Term("token", token)
-    yield Term("last", last)
+    yield Term(Law.TOKEN, token)
+    yield Term(Law.LAST, last)
     if latent is not None:
-        yield Term("pair", latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
+        yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
         return
     pairs: defaultdict[int | None, int] = defaultdict(int)
     for layer in sizes.layers():
         pairs[layer.window] += layer.heads * (layer.key + layer.value)
     for window, rate in pairs.items():
-        yield Term("pair", rate, window)
+        yield Term(Law.PAIR, rate, window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,22 +183,15 @@ class _Sizes:
         layer = re.match(r"blk\.(\d+)\.", tensor.name)
         return layer is not None and int(layer[1]) >= self.blocks
 
-    def vocabulary(self) -> int:
-        shape = self.shapes.get("token_embd.weight")
-        if shape is None:
-            raise self._refuse("no token_embd.weight")
-        return shape[0]
+    def describe(self) -> ModelSizes:
+        """Return the sizes that limits, shares and links follow from."""
+        longest, width = self._find("context_length"), self._find("embedding_length")
+        return ModelSizes(longest, width, self.blocks, self._count_sums_of_a_layer())
 
-    def width(self) -> int:
-        return self._find("embedding_length") or 0
-
-    def count_sums_of_a_layer(self) -> int:
+    def _count_sums_of_a_layer(self) -> int:
         """Return how often devices that cut a layer add up what they have: once without a norm between its parts."""
         norms = ("ffn_norm.weight", "post_attention_norm.weight")
         return 2 if any(name.endswith(norms) for name in self.shapes) else 1
-
-    def longest_context(self) -> int | None:
-        return self._find("context_length")
 
     def latent(self) -> LatentAttention | None:
         """Return the sizes of latent attention; None for a model without it."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from profilerkit.trace.records import ModelTrace, OpRecord
 
-from .records import Term
+from .records import Law, Term
 
-__all__ = ["Law", "find_laws", "find_root_call", "find_terms", "split_phases"]
-
-#: A law with its rate and its window; None for work that follows none.
-Law = tuple[str, int, int | None] | None
+__all__ = ["Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
 
 #: Multiply-accumulates of a layer's operator, by the layer's path and the operator.
 Groups = Mapping[tuple[str, str], int]
@@ -70,64 +68,67 @@ def find_laws(
     batch: int,
     prompt: int,
     windows: Mapping[str, int | None],
-) -> dict[tuple[str, str], Law]:
-    """Return the law that the operators of each layer follow, by its path and the operator; see `find_terms`."""
-    first, second = _sum_macs(prefill), _sum_macs(decode)
-    return {
-        key: _law(first[key], second[key], batch, prompt, _find_window(key[0], windows))
-        for key in sorted({*first, *second})
-    }
-
-
-def find_terms(
-    prefill: Iterable[OpRecord],
-    decode: Iterable[OpRecord],
-    *,
-    batch: int,
-    prompt: int,
-    windows: Mapping[str, int | None],
-) -> tuple[tuple[Term, ...], tuple[str, ...]]:
-    """Return the terms of a model, equal ones added up, and the layers that follow no law, which are "split".
+) -> dict[tuple[str, str], Term | None]:
+    """Return the law that the operators of each layer follow, by its path and the operator; None for no law.
 
     The operators of a layer are compared between a prefill of ``prompt`` tokens and a step of one token after it, both
     of ``batch`` sequences. ``windows`` has the tokens that a layer attends to, by its path or one around it.
     """
     first, second = _sum_macs(prefill), _sum_macs(decode)
-    sums: Counter[tuple[str, int | None]] = Counter()
-    split: list[Term] = []
-    strangers: list[str] = []
-    for key in sorted({*first, *second}):
-        layer = key[0]
-        law = _law(first[key], second[key], batch, prompt, _find_window(layer, windows))
-        if law is None:
-            rate = Fraction(first[key], batch * prompt)
-            split.append(Term("split", second[key] // batch, None, rate))
-            strangers.append(layer)
+    return {
+        key: _find_law(first[key], second[key], batch, prompt, _find_window(key[0], windows))
+        for key in sorted({*first, *second})
+    }
+
+
+class Terms(NamedTuple):
+    """The terms of a model, and the layers whose work follows no law."""
+
+    terms: tuple[Term, ...]
+    strangers: tuple[str, ...]
+
+
+def find_terms(
+    prefill: Sequence[OpRecord],
+    decode: Sequence[OpRecord],
+    *,
+    batch: int,
+    prompt: int,
+    windows: Mapping[str, int | None],
+) -> Terms:
+    """Return the terms of a model, equal ones added up; what follows no law is one that is split.
+
+    The arguments are those of `find_laws`.
+    """
+    sums: Counter[tuple[Law, int | None]] = Counter()
+    strangers: list[tuple[str, str]] = []
+    laws = find_laws(prefill, decode, batch=batch, prompt=prompt, windows=windows)
+    for key, term in laws.items():
+        if term is None:
+            strangers.append(key)
         else:
-            sums[law[0], law[2]] += law[1]
+            sums[term.law, term.window] += term.rate
     terms = [Term(law, rate, window) for (law, window), rate in sorted(sums.items(), key=str)]
-    return (*terms, *_merge_split(split)), tuple(dict.fromkeys(strangers))
+    if strangers:
+        first, second = (sum(_sum_macs(operators)[key] for key in strangers) for operators in (prefill, decode))
+        terms.append(Term(Law.SPLIT, second // batch, None, Fraction(first, batch * prompt)))
+    return Terms(tuple(terms), tuple(dict.fromkeys(layer for layer, _ in strangers)))
 
 
-def _merge_split(split: Sequence[Term]) -> Iterable[Term]:
-    if split:
-        yield Term("split", sum(t.rate for t in split), None, sum((t.prefill_rate for t in split), Fraction(0)))
-
-
-def _law(first: int, second: int, batch: int, prompt: int, window: int | None) -> tuple[str, int, int | None] | None:
-    """Return the law that both numbers follow exactly, with its rate and its window; None for none."""
+def _find_law(first: int, second: int, batch: int, prompt: int, window: int | None) -> Term | None:
+    """Return the law that both numbers follow exactly; None for none."""
     if second % batch:
         return None
     rate = second // batch
     if first == rate * batch * prompt:
-        return "token", rate, None
+        return Term(Law.TOKEN, rate)
     if first == second:
-        return "last", rate, None
+        return Term(Law.LAST, rate)
     keys = prompt + 1 if window is None else min(prompt + 1, window)
     if rate % keys == 0 and first == batch * prompt * prompt * (rate // keys):
-        return "pair", rate // keys, window
+        return Term(Law.PAIR, rate // keys, window)
     if rate % (prompt + 1) == 0 and first == batch * prompt * (rate // (prompt + 1)):
-        return "key", rate // (prompt + 1), None
+        return Term(Law.KEY, rate // (prompt + 1))
     return None
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from profilerkit.process.cached import cached_property
 from profilerkit.times.measurement import Measurement
+
+from ..checkpoints.formats import WeightKind
 
 if TYPE_CHECKING:
     from profilerkit.trace.records import ModelTrace
@@ -18,15 +21,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CacheContents",
+    "CacheGrowth",
     "CacheLayer",
     "CacheTensor",
     "ExecutionModel",
     "GeneratedTokens",
     "LatentAttention",
+    "Law",
     "ModelFacts",
+    "ModelSizes",
     "PassCounts",
+    "ReadIn",
+    "Routing",
     "Term",
+    "TracedPasses",
+    "WeightKind",
     "WeightPart",
+    "Work",
 ]
 
 
@@ -137,33 +148,55 @@ class CacheLayer:
         return self.constant_bytes + self.bytes_per_entry * entries
 
 
+class Law(StrEnum):
+    """How multiply-accumulates grow with ``n`` new tokens of a sequence after ``c`` tokens in its cache."""
+
+    #: ``rate * n``: products with weights.
+    TOKEN = "token"
+    #: ``rate``: products for the last token alone, as of the head.
+    LAST = "last"
+    #: ``rate`` for each pair of a query and a key: attention.
+    PAIR = "pair"
+    #: ``rate * (c + n)``: work that is done anew for each token in the cache.
+    KEY = "key"
+    #: ``rate * n`` in a step of one token, ``prefill_rate * n`` in one of several.
+    SPLIT = "split"
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """A part of the multiply-accumulates of a step, by the law that it follows.
 
-    With ``n`` new tokens of each sequence after ``c`` tokens in its cache, for each sequence:
-
-    ========== ==========================================================================
-    law        multiply-accumulates
-    ========== ==========================================================================
-    "token"    ``rate * n``: products with weights
-    "last"     ``rate``: products for the last token alone, as of the head
-    "pair"     ``rate`` for each pair of a query and a key: attention
-    "key"      ``rate * (c + n)``: work that is done anew for each token in the cache
-    "split"    ``rate * n``, with ``prefill_rate * n`` where ``n`` is above 1
-    ========== ==========================================================================
-
     Attributes:
-        law: One of these.
-        rate: Multiply-accumulates.
+        law: How they grow.
+        rate: Multiply-accumulates, of one sequence.
         window: How many tokens are attended to; None for all.
-        prefill_rate: See "split".
+        prefill_rate: Of `Law.SPLIT` alone; None for the others.
     """
 
-    law: str
+    law: Law
     rate: int
     window: int | None = None
-    prefill_rate: Fraction = Fraction(0)
+    prefill_rate: Fraction | None = None
+
+
+class ReadIn(StrEnum):
+    """Which passes read weights."""
+
+    #: Every pass.
+    ALL = "all"
+    #: That of a prompt, as an encoder.
+    FIRST = "first"
+    #: No pass over text, as layers for images.
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How many experts a layer has, and to how many of them each token is sent."""
+
+    experts: int
+    experts_per_token: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,28 +204,24 @@ class WeightPart:
     """Weights of one kind.
 
     Attributes:
-        kind: "matrix" (of products), "experts", "embedding" (tables of which rows are read), "head" (what makes logits)
-            or "other" (norms, biases, buffers).
+        kind: What they are for.
         elements: All of its elements.
         bytes: All of its bytes, as the checkpoint stores them.
         dtype: The name of its dtype, or of the format that it is stored in: "bfloat16", "nvfp4", "Q4_K".
-        row_elements: The elements of a row, for "embedding".
-        experts: How many experts there are in each of its layers, for "experts".
-        experts_per_token: How many of them each token is sent to.
+        row_elements: The elements of a row of a table; None for other kinds.
+        routing: How tokens are sent to experts; None for other kinds.
         layers: In how many layers.
-        passes: Which passes read it: "all"; "first", that of a prompt alone, as an encoder's; or "none", as those of
-            layers for images in a pass over text.
+        read_in: Which passes read it.
     """
 
-    kind: str
+    kind: WeightKind
     elements: int
     bytes: int
     dtype: str
-    row_elements: int = 0
-    experts: int = 0
-    experts_per_token: int = 0
+    row_elements: int | None = None
+    routing: Routing | None = None
     layers: int = 1
-    passes: str = "all"
+    read_in: ReadIn = ReadIn.ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,20 +232,19 @@ class ExecutionModel:
         name: "as written" (the operators that the model's own code runs) or "engine" (a serving engine, by the
             rewrites of `profilerkit_predict.language_models.REWRITES`).
         library: The library that the code is from, with its version: "transformers 5.23.0".
-        attention: Its attention implementation: "sdpa".
-        experts: Its experts implementation; empty for a model without experts.
+        attention: Its attention implementation: "sdpa"; None where no code was followed, as of a file.
+        experts: Its experts implementation; None for a model without experts.
     """
 
     name: str
-    library: str = ""
-    attention: str = ""
-    experts: str = ""
+    library: str
+    attention: str | None = None
+    experts: str | None = None
 
     def __str__(self) -> str:
-        details = [self.library, f"attention {self.attention}" if self.attention else ""]
-        details.append(f"experts {self.experts}" if self.experts else "")
-        inside = ", ".join(detail for detail in details if detail)
-        return f"{self.name} ({inside})" if inside else self.name
+        details = {"attention": self.attention, "experts": self.experts}
+        shown = [f"{part} {name}" for part, name in details.items() if name]
+        return f"{self.name} ({', '.join((self.library, *shown))})"
 
 
 @dataclass(frozen=True)
@@ -224,7 +252,6 @@ class PassCounts:
     """What one pass of a model took, as the trace of its own code has it.
 
     Attributes:
-        phase: "prefill" or "decode".
         batch: Sequences.
         new_tokens: New tokens of each.
         cached_tokens: Tokens that the cache had before.
@@ -237,7 +264,6 @@ class PassCounts:
         uncounted: Operators whose cost is not known, with their calls.
     """
 
-    phase: str
     batch: int
     new_tokens: int
     cached_tokens: int
@@ -308,6 +334,82 @@ class GeneratedTokens:
         return Measurement(tuple(seconds for run in self.runs for seconds in run[1:]))
 
 
+@dataclass(frozen=True, slots=True)
+class ModelSizes:
+    """The sizes of a model that its shares, its links and its limits follow from.
+
+    Attributes:
+        longest_context: The most tokens that the model takes; None if it has no maximum.
+        width: The features of a token between layers; None if that is not known.
+        layers: How many layers there are; None if that is not known.
+        sums_of_a_layer: How often devices that cut a layer between them add up what they have: after attention and
+            after the feed-forward part, or once where both run side by side.
+    """
+
+    longest_context: int | None = None
+    width: int | None = None
+    layers: int | None = None
+    sums_of_a_layer: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the multiply-accumulates of a pass follow.
+
+    Attributes:
+        terms: Their parts, as the model's own code runs them.
+        latent: The sizes of latent attention; None for a model without it.
+        unrouted_macs: Those of a token for experts that it is not sent to, where a library runs all.
+    """
+
+    terms: tuple[Term, ...]
+    latent: LatentAttention | None = None
+    unrouted_macs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGrowth:
+    """What a model keeps of the tokens that it has seen.
+
+    Attributes:
+        parts: How each part of the cache grows.
+        contents: What the model's own cache held after the prompt, and after the step; empty where no code
+            was followed.
+        repeats: How often that cache holds each head of keys and values, as the library repeats them first.
+    """
+
+    parts: tuple[CacheLayer, ...]
+    contents: Sequence[CacheContents] = ()
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
+class TracedPasses:
+    """The two passes that were traced: one over a prompt, and a step of one token for each sequence after it.
+
+    Attributes:
+        prefill: What the pass over the prompt took.
+        decode: What the step took.
+        make_shapes: Returns ``shapes``; None where work follows no law of tokens and pairs.
+        make_traces: Returns ``traces``; None where they were not kept.
+    """
+
+    prefill: PassCounts
+    decode: PassCounts
+    make_shapes: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
+    make_traces: Callable[[], tuple[ModelTrace, ModelTrace]] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def shapes(self) -> StepShapes | None:
+        """The shapes of a step's products, attention and traffic; None where they follow no law."""
+        return self.make_shapes() if self.make_shapes is not None else None
+
+    @cached_property
+    def traces(self) -> tuple[ModelTrace, ModelTrace] | None:
+        """The traces of both passes as written, by which a measured generation is predicted; None without them."""
+        return self.make_traces() if self.make_traces is not None else None
+
+
 @dataclass(frozen=True)
 class ModelFacts:
     """All that is found out about a language model, without its values.
@@ -318,26 +420,14 @@ class ModelFacts:
         parameters: Distinct parameters.
         weights: The weights, by kind and dtype.
         dtype: The dtype of activations and cache: "bfloat16".
-        vocabulary: How many tokens there are.
-        longest_context: The most tokens that the model takes; None if it has no maximum.
-        traced_prompt: The tokens of the prompt that was traced.
-        prefill: The pass over that prompt; None where no code was traced, as of a GGUF file.
-        decode: The step after it, of one token for each sequence; None as above.
-        terms: What the multiply-accumulates of both follow.
-        cache: The contents of the cache after the prompt, and after the step.
-        cache_layers: How each part of the cache grows.
-        latent: The sizes of latent attention; None for a model without it.
-        is_encoder_decoder: Whether the prompt goes to an encoder.
+        sizes: Its sizes.
+        work: What its multiply-accumulates follow.
+        cache: What it keeps of the tokens that it has seen.
+        traced: The passes that were traced; None where no code was followed, as of a GGUF file.
+        encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
+            decoder alone.
+        unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
-        unrouted_macs: Multiply-accumulates of a token for experts that it is not sent to, where a library runs all.
-        unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; empty if they are.
-        cache_repeats: How often the cache object holds each head of keys and values, as the library repeats them first.
-        width: The features of a token between layers; 0 if that is not known.
-        layers: How many layers there are; 0 if that is not known.
-        sums_of_a_layer: How often devices that cut a layer between them add up what they have: after attention and
-            after the feed-forward part, or once where both run side by side.
-        shapes_by: Makes ``shapes`` when they are first read.
-        passes_by: Makes ``passes`` when they are first read.
     """
 
     name: str
@@ -345,46 +435,29 @@ class ModelFacts:
     parameters: int
     weights: tuple[WeightPart, ...]
     dtype: str
-    vocabulary: int
-    longest_context: int | None
-    traced_prompt: int
-    prefill: PassCounts | None
-    decode: PassCounts | None
-    terms: tuple[Term, ...]
-    cache: Sequence[CacheContents]
-    cache_layers: tuple[CacheLayer, ...]
-    latent: LatentAttention | None = None
-    is_encoder_decoder: bool = False
+    sizes: ModelSizes
+    work: Work
+    cache: CacheGrowth
+    traced: TracedPasses | None = None
+    encoder_prompt: int | None = None
+    unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
-    unrouted_macs: int = 0
-    unknown_storage: str = ""
-    cache_repeats: int = 1
-    width: int = 0
-    layers: int = 0
-    sums_of_a_layer: int = 2
-    shapes_by: Callable[[], StepShapes | None] | None = field(default=None, compare=False, repr=False)
-    passes_by: Callable[[], tuple[ModelTrace, ...]] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether the prompt goes to an encoder."""
+        return self.encoder_prompt is not None
 
     @property
     def has_experts(self) -> bool:
         """Whether tokens are sent to experts."""
-        return any(part.kind == "experts" for part in self.weights)
+        return any(part.routing is not None for part in self.weights)
 
     @property
     def storage_formats(self) -> tuple[str, ...]:
         """The formats that matrices and experts are stored in, those with the most bytes first."""
         sizes: dict[str, int] = {}
         for part in self.weights:
-            if part.kind in ("matrix", "experts"):
+            if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS):
                 sizes[part.dtype] = sizes.get(part.dtype, 0) + part.bytes
         return tuple(sorted(sizes, key=sizes.__getitem__, reverse=True))
-
-    @cached_property
-    def shapes(self) -> StepShapes | None:
-        """The shapes of a step's products, attention and traffic; None where they follow no law."""
-        return self.shapes_by() if self.shapes_by is not None else None
-
-    @cached_property
-    def passes(self) -> tuple[ModelTrace, ...]:
-        """The traces of both passes as written, by which a measured generation is predicted."""
-        return self.passes_by() if self.passes_by is not None else ()

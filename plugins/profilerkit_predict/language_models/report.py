@@ -91,10 +91,11 @@ class LanguageModelReport:
 
         from ..prediction.predicting import predict_trace
 
-        if self.device is None or len(self.facts.passes) != 2:
+        traces = self.facts.traced.traces if self.facts.traced is not None else None
+        if self.device is None or traces is None:
             return None
         try:
-            first, second = (predict_trace(part, self.device) for part in self.facts.passes)
+            first, second = (predict_trace(trace, self.device) for trace in traces)
         except UnknownPeakError:
             return None
         return first, second
@@ -125,18 +126,17 @@ class LanguageModelReport:
             "dtype": facts.dtype,
             "weights": self.weights,
             "weight_parts": [asdict(part) for part in facts.weights],
-            "longest_context": facts.longest_context,
+            "longest_context": facts.sizes.longest_context,
             "prompt": self.prompt,
             "new": self.new,
             "as_written": {
                 "execution": asdict(facts.execution),
-                "traced_prompt": facts.traced_prompt,
-                "prefill": facts.prefill and _counts(facts.prefill),
-                "decode": facts.decode and _counts(facts.decode),
+                "prefill": facts.traced and _counts(facts.traced.prefill),
+                "decode": facts.traced and _counts(facts.traced.decode),
                 "cache": [
                     {"context": layer.context, "batch": layer.batch, "logical_bytes": layer.logical_bytes}
                     | {"allocated_bytes": layer.allocated_bytes}
-                    for layer in facts.cache
+                    for layer in facts.cache.contents
                 ],
             },
             "engine": {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .formulas import count_macs
-from .records import LatentAttention, ModelFacts, Term
+from .records import LatentAttention, Law, Term, Work
 
 __all__ = ["REWRITES", "Rewrite", "engine_macs", "engine_terms"]
 
@@ -82,24 +82,24 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 
-def engine_terms(facts: ModelFacts) -> tuple[Term, ...]:
+def engine_terms(work: Work) -> tuple[Term, ...]:
     """Return the terms of a model without its latent attention, which `engine_macs` counts by its own sizes.
 
     The expansion of latents is a term for each cached token where the cache holds latents, and a part of that for each
     new token where the library expands them before they are cached. What an indexer does for each pair stays. Experts
     that a token is not sent to are left out, also where the library runs all of them.
     """
-    left_out: dict[tuple[str, int | None], int] = {("token", None): facts.unrouted_macs}
-    latent = facts.latent
+    left_out: dict[tuple[Law, int | None], int] = {(Law.TOKEN, None): work.unrouted_macs}
+    latent = work.latent
     if latent is not None:
         expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
-        is_for_each_key = any(term.law == "key" and term.rate >= expansion for term in facts.terms)
-        left_out["pair", None] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
-        left_out["key" if is_for_each_key else "token", None] = expansion + (
-            0 if is_for_each_key else facts.unrouted_macs
+        is_for_each_key = any(term.law is Law.KEY and term.rate >= expansion for term in work.terms)
+        left_out[Law.PAIR, None] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
+        left_out[Law.KEY if is_for_each_key else Law.TOKEN, None] = expansion + (
+            0 if is_for_each_key else work.unrouted_macs
         )
     terms = []
-    for term in facts.terms:
+    for term in work.terms:
         less = left_out.get((term.law, term.window), 0)
         rate = term.rate - less if term.rate >= less else term.rate
         if rate or term.prefill_rate:
@@ -112,18 +112,18 @@ def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
     inner = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
     core = latent.heads * (latent.nope + latent.rope + latent.value) * latent.layers
     absorbed_core = latent.heads * (latent.rank + latent.rope + latent.rank) * latent.layers
-    yield Term("key", inner), Term("pair", core, latent.most_attended)
-    yield Term("token", inner), Term("pair", absorbed_core, latent.most_attended)
+    yield Term(Law.KEY, inner), Term(Law.PAIR, core, latent.most_attended)
+    yield Term(Law.TOKEN, inner), Term(Law.PAIR, absorbed_core, latent.most_attended)
 
 
-def engine_macs(facts: ModelFacts, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:
+def engine_macs(work: Work, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:
     """Return the multiply-accumulates that a serving engine needs for a step, by the table of rewrites.
 
     ``logits`` is of how many tokens of each sequence the head makes logits.
     """
-    total = batch * (logits - 1) * sum(term.rate for term in facts.terms if term.law == "last")
-    total += count_macs(engine_terms(facts), batch, new_tokens, cached, attended=True)
-    if facts.latent is not None:
-        ways = [count_macs(terms, batch, new_tokens, cached, True) for terms in _latent_terms(facts.latent)]
+    total = batch * (logits - 1) * sum(term.rate for term in work.terms if term.law is Law.LAST)
+    total += count_macs(engine_terms(work), batch, new_tokens, cached, attended=True)
+    if work.latent is not None:
+        ways = [count_macs(terms, batch, new_tokens, cached, True) for terms in _latent_terms(work.latent)]
         total += ways[1] if new_tokens == 1 else min(ways)
     return total

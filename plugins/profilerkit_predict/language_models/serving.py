@@ -148,7 +148,7 @@ def _count_checked(cost: StepCost, cached: int, speculation: Speculation | None)
     """Return how many tokens of a sequence a later step runs: the last, and drafted ones as far as the model goes."""
     if speculation is None:
         return 1
-    limit = cost.facts.longest_context
+    limit = cost.facts.sizes.longest_context
     return 1 + (speculation.draft_tokens if limit is None else min(speculation.draft_tokens, limit - cached - 1))
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from profilerkit.devices.products import find_dtype
 
-from .laws import Law, find_laws
+from .laws import find_laws
+from .records import Law, Term
 
 if TYPE_CHECKING:
     from profilerkit.trace.records import OpRecord
@@ -23,7 +24,7 @@ class ProductShape:
     """Products with weights that are alike.
 
     Attributes:
-        law: "token" (all new tokens) or "last" (the last token of each sequence), as of `Term`.
+        law: That of all new tokens, or of the last one of each sequence.
         rows: Rows of the output for one token.
         columns: Columns of the output.
         depth: Multiply-accumulates for each element of the output.
@@ -32,7 +33,7 @@ class ProductShape:
         is_experts: Whether they are of experts, whose rows are divided over the experts that are chosen.
     """
 
-    law: str
+    law: Law
     rows: int
     columns: int
     depth: int
@@ -100,18 +101,18 @@ def find_shapes(
     `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
     """
     laws = find_laws(prefill, decode, batch=batch, prompt=prompt, windows=windows)
-    if any(law is None or law[0] not in ("token", "last", "pair") for law in laws.values()):
+    if any(term is None or term.law not in (Law.TOKEN, Law.LAST, Law.PAIR) for term in laws.values()):
         return None
     products: Counter[ProductShape] = Counter()
     pairs: dict[str, list[OpRecord]] = {}
     for operator in decode:
-        law = laws.get((operator.layer, operator.operator))
-        if not operator.macs or law is None:
+        term = laws.get((operator.layer, operator.operator))
+        if not operator.macs or term is None:
             continue
-        if law[0] == "pair":
+        if term.law is Law.PAIR:
             pairs.setdefault(operator.layer, []).append(operator)
         else:
-            products[_product(operator, law[0], batch)] += 1
+            products[_product(operator, term.law, batch)] += 1
     attention = Counter(_attention(layer, operators, laws) for layer, operators in pairs.items())
     return StepShapes(
         tuple(replace(product, count=count) for product, count in products.items()),
@@ -120,7 +121,7 @@ def find_shapes(
     )
 
 
-def _product(operator: OpRecord, law: str, batch: int) -> ProductShape:
+def _product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
     from ..prediction.regions import find_shape
 
     times, rows, columns, depth = find_shape(operator)
@@ -128,11 +129,13 @@ def _product(operator: OpRecord, law: str, batch: int) -> ProductShape:
     return ProductShape(law, max(1, times * rows // batch), columns, depth, find_dtype(operator), is_experts=is_experts)
 
 
-def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Law]) -> AttentionShape:
-    layer_laws = [law for key, law in laws.items() if key[0] == layer and law is not None and law[0] == "pair"]
+def _attention(
+    layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term | None]
+) -> AttentionShape:
+    pairs = [term for key, term in laws.items() if key[0] == layer and term is not None and term.law is Law.PAIR]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
-    return AttentionShape(sum(rate for _, rate, _ in layer_laws), max(1, columns), layer_laws[0][2], find_dtype(last))
+    return AttentionShape(sum(term.rate for term in pairs), max(1, columns), pairs[0].window, find_dtype(last))
 
 
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:

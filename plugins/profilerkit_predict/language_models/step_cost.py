@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -16,11 +17,19 @@ from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
-from .records import CacheLayer, ModelFacts, WeightPart
+from .records import CacheLayer, ModelFacts, ReadIn, WeightKind, WeightPart
 from .rewrites import engine_macs
 from .traffic import LinkTraffic, count_link_bytes
 
-__all__ = ["Step", "StepCost", "StepTerm"]
+__all__ = ["Resource", "Step", "StepCost", "StepTerm"]
+
+
+class Resource(StrEnum):
+    """What a part of a step takes time of."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+    LINK = "link"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +38,13 @@ class StepTerm:
 
     Attributes:
         name: What it is: "experts", "cache, read", "products", "all-reduce".
-        resource: What it takes: "compute", "memory" or "link".
-        amount: Multiply-accumulates of "compute", otherwise bytes.
+        resource: What it takes.
+        amount: Multiply-accumulates of compute, otherwise bytes.
         seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
     """
 
     name: str
-    resource: str
+    resource: Resource
     amount: float
     seconds: float | None
 
@@ -80,11 +89,12 @@ class Step:
         return max(self.compute_seconds, self.memory_seconds, self.link_seconds)
 
     @property
-    def bound_by(self) -> str:
-        """What binds it: "compute", "memory" or "link"; empty if the seconds are not known."""
+    def bound_by(self) -> Resource | None:
+        """What binds it; None if the seconds are not known."""
         if self.compute_seconds is None or self.memory_seconds is None:
-            return ""
-        seconds = {"compute": self.compute_seconds, "memory": self.memory_seconds, "link": self.link_seconds}
+            return None
+        compute, memory, link = self.compute_seconds, self.memory_seconds, self.link_seconds
+        seconds = {Resource.COMPUTE: compute, Resource.MEMORY: memory, Resource.LINK: link}
         return max(seconds, key=seconds.__getitem__)
 
 
@@ -141,19 +151,19 @@ class StepCost:
         batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
         if not isinstance(cached, int) or isinstance(cached, bool) or cached < 0:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
-        require_context(self.facts.longest_context, new_tokens + cached, self.facts.name)
+        require_context(self.facts.sizes.longest_context, new_tokens + cached, self.facts.name)
         self._require_traced_source(new_tokens)
         read, written = map(round, self._cache_traffic(batch, new_tokens, cached))
         terms = tuple(self._list_terms(batch, new_tokens, cached, logits))
         return Step(
             "engine",
-            engine_macs(self.facts, batch, new_tokens, cached, logits),
+            engine_macs(self.facts.work, batch, new_tokens, cached, logits),
             self.weight_bytes_read(batch * new_tokens, is_first=not cached),
             read,
             written,
-            _sum_seconds(terms, "compute"),
-            _sum_seconds(terms, "memory"),
-            _sum_seconds(terms, "link") or 0.0,
+            _sum_seconds(terms, Resource.COMPUTE),
+            _sum_seconds(terms, Resource.MEMORY),
+            _sum_seconds(terms, Resource.LINK) or 0.0,
             terms,
         )
 
@@ -167,14 +177,14 @@ class StepCost:
         layout, stages = self.layout, 1 if is_decode else self.layout.pipeline
         sequences = layout.count_sequences(batch, is_decode)
         shares = layout.tensor * stages
-        macs = engine_macs(self.facts, sequences, new_tokens, cached, logits) / shares
+        macs = engine_macs(self.facts.work, sequences, new_tokens, cached, logits) / shares
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
-        yield StepTerm("products", "compute", macs, 2 * macs / peak if peak else None)
+        yield StepTerm("products", Resource.COMPUTE, macs, 2 * macs / peak if peak else None)
 
         amounts: dict[str, float] = {}
         for part in self.facts.weights:
-            spread = layout.data if part.kind == "experts" else 1
-            name = _WEIGHT_TERMS.get(part.kind, part.kind)
+            spread = layout.data if part.routing is not None else 1
+            name = _WEIGHT_TERMS[part.kind]
             read_bytes = self._count_read_bytes(part, sequences * new_tokens * spread, is_first=not cached)
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
         read, written = self._cache_traffic(sequences, new_tokens, cached, layout.tensor)
@@ -182,20 +192,20 @@ class StepCost:
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():
             if amount:
-                yield StepTerm(name, "memory", amount, amount / bandwidth if bandwidth else None)
+                yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
 
         link = self.device.link if self.device else None
         for traffic in self._list_link_traffic(sequences * new_tokens):
             amount = traffic.bytes / stages
-            yield StepTerm(traffic.name, "link", amount, amount / (link / 2) if link else None)
+            yield StepTerm(traffic.name, Resource.LINK, amount, amount / (link / 2) if link else None)
 
     def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
         """Return the bytes that a device sends for so many tokens of its own."""
-        facts, row = self.facts, self.facts.width * dtype_bytes(self.facts.dtype)
-        experts = [part for part in facts.weights if part.kind == "experts"]
-        chosen = max((part.experts_per_token for part in experts), default=0)
+        sizes, row = self.facts.sizes, (self.facts.sizes.width or 0) * dtype_bytes(self.facts.dtype)
+        experts = [part for part in self.facts.weights if part.routing is not None]
+        chosen = max((part.routing.experts_per_token for part in experts if part.routing is not None), default=0)
         layers = sum(part.layers for part in experts)
-        reductions = facts.layers * facts.sums_of_a_layer
+        reductions = (sizes.layers or 0) * sizes.sums_of_a_layer
         return count_link_bytes(
             self.layout, tokens * row, reductions, layers, chosen if self.has_uniform_routing else 0
         )
@@ -230,7 +240,7 @@ class StepCost:
 
     def as_written(self, batch: int, new_tokens: int = 1, cached: int = 0) -> int:
         """Return the multiply-accumulates that the model's own code runs for a step; no time is predicted from them."""
-        return count_macs(self.facts.terms, batch, new_tokens, cached, attended=False)
+        return count_macs(self.facts.work.terms, batch, new_tokens, cached, attended=False)
 
     def weight_bytes_read(self, tokens: int, is_first: bool = False) -> int:
         """Return the bytes of weights that a step over so many tokens reads, of one replica.
@@ -243,17 +253,17 @@ class StepCost:
         return round(sum(self._count_read_bytes(part, tokens, is_first) for part in self.facts.weights))
 
     def _count_read_bytes(self, part: WeightPart, tokens: int, is_first: bool) -> float:
-        if part.passes == "none" or (part.passes == "first" and not is_first):
+        if part.read_in is ReadIn.NONE or (part.read_in is ReadIn.FIRST and not is_first):
             return 0.0
         stored = count_stored_bytes(part, self.weights)
-        if part.kind == "embedding":
+        if part.row_elements is not None:
             rows = part.elements // part.row_elements
             return stored * min(tokens * part.layers, rows) / rows
-        if part.kind == "experts":
-            distinct: float = part.experts_per_token
+        if part.routing is not None:
+            distinct: float = part.routing.experts_per_token
             if self.has_uniform_routing:
-                distinct = count_expected_experts(part.experts, part.experts_per_token, tokens)
-            return stored * distinct / part.experts
+                distinct = count_expected_experts(part.routing.experts, part.routing.experts_per_token, tokens)
+            return stored * distinct / part.routing.experts
         return stored
 
     @cached_property
@@ -278,20 +288,20 @@ class StepCost:
 
     def _list_layers(self) -> tuple[CacheLayer, ...]:
         """Return the parts of the cache in the dtype of the activations."""
-        latent = self.facts.latent
+        latent = self.facts.work.latent
         if latent is not None:
             token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
             latents = CacheLayer("latents", token_bytes, most_read=latent.most_attended, heads=1)
             keys = CacheLayer("keys of the indexer", latent.index_bytes, heads=1)
             return (latents, keys) if latent.index_bytes else (latents,)
         alike: dict[CacheLayer, list[CacheLayer]] = {}
-        for layer in self.facts.cache_layers:
+        for layer in self.facts.cache.parts:
             alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
         return tuple(self._join_parts(layers) for layers in alike.values())
 
     def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
         """Return parts of a cache that grow alike as one."""
-        repeats, first = self.facts.cache_repeats, layers[0]
+        repeats, first = self.facts.cache.repeats, layers[0]
         return replace(
             first,
             path=f"{len(layers)} parts",
@@ -338,13 +348,14 @@ class StepCost:
         """Return the bytes of the weights that a device has in a layout: a share of a replica, and of all experts."""
         total = 0.0
         for part in self.facts.weights:
-            spread = layout.expert_devices if part.kind == "experts" else layout.tensor
+            spread = layout.expert_devices if part.routing is not None else layout.tensor
             total += count_stored_bytes(part, self.weights) / spread
         return math.ceil(total / layout.pipeline)
 
     def _in_cache(self, context: int) -> int:
         """Return how many tokens the growing part of the cache has: those of the prompt are in an encoder's states."""
-        return max(context - self.facts.traced_prompt + 1, 0) if self.facts.is_encoder_decoder else context
+        source = self.facts.encoder_prompt
+        return context if source is None else max(context - source + 1, 0)
 
     def _cache_traffic(self, batch: int, new_tokens: int, cached: int, tensor: int = 1) -> tuple[float, float]:
         """Return the bytes of the cache that a step reads, and those that it writes, of one of so many devices.
@@ -367,19 +378,25 @@ class StepCost:
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
-        if facts.is_encoder_decoder and new_tokens not in (1, facts.traced_prompt):
+        if facts.encoder_prompt is not None and new_tokens not in (1, facts.encoder_prompt):
             raise InputError(
-                f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.traced_prompt:,} tokens: "
+                f"{facts.name} is an encoder-decoder, and was traced with a prompt of {facts.encoder_prompt:,} tokens: "
                 f"the cost of {new_tokens:,} does not follow from it; call llm with prompt={new_tokens}"
             )
 
 
 #: How a reader knows the kinds of weights.
-_WEIGHT_TERMS = {"matrix": "matrices", "embedding": "tables", "other": "norms and buffers"}
+_WEIGHT_TERMS = {
+    WeightKind.MATRIX: "matrices",
+    WeightKind.EXPERTS: "experts",
+    WeightKind.EMBEDDING: "tables",
+    WeightKind.HEAD: "head",
+    WeightKind.OTHER: "norms and buffers",
+}
 
 
-def _sum_seconds(terms: Iterable[StepTerm], resource: str) -> float | None:
+def _sum_seconds(terms: Iterable[StepTerm], resource: Resource) -> float | None:
     """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
-    seconds = [term.seconds for term in terms if term.resource == resource]
+    seconds = [term.seconds for term in terms if term.resource is resource]
     durations = [value for value in seconds if value is not None]
     return sum(durations) if durations and len(durations) == len(seconds) else None

@@ -97,24 +97,24 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
         f"activations and cache {facts.dtype}" if stored is None else f"activations {facts.dtype}, cache {stored.name}"
     )
     yield "weights", f"{report.weights}, {cache}"
-    yield "longest context", "no maximum" if facts.longest_context is None else f"{facts.longest_context:,}"
-    yield ("as written" if facts.prefill else "read from"), str(facts.execution)
+    yield "longest context", "no maximum" if facts.sizes.longest_context is None else f"{facts.sizes.longest_context:,}"
+    yield ("as written" if facts.traced else "read from"), str(facts.execution)
     slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
-    constant = sum(layer.constant_bytes for layer in facts.cache_layers)
+    constant = sum(layer.constant_bytes for layer in facts.cache.parts)
     yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
     if constant:
         yield "cache of a sequence", f"{constant:,} B whatever its length"
-    windows = sorted({layer.window for layer in facts.cache_layers if layer.window})
+    windows = sorted({layer.window for layer in facts.cache.parts if layer.window})
     if windows:
-        limited = sum(layer.window is not None for layer in facts.cache_layers)
-        yield "windows", f"{limited} of {len(facts.cache_layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
+        limited = sum(layer.window is not None for layer in facts.cache.parts)
+        yield "windows", f"{limited} of {len(facts.cache.parts)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
 
 
 def _list_passes(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
     """Yield the table of the passes that were traced, if any were."""
-    first, second = report.facts.prefill, report.facts.decode
-    if first is not None and second is not None:
-        yield "Passes as written", ("", "prefill", "decode"), list(_pass_rows(first, second))
+    traced = report.facts.traced
+    if traced is not None:
+        yield "Passes as written", ("", "prefill", "decode"), list(_pass_rows(traced.prefill, traced.decode))
 
 
 def _pass_rows(first: PassCounts, second: PassCounts) -> Iterable[tuple[str, ...]]:
@@ -164,10 +164,10 @@ def _fit_row(fit: Any) -> tuple[str, ...]:
 
 def is_traced_pass(report: LanguageModelReport) -> bool:
     """Return whether what was measured is what was traced: one sequence, and the same prompt."""
-    tokens, prefill = report.measured, report.facts.prefill
-    if tokens is None or prefill is None:
+    tokens, traced = report.measured, report.facts.traced
+    if tokens is None or traced is None:
         return False
-    return (tokens.batch, tokens.prompt) == (prefill.batch, prefill.new_tokens)
+    return (tokens.batch, tokens.prompt) == (traced.prefill.batch, traced.prefill.new_tokens)
 
 
 def _write_measured_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
@@ -224,8 +224,7 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
     """Yield what a reader of the numbers of one report must know besides."""
     yield from report.facts.notes
-    if report.cost.devices > 1 and not (report.device is not None and report.device.link):
-        yield f"what devices send each other is not in the times: {_UNKNOWN_LINK}"
+    yield from _list_missing_links(report)
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
     if report.cost.shared_prefix:
@@ -256,6 +255,17 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
         )
 
 
+def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
+    """Yield why what several devices send each other is not in the times, if it is not."""
+    if report.cost.devices == 1:
+        return
+    sizes = report.facts.sizes
+    if report.device is None or not report.device.link:
+        yield _UNSENT.format(why="the rate of the link between them is not known")
+    elif sizes.width is None or sizes.layers is None:
+        yield _UNSENT.format(why="the features of a token, or the number of layers, are not known")
+
+
 def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
     """Yield which peaks are not known of the dtypes that an engine may multiply the weights in."""
     device, cost = report.device, report.cost
@@ -280,7 +290,7 @@ _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
     "memory enough; give devices={needed} (--devices) for the bounds of so many"
 )
-_UNKNOWN_LINK = "the rate of the link between them is not known"
+_UNSENT = "what devices send each other is not in the times: {why}"
 
 
 def comparison_text(comparison: LanguageModelComparison) -> str:

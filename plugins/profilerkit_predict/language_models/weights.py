@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import parent_path, walk_outwards
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightRecord
@@ -11,14 +13,9 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightR
 from ..checkpoints.placing import PackedLayer
 from ..checkpoints.quantization import Formats
 from .laws import find_root_call
-from .records import WeightPart
+from .records import ReadIn, Routing, WeightKind, WeightPart
 
-__all__ = ["Routing", "count_unrouted_macs", "find_passes", "weight_parts"]
-
-#: How many experts a layer has, and to how many a token is sent, by the configuration.
-Routing = tuple[int, int]
-#: Kind, dtype, elements of a row, experts, experts per token, and which passes read it.
-_Key = tuple[str, str, int, int, int, str]
+__all__ = ["count_unrouted_macs", "find_passes", "weight_parts"]
 
 
 def weight_parts(
@@ -35,46 +32,53 @@ def weight_parts(
     A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole.
     Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one:
     ``decode``, the operators of a step of one token for each of ``batch`` sequences, tell how many. Where all were run,
-    ``routing`` says to how many a token is sent. ``head`` is the identity of the weight that makes logits, if it is
-    known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed``
-    has the bytes of layers whose files were looked at.
+    ``routing``, that of the configuration, says to how many a token is sent. ``head`` is the identity of the weight
+    that makes logits, if it is known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the
+    bytes of layers whose files were looked at.
     """
     macs = _macs_by_layer(decode)
-    parts: defaultdict[_Key, list[int]] = defaultdict(lambda: [0, 0, 0])
     tables = _tables(trace.layers)
     passes = find_passes(trace)
+    sizes: defaultdict[WeightPart, _Sizes] = defaultdict(_Sizes)
     seen: set[int] = set()
-    counted: set[str] = set()
     for layer in trace.layers:
-        chosen = _experts_per_token(layer, macs[layer.path], batch, routing)
-        met = False
+        layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
+        in_files = (packed or {}).get(layer.path)
+        has_experts = False
         for weight in (*layer.parameters, *layer.buffers):
             if weight.identity in seen:
                 continue
             seen.add(weight.identity)
-            kind = _find_kind(weight, layer, chosen, weight.identity in tables, weight.identity == head)
-            key: _Key = (*kind, passes[layer.path])
-            size, form = weight.bytes, formats(layer.path, key[0])
+            part = _describe(weight, layer, layer_routing, weight.identity in tables, weight.identity == head)
+            form, stored = formats(layer.path, part.kind), weight.bytes
+            dtype = part.dtype if form is None else form.name
             if form is not None:
-                key, size = (key[0], form.name, *key[2:]), form.count_bytes(weight.count)
-            seen_in_files = (packed or {}).get(layer.path)
-            if seen_in_files is not None and key[0] != "other":
-                # All bytes of the layer count with its first weight.
-                name = seen_in_files.dtype if form is None else form.name
-                key, size = (key[0], name, *key[2:]), 0 if layer.path in counted else seen_in_files.bytes
-                counted.add(layer.path)
-            parts[key][0] += weight.count
-            parts[key][1] += size
-            parts[key][2] += not met or key[0] != "experts"
-            met = met or key[0] == "experts"
-    return tuple(
-        WeightPart(kind, elements, stored, dtype, row, experts, per_token, layers, read_in)
-        for (kind, dtype, row, experts, per_token, read_in), (elements, stored, layers) in sorted(parts.items())
+                stored = form.count_bytes(weight.count)
+            if in_files is not None and part.kind is not WeightKind.OTHER:
+                dtype = in_files.dtype if form is None else form.name
+                stored, in_files = in_files.bytes, replace(in_files, bytes=0)  # all of the layer with its first weight
+            size = sizes[replace(part, dtype=dtype, read_in=passes[layer.path])]
+            size.elements += weight.count
+            size.bytes += stored
+            size.layers += part.routing is None or not has_experts
+            has_experts = has_experts or part.routing is not None
+    parts = (
+        replace(part, elements=size.elements, bytes=size.bytes, layers=size.layers) for part, size in sizes.items()
     )
+    return tuple(sorted(parts, key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 
-def find_passes(trace: ModelTrace) -> dict[str, str]:
-    """Return which passes read the weights of each layer, by its path; see `WeightPart`.
+@dataclass(slots=True)
+class _Sizes:
+    """The elements and bytes of weights that are alike; layers of experts, of other kinds weights."""
+
+    elements: int = 0
+    bytes: int = 0
+    layers: int = 0
+
+
+def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
+    """Return which passes read the weights of each layer, by its path.
 
     A layer that is never called is read with the layer around it if nothing is inside it: models also use weights of a
     layer without a call. If there are others inside, and none of them is called, no pass reads it.
@@ -83,16 +87,16 @@ def find_passes(trace: ModelTrace) -> dict[str, str]:
     inside = {parent_path(layer.path) for layer in trace.layers}
     around_called = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
     roots: dict[tuple[str, int], int] = {}
-    passes: dict[str, str] = {}
+    passes: dict[str, ReadIn] = {}
     for layer in trace.layers:
         path = layer.path
         if layer.calls:
             called_in = {find_root_call((path, index), calls, roots) for index in range(len(layer.calls))}
-            passes[path] = "all" if called_in - {0} else "first"
+            passes[path] = ReadIn.ALL if called_in - {0} else ReadIn.FIRST
         elif path in around_called or path not in inside:
-            passes[path] = passes.get(parent_path(path) or "", "all")
+            passes[path] = passes.get(parent_path(path) or "", ReadIn.ALL)
         else:
-            passes[path] = "none"
+            passes[path] = ReadIn.NONE
     return passes
 
 
@@ -117,39 +121,52 @@ def count_unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: in
     """Return the multiply-accumulates of one token for experts that it is not sent to, where a library runs all."""
     if routing is None:
         return 0
-    macs, (experts, chosen) = _macs_by_layer(decode), routing
-    run = (_experts_run(layer, macs[layer.path], batch) for layer in trace.layers)
-    return sum((experts - chosen) * size for count, size, times in run if (count, times) == (experts, experts))
+    macs = _macs_by_layer(decode)
+    runs = (_find_run(layer, macs[layer.path], batch) for layer in trace.layers)
+    unrouted = routing.experts - routing.experts_per_token
+    return sum(unrouted * run.elements for run in runs if run and run.experts == run.run_for_a_token == routing.experts)
 
 
-def _experts_run(layer: LayerRecord, macs: int, batch: int) -> tuple[int, int, int]:
-    """Return how many experts a layer has, the elements of each, and how many were run for a token; zeros for none."""
+class _ExpertsRun(NamedTuple):
+    """How many experts a layer has, the elements of each, and how many were run for a token."""
+
+    experts: int
+    elements: int
+    run_for_a_token: int
+
+
+def _find_run(layer: LayerRecord, macs: int, batch: int) -> _ExpertsRun | None:
+    """Return how a layer ran its experts; None for a layer without any."""
     stacked = [weight for weight in layer.parameters if len(weight.shape) == 3]
     sizes = {weight.shape[0] for weight in stacked}
     if len(sizes) != 1 or not macs:
-        return 0, 0, 0
+        return None
     experts = sizes.pop()
     elements = sum(weight.count for weight in stacked) // experts
     run, rest = divmod(macs, batch * elements)
-    return (experts, elements, run) if not rest and 1 <= run <= experts else (0, 0, 0)
+    return _ExpertsRun(experts, elements, run) if not rest and 1 <= run <= experts else None
 
 
-def _experts_per_token(layer: LayerRecord, macs: int, batch: int, routing: Routing | None) -> int:
-    """Return how many experts of a layer each token is sent to; 0 for a layer without experts."""
-    experts, _, run = _experts_run(layer, macs, batch)
-    if run < experts:
-        return run
-    return routing[1] if routing is not None and routing[0] == experts else 0
+def _find_routing(layer: LayerRecord, macs: int, batch: int, routing: Routing | None) -> Routing | None:
+    """Return how tokens are sent to the experts of a layer; None for a layer without experts."""
+    run = _find_run(layer, macs, batch)
+    if run is None:
+        return None
+    if run.run_for_a_token < run.experts:
+        return Routing(run.experts, run.run_for_a_token)
+    return routing if routing is not None and routing.experts == run.experts else None
 
 
-def _find_kind(
-    weight: WeightRecord, layer: LayerRecord, chosen: int, is_table: bool, is_head: bool
-) -> tuple[str, str, int, int, int]:
+def _describe(
+    weight: WeightRecord, layer: LayerRecord, routing: Routing | None, is_table: bool, is_head: bool
+) -> WeightPart:
+    """Return what a weight is, as a part without sizes."""
+    part = WeightPart(WeightKind.OTHER, 0, 0, weight.dtype)
     if is_head:
-        return "head", weight.dtype, 0, 0, 0
+        return replace(part, kind=WeightKind.HEAD)
     if is_table:
-        return "embedding", weight.dtype, weight.shape[1], 0, 0
-    if len(weight.shape) == 3 and chosen:
-        return "experts", weight.dtype, 0, weight.shape[0], chosen
+        return replace(part, kind=WeightKind.EMBEDDING, row_elements=weight.shape[1])
+    if len(weight.shape) == 3 and routing is not None:
+        return replace(part, kind=WeightKind.EXPERTS, routing=Routing(weight.shape[0], routing.experts_per_token))
     is_matrix = weight in layer.parameters and len(weight.shape) >= 2
-    return ("matrix" if is_matrix else "other"), weight.dtype, 0, 0, 0
+    return replace(part, kind=WeightKind.MATRIX) if is_matrix else part

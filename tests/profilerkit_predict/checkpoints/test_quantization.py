@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from profilerkit import InputError
+from profilerkit_predict.checkpoints.formats import WeightKind
 from profilerkit_predict.checkpoints.quantization import READ_METHODS, REFUSED_METHODS, read_formats
 
 #: So many elements that every group and block is whole.
@@ -15,7 +16,9 @@ ELEMENTS = 128 * 128 * 256
 GATE, MATRIX, EXPERTS = "model.layers.0.mlp.gate", "model.layers.0.self_attn.q_proj", "model.layers.3.mlp.experts"
 
 
-def count_bits(config: dict[str, Any] | None, path: str = MATRIX, kind: str = "matrix") -> Fraction | None:
+def count_bits(
+    config: dict[str, Any] | None, path: str = MATRIX, kind: WeightKind = WeightKind.MATRIX
+) -> Fraction | None:
     form = read_formats(config)(path, kind)
     return None if form is None else Fraction(8 * form.count_bytes(ELEMENTS), ELEMENTS)
 
@@ -176,20 +179,20 @@ def test_experts_that_a_library_joins_are_known_by_one_of_them() -> None:
             "group_0": {"targets": [pattern], "weights": {"num_bits": 4, "type": "float", "group_size": 16}}
         },
     }
-    assert count_bits(config, EXPERTS, "experts") == Fraction(9, 2)
+    assert count_bits(config, EXPERTS, WeightKind.EXPERTS) == Fraction(9, 2)
     assert count_bits(config, MATRIX) is None
     deepseek = {"quant_method": "fp8", "weight_block_size": [128, 128], "expert_dtype": "fp4", "scale_fmt": "ue8m0"}
-    assert count_bits(deepseek, EXPERTS, "experts") == fraction(4, 8, 32)
+    assert count_bits(deepseek, EXPERTS, WeightKind.EXPERTS) == fraction(4, 8, 32)
     assert count_bits(deepseek) == fraction(8, 8, 128 * 128)
-    assert count_bits({"quant_method": "mxfp4"}, EXPERTS, "experts") == fraction(4, 8, 32)
+    assert count_bits({"quant_method": "mxfp4"}, EXPERTS, WeightKind.EXPERTS) == fraction(4, 8, 32)
 
 
 def test_tables_norms_and_the_head_keep_their_dtype() -> None:
-    for kind in ("embedding", "head", "other"):
+    for kind in (WeightKind.EMBEDDING, WeightKind.HEAD, WeightKind.OTHER):
         assert count_bits({"quant_method": "fp8"}, MATRIX, kind) is None
     gemma = {"quant_method": "gemma", "quantize_embeddings": True}
-    assert count_bits(gemma, MATRIX, "embedding") == 4
-    assert count_bits(gemma, MATRIX, "other") is None
+    assert count_bits(gemma, MATRIX, WeightKind.EMBEDDING) == 4
+    assert count_bits(gemma, MATRIX, WeightKind.OTHER) is None
 
 
 def test_every_method_of_transformers_is_read_or_refused() -> None:
@@ -205,5 +208,5 @@ def test_every_method_of_transformers_is_read_or_refused() -> None:
         except (ImportError, KeyError, TypeError, ValueError):  # it asks for its own package, or has no defaults
             continue
         if method != "compressed-tensors":  # by default it has no groups
-            form = read_formats({**config, "quant_method": method})(EXPERTS, "experts")
+            form = read_formats({**config, "quant_method": method})(EXPERTS, WeightKind.EXPERTS)
             assert form is not None, method

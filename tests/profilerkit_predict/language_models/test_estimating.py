@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from toy_language_model import DEVICE, toy_facts
+from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import weight_format
-from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
+from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
 from profilerkit_predict.language_models.layout import Layout
 from profilerkit_predict.language_models.serving import SAMPLED, predict_serving
@@ -21,7 +21,7 @@ from profilerkit_predict.prediction.cases import HostSeconds
 
 #: 1,000 and 100 multiply-accumulates for a token, 6 for a pair, and two norms of 40 bytes for a token.
 SHAPES = StepShapes(
-    (ProductShape("token", 1, 10, 100, "bfloat16"), ProductShape("last", 1, 10, 10, "bfloat16")),
+    (ProductShape(Law.TOKEN, 1, 10, 100, "bfloat16"), ProductShape(Law.LAST, 1, 10, 10, "bfloat16")),
     (AttentionShape(6, 3, None, "bfloat16"),),
     (TrafficShape("normalization", 40.0, "bfloat16", 2),),
 )
@@ -52,7 +52,7 @@ def make_calibrated(product_rate: float = 1e6, networks: tuple[Network, ...] = (
 
 def cost_on(device: DeviceInfo, **changes: Any) -> StepCost:
     shapes = changes.pop("shapes", SHAPES)
-    return StepCost(toy_facts(shapes_by=lambda: shapes, **changes), device)
+    return StepCost(toy_facts(make_shapes=lambda: shapes, **changes), device)
 
 
 def test_a_step_is_the_sum_of_products_attention_and_traffic() -> None:
@@ -80,9 +80,9 @@ def test_a_prefill_attends_up_to_the_diagonal() -> None:
 
 def test_a_window_limits_what_is_estimated() -> None:
     shapes = replace(SHAPES, attention=(AttentionShape(6, 3, 10, "bfloat16"),))
-    terms = (Term("token", 1000), Term("last", 100), Term("pair", 6, 10))
+    terms = (Term(Law.TOKEN, 1000), Term(Law.LAST, 100), Term(Law.PAIR, 6, 10))
     layers = (CacheLayer("layers.0", 8, window=10),)
-    cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, cache_layers=layers)
+    cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, parts=layers)
     near, far = (cost.estimate(1, 1, cached) for cached in (100, 2000))
     assert near is not None
     assert far is not None
@@ -117,7 +117,7 @@ def test_networks_correct_the_middle_and_give_the_interval() -> None:
 
 
 def test_by_a_data_sheet_there_is_the_bound_alone() -> None:
-    cost = StepCost(toy_facts(shapes_by=lambda: SHAPES), DEVICE)
+    cost = StepCost(toy_facts(make_shapes=lambda: SHAPES), DEVICE)
     assert cost.estimate(2, 1, 20) == Estimate(None, cost(2, 1, 20).seconds, None, "data sheet")
     row = predict_serving(cost, 2, 10, 4)
     assert row.first_token == Estimate(None, row.time_to_first_token, None, "data sheet")
@@ -140,13 +140,10 @@ def test_serving_has_rates_between_the_ends_of_times() -> None:
     assert row.decode_rate.value == pytest.approx(2 / (later.value or 0))
 
 
-EXPERTS = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
-
-
 def test_experts_are_read_as_often_as_expected() -> None:
     """Eight experts of 2,000 bytes, two a token: a token reads 4,000 bytes, 4 ms; 4 tokens 5.46875 of them."""
-    shapes = StepShapes((ProductShape("token", 2, 10, 100, "bfloat16", is_experts=True),))
-    cost = cost_on(make_calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), cache_layers=())
+    shapes = StepShapes((ProductShape(Law.TOKEN, 2, 10, 100, "bfloat16", is_experts=True),))
+    cost = cost_on(make_calibrated(1e12, peak=1e12), shapes=shapes, weights=(EXPERTS,), parts=())
     one, four = cost.estimate(1, 1, 0), cost.estimate(4, 1, 0)
     assert one is not None
     assert four is not None
@@ -161,9 +158,9 @@ def test_experts_are_read_as_often_as_expected() -> None:
         ({}, {"weights": weight_format("int4")}, "no estimates for int4: the calibration has products of the model's"),
         ({"latent": LatentAttention(1, 1, 2, 1, 1, 2)}, {}, "no estimates for latent attention"),
         ({"shapes": None}, {}, "no estimates: some work follows no law"),
-        ({"is_encoder_decoder": True}, {}, "no estimates: some work follows no law"),
+        ({"encoder_prompt": 16}, {}, "no estimates: some work follows no law"),
         (
-            {"shapes": StepShapes((ProductShape("token", 1, 10, 100, "float16"),))},
+            {"shapes": StepShapes((ProductShape(Law.TOKEN, 1, 10, 100, "float16"),))},
             {},
             "no estimates: the calibration has no products in float16; make it with --dtype",
         ),

@@ -39,7 +39,7 @@ def test_a_model_of_two_layers(tmp_path: Path) -> None:
     assert step.cache_read_bytes == 100 * 2 * 2 * GROUPS * SIZE * 2
     assert report.cost.stored_weight_bytes == size
     assert report.facts.parameters == 2 * DENSE + 2 * WIDTH * WORDS + 5 * WIDTH
-    assert report.facts.longest_context == 4096
+    assert report.facts.sizes.longest_context == 4096
     memory = report.fits[0].memory
     assert (memory.weights, memory.activations) == (size, None)
     assert "Passes as written" not in str(report)
@@ -98,7 +98,7 @@ def test_windows_of_layers(
     sizes = {key: value for key, value in sizes.items() if value is not None}
     write_model(path, architecture, sizes, [layer() for _ in range(6)], is_tied=True)
     report = read(path, prompt=10, new=4)
-    assert [part.window for part in report.facts.cache_layers] == windows
+    assert [part.window for part in report.facts.cache.parts] == windows
     entries = sum(1000 if window is None else min(1000, window - 1) for window in windows)
     assert report.cost(1, 1, 1000).cache_read_bytes == entries * 2 * 2 * GROUPS * SIZE
     pairs = sum(1001 if window is None else min(1001, window) for window in windows)
@@ -109,7 +109,7 @@ def test_exaone_of_64_layers_has_windows(tmp_path: Path) -> None:
     path = tmp_path / "windows.gguf"
     write_model(path, "exaone4", SIZES, [layer() for _ in range(64)])
     report = read(path, prompt=10, new=4)
-    assert [part.window for part in report.facts.cache_layers] == [4096, 4096, 4096, None] * 16
+    assert [part.window for part in report.facts.cache.parts] == [4096, 4096, 4096, None] * 16
 
 
 def test_latent_attention(tmp_path: Path) -> None:

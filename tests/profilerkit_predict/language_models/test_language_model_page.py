@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_language_model import DEVICE, toy_facts
+from toy_language_model import DEVICE, EXPERTS, toy_facts
 
-from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost, WeightPart
+from profilerkit_predict.language_models import LanguageModelComparison, LanguageModelReport, StepCost
 from profilerkit_predict.language_models.answers import list_answers, list_term_rows
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import ASSUMPTIONS, predict_serving
@@ -66,8 +66,7 @@ def test_a_step_is_shown_term_by_term() -> None:
 
 def test_a_comparison_has_a_column_for_routing_where_a_model_has_experts() -> None:
     """Eight tokens use 8 * (1 - 0.75 ** 8) experts at random; 8 * 18 * 8 bytes of the cache are read and written."""
-    experts = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
-    both = LanguageModelComparison((report("Dense"), report("Routed", weights=(experts,))))
+    both = LanguageModelComparison((report("Dense"), report("Routed", weights=(EXPERTS,))))
     titles, _, dense, routed = (re.split(" {2,}", line) for line in str(both).splitlines()[1:5])
     column = titles.index("uniform routing")
     assert dense[column] == "-"

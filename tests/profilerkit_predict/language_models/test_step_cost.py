@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from toy_language_model import DEVICE, toy_facts
+from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import weight_format
-from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost, Term, WeightPart
+from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term, WeightKind, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
@@ -52,7 +52,7 @@ def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
 def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
     """64 elements of an entry: 32 bytes and four scales in nvfp4. A state of 100 bytes keeps its dtype."""
     layers = (CacheLayer("layers.0", 128), CacheLayer("layers.1", 0, 100))
-    cost = StepCost(toy_facts(cache_layers=layers), DEVICE, cache_format=weight_format(name))
+    cost = StepCost(toy_facts(parts=layers), DEVICE, cache_format=weight_format(name))
     assert cost.cache_bytes(32, 2) == 2 * (32 * entry + 100)
     assert cost(2, 1, 32).cache_read_bytes == 2 * (32 * entry + 100)
     assert cost.device_cache_bytes(32, 2) == cost.cache_bytes(32, 2)
@@ -99,9 +99,6 @@ def test_wrong_speculation_is_an_error(arguments: tuple[object, object], message
     assert read_speculation(None, None) is None
 
 
-EXPERTS = WeightPart("experts", 8000, 16000, "bfloat16", experts=8, experts_per_token=2, layers=1)
-
-
 def test_experts_are_read_as_often_as_routing_makes() -> None:
     """8 experts, 2 a token: 4 tokens all use the same ones, or at random 8 * (1 - 0.75 ** 4) = 5.46875 of them."""
     fewest = StepCost(toy_facts(weights=(EXPERTS,)), DEVICE)
@@ -122,8 +119,8 @@ LINKED = DeviceInfo(
 )
 #: Two heads in the cache of 8 bytes a token; matrices of 2,000 bytes, experts of 16,000; width 4 in two layers.
 SHARED = toy_facts(
-    cache_layers=(CacheLayer("layers.0", 8, heads=2),),
-    weights=(WeightPart("matrix", 1000, 2000, "bfloat16"), EXPERTS),
+    parts=(CacheLayer("layers.0", 8, heads=2),),
+    weights=(WeightPart(WeightKind.MATRIX, 1000, 2000, "bfloat16"), EXPERTS),
     width=4,
     layers=2,
 )
@@ -184,7 +181,7 @@ def test_replicas_of_attention_share_experts() -> None:
 def test_a_prefix_is_stored_and_read_once() -> None:
     """Forty tokens of 8 bytes: two blocks of sixteen are shared, and a step reads forty once. A window shares none."""
     layers = (CacheLayer("layers.0", 8), CacheLayer("layers.1", 8, window=10))
-    cost = StepCost(toy_facts(cache_layers=layers), DEVICE, shared_prefix=40)
+    cost = StepCost(toy_facts(parts=layers), DEVICE, shared_prefix=40)
     assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
     assert cost.device_cache_bytes(50, 4) == cost.cache_bytes(50, 4)
     assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
@@ -228,7 +225,7 @@ def test_a_layout_that_is_none_is_an_error(devices: int, text: object, message: 
 
 def test_a_window_and_a_state_limit_the_cache() -> None:
     layers = (CacheLayer("layers.0", 8, window=10), CacheLayer("layers.1", 0, 100))
-    cost = StepCost(toy_facts(cache_layers=layers), DEVICE)
+    cost = StepCost(toy_facts(parts=layers), DEVICE)
     assert cost.cache_bytes(50, 2) == 2 * (16 * 8 + 100)  # nine tokens, in a block of sixteen
     step = cost(1, 1, 50)
     assert (step.cache_read_bytes, step.cache_write_bytes) == (9 * 8 + 100, 8 + 100)
@@ -237,7 +234,7 @@ def test_a_window_and_a_state_limit_the_cache() -> None:
 def test_entries_for_several_tokens_and_those_that_wait_for_them() -> None:
     """50 tokens are 12 entries for 4 of them, of which a step reads 10; two wait."""
     layers = (CacheLayer("entries", 8, stride=4, most_read=10), CacheLayer("waiting", 6, stride=4, waits=True))
-    cost = StepCost(toy_facts(cache_layers=layers), DEVICE)
+    cost = StepCost(toy_facts(parts=layers), DEVICE)
     assert [sum(layer.logical_bytes(50) for layer in layers), layers[0].bytes_per_token] == [12 * 8 + 2 * 6, 2]
     assert cost.cache_bytes(50) == 16 * 8 + 2 * 6  # blocks of sixteen entries
     step = cost(1, 1, 51)
@@ -248,14 +245,14 @@ def test_latent_attention_is_absorbed_whether_the_library_caches_latents_or_not(
     """Two layers, 4 heads, latents of 16 and 2, keys of 3 + 2 and values of 5: hand counts below."""
     latent = LatentAttention(2, 4, 16, 2, 3, 5)
     expansion, core = 2 * 16 * 4 * (3 + 5), 2 * 4 * (3 + 2 + 5)
-    cached_as_latents = (Term("token", 1000), Term("key", expansion), Term("pair", core))
-    expanded_before = (Term("token", 1000 + expansion), Term("pair", core))
+    cached_as_latents = (Term(Law.TOKEN, 1000), Term(Law.KEY, expansion), Term(Law.PAIR, core))
+    expanded_before = (Term(Law.TOKEN, 1000 + expansion), Term(Law.PAIR, core))
     for terms in (cached_as_latents, expanded_before):
         facts = toy_facts(terms=terms, latent=latent)
         # Decode: the expansion meets one query, and a pair takes 2 * 4 * (16 + 2 + 16).
-        assert engine_macs(facts, 1, 1, 99) == 1000 + expansion + 2 * 4 * 34 * 100
+        assert engine_macs(facts.work, 1, 1, 99) == 1000 + expansion + 2 * 4 * 34 * 100
         # A prefill expands: each token once, and half the square of pairs.
-        assert engine_macs(facts, 1, 10, 0) == 10 * 1000 + 10 * expansion + core * 55
+        assert engine_macs(facts.work, 1, 10, 0) == 10 * 1000 + 10 * expansion + core * 55
         assert StepCost(facts, DEVICE).cache_bytes(16) == 16 * 2 * (16 + 2) * 2
 
 
@@ -325,7 +322,7 @@ def test_what_is_no_number_is_an_error(arguments: tuple[int, ...], message: str)
 
 
 def test_an_encoder_decoder_has_one_prompt() -> None:
-    cost = StepCost(toy_facts(is_encoder_decoder=True), DEVICE)
+    cost = StepCost(toy_facts(encoder_prompt=16), DEVICE)
     with pytest.raises(InputError, match="was traced with a prompt of 16 tokens: the cost of 20 does not follow"):
         cost(1, 20)
     assert cost.cache_bytes(16) == 16 * 8  # one decoded token, in a block of sixteen

@@ -81,7 +81,7 @@ def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
     report: Any = llm(config, prompt=prompt, new=4, dtype="bf16")
     for context in (5, 127, 128, 129, 1023, 1025, 4096, 20_000):
         own = kv_bytes(config, context, dtype="bf16").logical
-        assert sum(layer.logical_bytes(context) for layer in report.facts.cache_layers) == own, context
+        assert sum(layer.logical_bytes(context) for layer in report.facts.cache.parts) == own, context
 
 
 def test_heads_that_differ_by_layer() -> None:
@@ -152,10 +152,10 @@ def test_the_prompt_of_whisper_is_sound() -> None:
     decoder = 4 * (6 * d * d + 2 * d * f + 2 * d + 2 * sound * d) + 51865 * d
     crossed = 4 * sound * 2 * d * d
     convolutions = 2 * sound * 80 * 3 * d + sound * d * 3 * d
-    assert report.facts.prefill.macs == convolutions + encoder + crossed + decoder
-    assert report.facts.decode.macs == decoder + 4 * 2 * d, "one more key in each layer's own attention"
-    assert report.facts.cache[0].logical_bytes == 4 * 2 * (sound + 1) * d * 4
-    assert (report.prompt, report.facts.longest_context) == (1500, 1948)
+    assert report.facts.traced.prefill.macs == convolutions + encoder + crossed + decoder
+    assert report.facts.traced.decode.macs == decoder + 4 * 2 * d, "one more key in each layer's own attention"
+    assert report.facts.cache.contents[0].logical_bytes == 4 * 2 * (sound + 1) * d * 4
+    assert (report.prompt, report.facts.sizes.longest_context) == (1500, 1948)
     # A step reads no weights of the encoder, nor of the projections of its states.
     read = report.cost.weight_bytes_read(1)
     assert read < 4 * (4 * (6 * d * d + 2 * d * f) + 51865 * d) + 10**6 < report.cost.stored_weight_bytes
@@ -170,7 +170,7 @@ def test_an_encoder_is_read_with_the_prompt_alone() -> None:
     small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
     heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
     report: Any = llm(transformers.BartConfig(**small, **heads), prompt=PROMPT, new=4, dtype="fp32")
-    first = sum(part.elements for part in report.facts.weights if part.kind == "matrix" and part.passes == "first")
+    first = sum(part.elements for part in report.facts.weights if part.kind == "matrix" and part.read_in == "first")
     encoder, crossed = 4 * WIDTH * WIDTH + 2 * WIDTH * 64, 2 * WIDTH * WIDTH
     assert first == encoder + crossed
     assert report.cost.weight_bytes_read(1, is_first=True) > report.cost.weight_bytes_read(1) + 4 * first
@@ -182,7 +182,7 @@ def test_layers_for_images_are_stored_and_not_read() -> None:
     sight |= {"image_size": 28, "patch_size": 14}
     config = transformers.Gemma3Config(text_config=text, vision_config=sight, mm_tokens_per_image=4)
     report: Any = llm(config, prompt=PROMPT, new=4, dtype="fp32")
-    unread = sum(part.bytes for part in report.facts.weights if part.passes == "none")
+    unread = sum(part.bytes for part in report.facts.weights if part.read_in == "none")
     assert unread >= 4 * (4 * 16 * 16 + 2 * 16 * 32 + 3 * 14 * 14 * 16)
     assert report.cost.weight_bytes_read(10**6, is_first=True) == report.cost.stored_weight_bytes - unread
     assert any(

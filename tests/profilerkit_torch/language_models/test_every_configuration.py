@@ -53,10 +53,10 @@ def compare(report: Any, config: Any, is_lower_bound: bool = False) -> None:
     real, source = RealModel(config), report.prompt
     assert report.facts.parameters == real.parameters
     for tokens in LENGTHS:
-        mine = sum(layer.logical_bytes(tokens) for layer in report.facts.cache_layers)
+        mine = sum(layer.logical_bytes(tokens) for layer in report.facts.cache.parts)
         assert mine == real.count_cache_bytes(tokens, source), tokens
     if report.facts.is_encoder_decoder:  # later steps count as the second, which the report says
-        assert report.facts.decode.macs == real.count_macs(1, 1, source)
+        assert report.facts.traced.decode.macs == real.count_macs(1, 1, source)
         return
     step, expected = report.cost.as_written(1, 1, CACHED), real.count_macs(1, CACHED, source)
     if is_lower_bound:
@@ -64,7 +64,7 @@ def compare(report: Any, config: Any, is_lower_bound: bool = False) -> None:
         assert any("lower bound for longer ones" in note for note in report.facts.notes)
     else:
         assert step == expected
-    if report.facts.latent is None and not report.facts.unrouted_macs:
+    if report.facts.work.latent is None and not report.facts.work.unrouted_macs:
         assert report.cost(1, 1, CACHED).macs == step
 
 

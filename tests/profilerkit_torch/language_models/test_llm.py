@@ -24,7 +24,7 @@ TOKEN, HEAD, PAIR = 2 * (32 * 32 + 2 * 32 * 16 + 32 * 32 + 3 * 32 * 48), 32 * 40
 
 
 def count_passes(report: Any) -> tuple[int, int]:
-    return report.facts.prefill.macs, report.facts.decode.macs
+    return report.facts.traced.prefill.macs, report.facts.traced.decode.macs
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -209,7 +209,7 @@ def test_the_usual_lengths_are_those_that_a_model_takes() -> None:
 def test_a_folder_needs_no_prefix(tmp_path: Any) -> None:
     tiny_config().save_pretrained(tmp_path)
     report: Any = llm(str(tmp_path))
-    assert report.facts.prefill.macs == 56 * TOKEN + HEAD + 56 * 56 * PAIR
+    assert report.facts.traced.prefill.macs == 56 * TOKEN + HEAD + 56 * 56 * PAIR
 
 
 @pytest.mark.parametrize("name", ["past_key_values", "cache", "state", "a name of the next release"])

@@ -30,17 +30,17 @@ def test_prefill_and_decode_are_the_closed_forms_to_the_unit(name: str) -> None:
     report: Any = llm(model.build(), prompt=PROMPT, new=3, dtype="bf16")
     facts = report.facts
     rotary = rotary_macs(facts)
-    assert facts.prefill.macs == work.prefill(PROMPT) + rotary * PROMPT
-    assert facts.decode.macs == work.decode(PROMPT) + rotary
+    assert facts.traced.prefill.macs == work.prefill(PROMPT) + rotary * PROMPT
+    assert facts.traced.decode.macs == work.decode(PROMPT) + rotary
     # The formula of the step's cost is that of the traced passes.
-    assert report.cost.as_written(1, PROMPT, 0) == facts.prefill.macs
-    assert report.cost.as_written(1, 1, PROMPT) == facts.decode.macs
+    assert report.cost.as_written(1, PROMPT, 0) == facts.traced.prefill.macs
+    assert report.cost.as_written(1, 1, PROMPT) == facts.traced.decode.macs
     # ... and at lengths that were not traced it is the closed form.
     if not rotary:
         for context in (1, 37, 500, 900):
             assert report.cost.as_written(3, 1, context) == 3 * work.decode(context)
             assert report.cost.as_written(2, context, 0) == 2 * work.prefill(context)
-    assert not facts.prefill.uncounted
+    assert not facts.traced.prefill.uncounted
 
 
 def rotary_macs(facts: Any) -> int:
