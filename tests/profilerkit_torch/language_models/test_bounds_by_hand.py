@@ -43,7 +43,7 @@ def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
     assert report.cost(1, 1, PROMPT).macs == 2 * token + 2 * 2 * 4 * 8 * (PROMPT + 1) + WIDTH * WORDS
     assert report.cost.as_written(1, 1, PROMPT) == report.cost(1, 1, PROMPT).macs + 2 * 3 * expert
     (experts,) = [part for part in report.facts.weights if part.kind == "experts"]
-    assert (experts.experts, experts.experts_per_token, experts.elements) == (4, 1, 2 * 4 * expert)
+    assert (experts.routing.experts, experts.routing.experts_per_token, experts.elements) == (4, 1, 2 * 4 * expert)
     assert any("runs every expert" in note for note in report.facts.notes)
 
 

@@ -178,6 +178,6 @@ def test_mixtral_has_the_experts_that_the_trace_shows() -> None:
     skip_where_experts_ask_for_addresses()
     report: Any = llm(MODELS["mistralai/Mixtral-8x7B-v0.1"].build(), prompt=8, new=2, dtype="bf16")
     (experts,) = [part for part in report.facts.weights if part.kind == "experts"]
-    assert (experts.experts, experts.experts_per_token, experts.layers) == (8, 2, 32)
+    assert (experts.routing.experts, experts.routing.experts_per_token, experts.layers) == (8, 2, 32)
     assert experts.elements == 32 * 8 * 3 * 4096 * 14336
     assert report.facts.execution.experts == "grouped_mm"

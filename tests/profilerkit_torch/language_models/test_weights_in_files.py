@@ -91,7 +91,7 @@ def test_experts_one_by_one_belong_to_the_layer_that_joins_them(tmp_path: Path) 
     write_safetensors(tmp_path / "model.safetensors", tensors)
     (part,) = [part for part in read(tmp_path).facts.weights if part.kind == "experts"]
     elements = 2 * 4 * 3 * WIDTH * INNER
-    assert (part.elements, part.bytes, part.experts) == (elements, elements // 2 + elements // 8, 4)
+    assert (part.elements, part.bytes, part.routing.experts) == (elements, elements // 2 + elements // 8, 4)
 
 
 def test_files_of_another_model_are_not_used(tmp_path: Path) -> None:
