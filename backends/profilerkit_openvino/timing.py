@@ -25,12 +25,16 @@ __all__ = ["map_fusions", "time_nodes"]
 _WARMUP = 2
 
 
-def map_fusions(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
+def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]:
     """Return the nodes that a compiled model runs, in its order, with the written nodes that each does the work of.
 
     Every operator of the static trace is in one of them. What the device has rewritten without a trace, such as a
     product that it has split, belongs to the node that runs next.
     """
+    return _map_to_layers(compiled, model, inputs, read_layers(model))
+
+
+def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
     walk, _, _ = walk_model(model, inputs, layers)
     nodes = model.get_ordered_ops()
     executed: dict[str, list[Executed]] = {}
@@ -95,7 +99,7 @@ def time_nodes(model: Any, inputs: ModelInputs, device: str, mode: str, passes: 
     layers = read_layers(model)
     nodes = [
         replace(node, seconds=tuple(single * shares.get(node.name, 0.0) / limit for single in whole))
-        for node in map_fusions(compiled, model, inputs, layers)
+        for node in _map_to_layers(compiled, model, inputs, layers)
     ]
     return RanGraph(nodes, whole, layers)
 

@@ -18,7 +18,6 @@ from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.testing import ARCHITECTURES
 from profilerkit_openvino import EvalLossFunction, OpenvinoBackend, get_accuracy, get_topk, runs, timing
 from profilerkit_openvino.timing import map_fusions
-from profilerkit_openvino.tracing import read_layers
 
 BACKEND = OpenvinoBackend()
 
@@ -120,14 +119,14 @@ def count_microseconds(request: Any, passes: int) -> dict[str, float]:
 @pytest.mark.parametrize("name", sorted(BUILDERS))
 def test_what_was_fused_covers_every_operator_once(name: str) -> None:
     model, inputs = BUILDERS[name](), inputs_for(name)
-    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs, read_layers(model))
+    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs)
     covered = sorted((op.name, op.layer) for node in nodes for op in node.called.inside)
     assert covered == sorted((op.operator, op.layer) for op in BACKEND.trace(model, inputs).operators)
 
 
 def test_a_convolution_has_taken_in_its_bias_and_activation() -> None:
     model, inputs = BUILDERS["lenet5"](), inputs_for("lenet5")
-    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs, read_layers(model))
+    nodes = map_fusions(runs.compile_model(model, inputs, "cpu", "accuracy"), model, inputs)
     first = next(node for node in nodes if node.operator == "Convolution")
     assert first.layer == "first"
     assert {op.name for op in first.called.inside} >= {"Convolution", "Add"}
