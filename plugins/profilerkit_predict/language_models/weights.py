@@ -33,8 +33,8 @@ def weight_parts(
     Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one:
     ``decode``, the operators of a step of one token for each of ``batch`` sequences, tell how many. Where all were run,
     ``routing``, that of the configuration, says to how many a token is sent. ``head`` is the identity of the weight
-    that makes logits, if it is known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the
-    bytes of layers whose files were looked at.
+    that makes logits, if it is known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed``
+    has the bytes of layers whose files were looked at.
     """
     macs = _macs_by_layer(decode)
     tables = _tables(trace.layers)
