@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from profilerkit.errors import FailureCode
+from profilerkit.isolation.reasons import Reason
 from profilerkit.isolation.reports import report_before, with_reason
 from profilerkit.times.measurement import Measurement
 
@@ -41,11 +42,11 @@ def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], condi
     report: Report | None = None
     try:
         report = run.result()
-        outcome = _make(case, machine, report, run.failure)
+        outcome = _make_outcome(case, machine, report, run.failure)
     except Exception as error:  # whatever the model and its loader raised
         reason = " ".join(str(error).split()) or type(error).__name__
         outcome = without_run(case, machine, run.failure or FailureCode.MODEL, reason)
-    times = [] if report is None else list(_times(report))
+    times = [] if report is None else list(_list_times(report))
     signs = [time.conditions.busy for time in times if time.conditions is not None and time.conditions.busy]
     warnings = {"warnings": list(dict.fromkeys(run.progress.warned))} if run.progress.warned else {}
     row = replace(
@@ -61,17 +62,17 @@ def without_run(case: Case, machine: Mapping[str, str], failure: FailureCode, re
     """Return the outcome of a case without a report: each metric has the reason."""
     names = None if case.metrics is None else list(case.metrics)
     report, pending = report_before(case.spec, names)
-    report = with_reason(report, pending, (), reason, failure)
-    return with_fields(_make(case, machine, report, failure, reason), report=None)
+    report = with_reason(report, pending, (), Reason(failure, reason))
+    return with_fields(_make_outcome(case, machine, report, failure, reason), report=None)
 
 
-def _make(
+def _make_outcome(
     case: Case, machine: Mapping[str, str], report: Report, failure: FailureCode | None, reason: str = ""
 ) -> Outcome:
     row = read_report(
         report,
         spec=case.spec,
-        key="",  # the audit has it: it knows for which place
+        key=case.key,
         settings=dict(case.settings),
         flags=find_flags(report, case.device, case.precision),
         machine=digest_machine(machine),
@@ -87,7 +88,7 @@ def _make(
 # Times that are measured again ----------------------------------------------------------------------------------------
 
 
-def _times(report: Report) -> Iterator[Measurement]:
+def _list_times(report: Report) -> Iterator[Measurement]:
     return (record.value for record in report.statuses.values() if isinstance(record.value, Measurement))
 
 
@@ -98,14 +99,14 @@ def measure_noise(outcome: Outcome) -> float | None:
     """
     if outcome.report is None or outcome.row.status is RowStatus.FAILED:
         return None
-    times = list(_times(outcome.report))
+    times = list(_list_times(outcome.report))
     is_flaky = any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in times)
     return max(time.noise for time in times) if is_flaky else None
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
     """Return the outcome with the least noise of several of one case, with the medians of all of them in its row."""
-    best = min(outcomes, key=_worst_noise)
+    best = min(outcomes, key=_find_worst_noise)
     if len(outcomes) == 1:
         return best
     names = [name for name, value in best.row.values.items() if value.is_measured]
@@ -117,6 +118,6 @@ def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
     return with_fields(best, row=replace(best.row, tries=tries))
 
 
-def _worst_noise(outcome: Outcome) -> float:
+def _find_worst_noise(outcome: Outcome) -> float:
     noises = [value.noise for value in outcome.row.values.values() if value.noise is not None]
     return float("inf") if outcome.row.status is RowStatus.FAILED else max(noises, default=0.0)

@@ -82,13 +82,13 @@ def isolated(
     job = Job(
         model,
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
-        tuple(read_functions(functions)),
-        require_names("metrics", metrics),
-        require_names("leave_out", leave_out) or (),
-        MODEL_NAME("name", name),
-        BACKEND("backend", backend),
-        FLAG("strict", strict),
-        {**kwargs, **arguments_given(batch_size, device)},
+        functions=tuple(read_functions(functions)),
+        metrics=require_names("metrics", metrics),
+        leave_out=require_names("leave_out", leave_out) or (),
+        name=MODEL_NAME("name", name),
+        backend=BACKEND("backend", backend),
+        strict=FLAG("strict", strict),
+        arguments={**kwargs, **arguments_given(batch_size, device)},
         trust=FLAG("trust", trust),
     )
     limits = Limits.read(timeout, memory, max_threads)
@@ -127,17 +127,18 @@ def isolated_comparison(
     if len(models) < 2:
         raise TypeError("isolated_comparison() needs a reference and at least one other model")
     names = read_names(names, len(models))
-    data = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits}
-    arguments = {**kwargs, **arguments_given(batch_size, device)}
-    further = tuple(read_functions(functions))
-    selection = (
-        require_names("metrics", metrics),
-        require_names("leave_out", leave_out) or (),
-        None,
-        BACKEND("backend", backend),
+    first = Job(
+        models[0],
+        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        functions=tuple(read_functions(functions)),
+        metrics=require_names("metrics", metrics),
+        leave_out=require_names("leave_out", leave_out) or (),
+        backend=BACKEND("backend", backend),
+        strict=FLAG("strict", strict),
+        arguments={**kwargs, **arguments_given(batch_size, device)},
+        trust=FLAG("trust", trust),
     )
-    flags = {"strict": FLAG("strict", strict), "trust": FLAG("trust", trust)}
-    jobs = [Job(model, data, further, *selection, arguments=arguments, **flags) for model in models]
+    jobs = [replace(first, model=model) for model in models]
     reports = run_jobs(jobs, Limits.read(timeout, memory, max_threads), start_method, _MODULES("preload", preload))
     comparison = side_by_side(reports, names)
     announce(comparison)

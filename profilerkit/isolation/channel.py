@@ -52,16 +52,16 @@ class FrameReader:
         if self._received > MOST:
             raise ChannelError(f"more than {MOST} bytes were sent as results")
         self._buffer += piece
-        while (message := self._next()) is not None:
+        while (message := self._take_next()) is not None:
             yield message
 
     @property
-    def needed(self) -> int:
+    def bytes_to_come(self) -> int:
         """How many bytes the current message still needs at the least; never a byte of the message after it."""
         size = len(self._buffer)
         return _HEAD.size - size if size < _HEAD.size else _HEAD.size + int(_HEAD.unpack_from(self._buffer)[1]) - size
 
-    def _next(self) -> tuple[bytes, bytes] | None:
+    def _take_next(self) -> tuple[bytes, bytes] | None:
         if self._buffer and not (_MAGIC.startswith(self._buffer[:3]) or self._buffer.startswith(_MAGIC)):
             raise ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
         if len(self._buffer) < _HEAD.size:
@@ -117,7 +117,7 @@ class Channel:
         Nothing beyond it is read: descriptors may come with the next bytes, and they would be lost.
         """
         while not self._waiting:
-            piece = self.socket.recv(min(_PIECE, self._reader.needed))
+            piece = self.socket.recv(min(_PIECE, self._reader.bytes_to_come))
             if not piece:
                 raise ChannelError("the other end is closed")
             self._waiting.extend(self._reader.feed(piece))

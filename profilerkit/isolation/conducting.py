@@ -39,25 +39,25 @@ class Conductor:
         """Run all processes until they have ended."""
         for run in self.runs:
             self._let_run(run)
-        while group := self._next_group():
+        while group := self._find_next_group():
             for run in group:
                 self._grant_turn(run)
             while ready := [run for run in group if _is_ready(run)]:
                 self._measure(ready)
 
-    def _next_group(self) -> list[IsolatedRun]:
+    def _find_next_group(self) -> list[IsolatedRun]:
         """Return the processes whose turn is next: several if they wait to make the same measurement together."""
         waiting = [run for run in self.runs if run.progress.waiting and not run.over]
         for run in waiting:
             turn = run.progress.turn
             if turn is None:
                 return [run]
-            taking_part = [other for other in self.runs if not other.over and self._will_measure(other, turn)]
+            taking_part = [other for other in self.runs if not other.over and self._is_yet_to_measure(other, turn)]
             if all(other.progress.waiting and other.progress.turn == turn for other in taking_part):
                 return taking_part
         return waiting[:1]
 
-    def _will_measure(self, run: IsolatedRun, what: str) -> bool:
+    def _is_yet_to_measure(self, run: IsolatedRun, what: str) -> bool:
         return run.progress.turn == what or (what in run.progress.joint and what not in self._done[id(run)])
 
     def _grant_turn(self, run: IsolatedRun) -> None:

@@ -45,7 +45,7 @@ class Job:
     dtype: str | None = None
 
     @property
-    def called(self) -> str:
+    def label(self) -> str:
         """The name of the model before it is loaded."""
         if self.name:
             return self.name

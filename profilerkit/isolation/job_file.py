@@ -35,7 +35,7 @@ def write_job(job: Job) -> IO[bytes]:
         raise
     except Exception as error:  # whatever the parts of a model say
         raise InputError(
-            f"{job.called} cannot be sent to a process of its own ({type(error).__name__}: {error}); give it as text "
+            f"{job.label} cannot be sent to a process of its own ({type(error).__name__}: {error}); give it as text "
             "(package.module:name, path/to/file.py:name), or as a function of a module that builds it"
             f"{suggest_fork()}"
         ) from error
@@ -59,7 +59,7 @@ def _describe_surroundings(job: Job, needs_main: bool) -> dict[str, Any]:
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and (file is None or not Path(file).exists()):
         raise InputError(
-            f"{job.called} is of a session or a notebook, which another process cannot import; put it into a module"
+            f"{job.label} is of a session or a notebook, which another process cannot import; put it into a module"
             f"{suggest_fork()}"
         )
     from multiprocessing.spawn import get_preparation_data

@@ -99,26 +99,26 @@ def _read(*parts: object) -> bytes:
         os.close(file)
 
 
-def _stat(pid: int) -> list[bytes]:
+def _read_stat(pid: int) -> list[bytes]:
     """Return the fields of a process from its state on, whatever its name contains; empty if it has ended."""
     content = _read(pid, "stat")
     return content[content.rfind(b")") + 2 :].split()
 
 
-def _numbers(names: Iterable[str]) -> Iterator[int]:
+def _read_numbers(names: Iterable[str]) -> Iterator[int]:
     return (int(name) for name in names if name.isdigit())
 
 
-def _all_pids() -> list[int]:
+def _list_all_pids() -> list[int]:
     try:
-        return list(_numbers(entry.name for entry in _PROC.iterdir())) if LINUX else []
+        return list(_read_numbers(entry.name for entry in _PROC.iterdir())) if LINUX else []
     except OSError:
         return []
 
 
 def descendants(root: int) -> list[int]:
     """Return all processes below one, the nearest first."""
-    children = _read_children if _lists_children() else _children_by_scan()  # one scan for all of them
+    children = _read_children if _lists_children() else _scan_for_children()  # one scan for all of them
     pids: list[int] = []
     parents = [root]
     while parents:
@@ -130,7 +130,7 @@ def descendants(root: int) -> list[int]:
 
 def find_children(pid: int) -> list[int]:
     """Return the children of a process."""
-    return (_read_children if _lists_children() else _children_by_scan())(pid)
+    return (_read_children if _lists_children() else _scan_for_children())(pid)
 
 
 def _lists_children() -> bool:
@@ -146,11 +146,11 @@ def _read_children(pid: int) -> list[int]:
     return [int(child) for task in tasks for child in _read(pid, "task", task, "children").split()]
 
 
-def _children_by_scan() -> Callable[[int], list[int]]:
+def _scan_for_children() -> Callable[[int], list[int]]:
     """Return a function that finds children on systems that do not list them; it reads all parents once."""
     below: dict[int, list[int]] = {}
-    for pid in _all_pids():
-        fields = _stat(pid)
+    for pid in _list_all_pids():
+        fields = _read_stat(pid)
         if fields:
             below.setdefault(int(fields[1]), []).append(pid)
     return lambda pid: below.get(pid, [])
@@ -158,13 +158,13 @@ def _children_by_scan() -> Callable[[int], list[int]]:
 
 def count_threads(pid: int) -> int:
     """Return the number of threads of a process; 0 if it has ended."""
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return int(fields[17]) if len(fields) > 17 else 0
 
 
 def cpu_seconds(pid: int) -> float:
     """Return the processor time of a process and of those of its children that have ended; 0 if it has ended."""
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if len(fields) > 17 else 0.0
 
 
@@ -192,8 +192,8 @@ def find_marked(marker: str, session: int | None = None) -> list[int]:
     entry = f"{MARKER}={marker}".encode()
     current = os.getpid()
     pids = []
-    for pid in _all_pids():
-        fields = _stat(pid)
+    for pid in _list_all_pids():
+        fields = _read_stat(pid)
         if pid == current or not fields or fields[0] in (b"Z", b"X"):
             continue
         if (session is not None and int(fields[3]) == session) or entry in _read(pid, "environ").split(b"\0"):

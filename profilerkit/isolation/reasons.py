@@ -1,16 +1,17 @@
-"""The reason why a process ended early: as a sentence, and as a code."""
+"""The reason why a process ended early: its code for programs, and its words for people."""
 
 from __future__ import annotations
 
 import re
 import signal
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..errors import FailureCode
 from .limits import Limits, format_bytes
 from .supervisor import Ending
 
-__all__ = ["Fate", "find_code", "write_reason"]
+__all__ = ["Fate", "Reason", "find_reason"]
 
 _SIGNALS = {
     "SIGSEGV": "segmentation fault",
@@ -49,16 +50,26 @@ class Fate:
     stderr: str = ""
 
 
-def write_reason(fate: Fate) -> str:
-    """Return the reason with the metric that was computed, the place in the code, and the last lines of output."""
-    where, lines = _find_location(fate.stderr), _quote_last_lines(fate.stderr)
-    location = f", in {where}" if where else ""
-    quoted = f"; its standard error ends with: {lines}" if lines else ""
-    return f"{_describe_cause(fate)} while {_describe_work(fate)}{location}{quoted}"
+class Reason(NamedTuple):
+    """Why there is no value: a code, a clause ("the process ended while starting"), and what the process wrote last."""
+
+    code: FailureCode
+    clause: str
+    last_lines: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.clause}; its standard error ends with: {self.last_lines}" if self.last_lines else self.clause
 
 
-def find_code(fate: Fate) -> FailureCode:
-    """Return the cause as a code, in the order of `write_reason`; a process refused memory is of MEMORY too."""
+def find_reason(fate: Fate) -> Reason:
+    """Return why a process ended, with the metric that was computed, and the place in the code where that is known."""
+    where = _find_location(fate.stderr)
+    clause = f"{_describe_cause(fate)} while {_describe_work(fate)}{f', in {where}' if where else ''}"
+    return Reason(_find_code(fate), clause, _quote_last_lines(fate.stderr))
+
+
+def _find_code(fate: Fate) -> FailureCode:
+    """Return the cause as a code, in the order of `_describe_cause`; a process refused memory is of MEMORY too."""
     ending = fate.ending or Ending()
     if fate.code is not FailureCode.TIMEOUT and ending.why in ("memory", "threads"):
         return FailureCode(ending.why)

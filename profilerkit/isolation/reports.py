@@ -11,6 +11,7 @@ from ..errors import FailureCode
 from ..piping.outcome import Completeness, Outcome
 from ..piping.status import Metric
 from .limits import Limits, format_bytes
+from .reasons import Reason
 from .supervisor import Ending
 
 if TYPE_CHECKING:
@@ -28,12 +29,11 @@ __all__ = [
 ]
 
 
-def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: str, code: FailureCode) -> Report:
+def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], reason: Reason) -> Report:
     """Return a report with a reason for each missing metric: those that were computed failed, others were not reached.
 
     If none was being computed yet, all of them failed.
     """
-    short = reason.partition("; its standard error")[0]
     failing = set(doing) & set(pending) or set(pending)
     records = dict(report.statuses)
     for key in pending:
@@ -44,8 +44,8 @@ def with_reason(report: Report, pending: Sequence[str], doing: Sequence[str], re
             records[key],
             value=None,
             completeness=Completeness.FAILED if failed else Completeness.UNAVAILABLE,
-            missing=(reason if failed else f"not reached: {short}",),
-            failure=code if failed else None,
+            missing=(str(reason) if failed else f"not reached: {reason.clause}",),
+            failure=reason.code if failed else None,
         )
     without_record = tuple(f"{key} failed: {reason}" for key in pending if key not in records)
     note = () if pending else (f"after everything was computed {reason}",)

@@ -23,7 +23,7 @@ from .job import Job
 from .limits import Limits
 from .messages import Progress
 from .output import BoundedOutput
-from .reasons import Fate, find_code, write_reason
+from .reasons import Fate, Reason, find_reason
 from .reports import add_limits, add_process, describe_limits, report_before, with_reason
 from .starting import start
 from .supervisor import Ending
@@ -70,9 +70,10 @@ class IsolatedRun:
         self._session: int | None = None
         self._pidfd: int | None = None
         self._stopped = False
-        #: When a child whose channel has closed is ended, and when an end that was asked for is waited for no longer.
-        self._closed_until: float | None = None
-        self._patience_until: float | None = None
+        #: By `time.monotonic`: when a child whose channel has closed is ended, if it has not ended by itself; and when
+        #: a supervisor that was told to end is waited for no longer.
+        self._end_at: float | None = None
+        self._give_up_at: float | None = None
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
         self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
         self._clock = Clock()
@@ -136,7 +137,7 @@ class IsolatedRun:
             return False
         if not piece:
             self._ends.channel.close()
-            self._closed_until = time.monotonic() + SECOND_SIGN
+            self._end_at = time.monotonic() + SECOND_SIGN
         return bool(piece)
 
     # What is sent -----------------------------------------------------------------------------------------------
@@ -173,16 +174,16 @@ class IsolatedRun:
         self._end(dump=code is FailureCode.TIMEOUT)
 
     def _end(self, dump: bool = False) -> None:
-        if self._patience_until is None:
-            self._patience_until = time.monotonic() + PATIENCE
+        if self._give_up_at is None:
+            self._give_up_at = time.monotonic() + PATIENCE
             self._started.send(end=True, dump=dump)
 
     def seconds_left(self) -> float | None:
         """Return the seconds until `on_time` has work to do; None if that may be never."""
         now = time.monotonic()
-        if self._patience_until is not None:
-            return max(0.0, self._patience_until - now)
-        ends = [] if self._closed_until is None else [self._closed_until - now]
+        if self._give_up_at is not None:
+            return max(0.0, self._give_up_at - now)
+        ends = [] if self._end_at is None else [self._end_at - now]
         if self.limits.timeout is not None and self._clock.runs:
             ends.append(self.limits.timeout - self._clock.seconds)
         return max(0.0, min(ends)) if ends else None
@@ -191,10 +192,10 @@ class IsolatedRun:
         """End a process that reached its time limit; finish without its supervisor if that does not end."""
         if self.over or self.seconds_left() != 0.0:
             return
-        if self._patience_until is not None:
+        if self._give_up_at is not None:
             self._finish()
-        elif self._closed_until is not None and self._closed_until <= time.monotonic():
-            self._closed_until = None
+        elif self._end_at is not None and self._end_at <= time.monotonic():
+            self._end_at = None
             if self._pidfd is None or not processes.has_ended(self._pidfd):  # else the supervisor will say how
                 self._end_for(FailureCode.CHANNEL, "it was closed")
         else:
@@ -231,7 +232,7 @@ class IsolatedRun:
         """Why there is no report, or why the process ended before it was done; None if it came to its end."""
         if self.progress.error is not None:
             return self.progress.failure
-        return None if self._is_complete() else find_code(self._describe_fate())
+        return None if self._is_complete() else self._find_reason().code
 
     def result(self) -> Report:
         """Return the report; raises the errors that `profilerkit.profile` would have raised."""
@@ -239,15 +240,14 @@ class IsolatedRun:
         if progress.error is not None:
             raise self._explain(progress.error)
         if progress.report is None:
-            report, pending = report_before(self.job.called, self.job.metrics)
+            report, pending = report_before(self.job.label, self.job.metrics)
         else:
             report, pending = add_limits(progress.report, self.limits), progress.pending
         if not self._is_complete():
-            fate = self._describe_fate()
-            reason = write_reason(fate)
+            reason = self._find_reason()
             if self.job.strict:
-                raise ModelFailedError(f"{self.job.called}: {reason}")
-            report = with_reason(report, pending, progress.doing, reason, find_code(fate))
+                raise ModelFailedError(f"{self.job.label}: {reason}")
+            report = with_reason(report, pending, progress.doing, reason)
         return add_process(report, self.start_method, self.limits, self.ending or Ending())
 
     def _is_complete(self) -> bool:
@@ -261,10 +261,11 @@ class IsolatedRun:
             error.args = (f"{error}{limits}",)
         return error
 
-    def _describe_fate(self) -> Fate:
+    def _find_reason(self) -> Reason:
         stderr = self._outputs[1].tail[-_STDERR_READ:].decode("utf-8", "replace")
         doing = tuple(self.progress.doing)
-        return Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
+        fate = Fate(self.ending, self.limits, self._code, self._detail, self.progress.stage, doing, stderr)
+        return find_reason(fate)
 
 
 def _receive(end: socket.socket) -> bytes | None:
@@ -298,16 +299,16 @@ def _read_output(file: IO[bytes], output: BoundedOutput) -> bool:
 
 def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
     """Read the messages of processes and enforce their time limits, until a condition is true or all are over."""
-    everyone = list(runs)
+    all_runs = list(runs)
     while not until():
         with selectors.DefaultSelector() as selector:
-            for run in everyone:
+            for run in all_runs:
                 for source, read in run.list_sources():
                     selector.register(source, selectors.EVENT_READ, read)
             if not selector.get_map():
                 return
-            left = [seconds for run in everyone if (seconds := run.seconds_left()) is not None and not run.over]
+            left = [seconds for run in all_runs if (seconds := run.seconds_left()) is not None and not run.over]
             for key, _ in selector.select(min(left, default=None)):
                 key.data()
-        for run in everyone:
+        for run in all_runs:
             run.on_time()

@@ -253,10 +253,10 @@ def limit_resources(limits: Limits) -> None:
     lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
     if limits.memory is not None:
         spare = limits.memory // 10 + 2**29 + 2**26 * (os.cpu_count() or 1)
-        lower(resource.RLIMIT_DATA, _data_bytes() + limits.memory + spare)
+        lower(resource.RLIMIT_DATA, _read_data_bytes() + limits.memory + spare)
 
 
-def _data_bytes() -> int:
+def _read_data_bytes() -> int:
     """Return the bytes of data that this process has already, as the system counts them for the limit."""
     for line in processes._read("self", "status").splitlines():
         if line.startswith(b"VmData:"):

@@ -279,10 +279,10 @@ def test_a_short_call_is_warmed_before_each_sample() -> None:
 
 
 def test_a_job_says_what_it_is_called() -> None:
-    assert Job("net.py:build").called == "net.py:build"
-    assert Job(planted.fine).called == "fine"
-    assert Job(FakeModel()).called == "FakeModel"
-    assert Job("net.py:build", name="Net").called == "Net"
+    assert Job("net.py:build").label == "net.py:build"
+    assert Job(planted.fine).label == "fine"
+    assert Job(FakeModel()).label == "FakeModel"
+    assert Job("net.py:build", name="Net").label == "Net"
 
 
 def test_the_name_of_the_process_is_nothing_to_the_numbers() -> None:

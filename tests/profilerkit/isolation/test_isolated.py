@@ -39,7 +39,7 @@ from profilerkit.isolation.job import is_builder
 from profilerkit.isolation.job_file import require_started
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.messages import Progress
-from profilerkit.isolation.reasons import Fate, find_code, write_reason
+from profilerkit.isolation.reasons import Fate, find_reason
 from profilerkit.isolation.starting import require_possible
 from profilerkit.isolation.supervisor import Ending
 
@@ -276,7 +276,7 @@ def test_nothing_is_left_when_the_caller_is_ended(number: signal.Signals, tmp_pa
         said = caller.stderr.read()
         assert caller.wait(30) == -number
         assert (b"KeyboardInterrupt" in said) == (number == signal.SIGINT)
-        wait_until(lambda: not any(processes._stat(pid)[:1] not in ([], [b"Z"]) for pid in started))
+        wait_until(lambda: not any(processes._read_stat(pid)[:1] not in ([], [b"Z"]) for pid in started))
     finally:
         caller.kill()
         caller.wait()
@@ -319,19 +319,20 @@ def test_names_of_files_and_code_in_a_stack_are_no_sign_of_memory() -> None:
         '  File "/home/models/modeling_bloom.py", line 9 in forward\n\n'
         "Extension modules: zoom.allocator (total: 1)\n"
     )
-    assert find_code(Fate(Ending(signal=11), LIMITS, stderr=stack)) is FailureCode.SIGNAL
-    assert "out of memory" not in write_reason(Fate(Ending(signal=11), LIMITS, stderr=stack))
+    reason = find_reason(Fate(Ending(signal=11), LIMITS, stderr=stack))
+    assert reason.code is FailureCode.SIGNAL
+    assert "out of memory" not in str(reason)
     for said in ("std::bad_alloc\n", "OpenBLAS: OOM\n", "failed to allocate 8 bytes\n"):
-        assert find_code(Fate(Ending(signal=6), LIMITS, stderr=said + stack)) is FailureCode.MEMORY
+        assert find_reason(Fate(Ending(signal=6), LIMITS, stderr=said + stack)).code is FailureCode.MEMORY
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_names_the_cause_and_what_was_being_done(reason: str) -> None:
-    assert write_reason(REASONS[reason]) == reason
+    assert str(find_reason(REASONS[reason])) == reason
 
 
 def test_a_reason_quotes_little() -> None:
-    reason = write_reason(Fate(Ending(code=1), LIMITS, stderr="x" * 10_000))
+    reason = str(find_reason(Fate(Ending(code=1), LIMITS, stderr="x" * 10_000)))
     assert len(reason) < 600
 
 

@@ -72,7 +72,7 @@ def test_a_tree_is_ended_though_it_is_stopped_and_hears_nothing(family: tuple[in
     os.kill(child, signal.SIGSTOP)
 
     def left() -> list[int]:
-        processes_left = [pid for pid in (parent, child) if processes._stat(pid)[:1] not in ([], [b"Z"])]
+        processes_left = [pid for pid in (parent, child) if processes._read_stat(pid)[:1] not in ([], [b"Z"])]
         return processes_left
 
     assert processes.end_tree(left) == 0
