@@ -10,7 +10,7 @@ import click
 
 from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.completing import models
-from profilerkit.cli.measuring import Request, compare_specs, is_saved, load_report, profile_spec
+from profilerkit.cli.measuring import Request, is_saved, load_report, measure_specs, profile_spec
 from profilerkit.cli.options import (
     TypedOption,
     format_option,
@@ -193,6 +193,6 @@ def _require_units(budget: Budget) -> None:
 def _measure(model: str, baseline: str | None, request: Request) -> tuple[Report, Report | None]:
     """Return the report of the model and that of the baseline; two models are measured in turn."""
     if baseline is not None:
-        comparison, _ = compare_specs((baseline, model), request, renamed=False)
-        return comparison.others[0], comparison.reference
-    return load_report(model) if is_saved(model) else profile_spec(model, request)[0], None
+        reference, other = measure_specs((baseline, model), request)
+        return other.report, reference.report
+    return load_report(model) if is_saved(model) else profile_spec(model, request).report, None

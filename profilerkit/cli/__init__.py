@@ -38,7 +38,7 @@ class _Commands(click.Group):
         command = load_command(cmd_name)
         if command is None:
             return None
-        command.epilog = _example_lines(list_commands()[cmd_name].examples) or command.epilog
+        command.epilog = _write_examples(list_commands()[cmd_name].examples) or command.epilog
         help_option = command.get_help_option(ctx)
         if help_option is not None:
             help_option.callback = _show_help
@@ -72,7 +72,7 @@ class _Commands(click.Group):
             formatter.write_dl([(name, info.description) for name, info in list_commands().items()])
 
 
-def _example_lines(examples: tuple[str, ...]) -> str:
+def _write_examples(examples: tuple[str, ...]) -> str:
     r"""Return the examples of a command as click shows them, each in a line of its own."""
     heading = f"Example{'s' if len(examples) > 1 else ''}:"
     return "\n".join(("\b", heading, *(f"  {line}" for line in examples))) if examples else ""

@@ -44,9 +44,9 @@ def _list(every: tuple[DeviceInfo, ...]) -> None:
     rows = tuple(
         (
             device.name,
-            *(_over(device.peak(dtype), 1e12) for dtype in _DTYPES),
-            _over(device.bandwidth, 1e9),
-            _over(device.memory, 1e9),
+            *(_divide(device.peak(dtype), 1e12) for dtype in _DTYPES),
+            _divide(device.bandwidth, 1e9),
+            _divide(device.memory, 1e9),
             device.tier,
         )
         for device in every
@@ -78,5 +78,5 @@ def _line(name: str, figure: Figure, unit: str) -> str:
     return f"  {name}: {scale_value(figure.value, unit, scale)}{spread}{note}"
 
 
-def _over(value: float | None, unit: float) -> str:
+def _divide(value: float | None, unit: float) -> str:
     return "-" if value is None else f"{value / unit:.4g}"

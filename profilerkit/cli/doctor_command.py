@@ -44,11 +44,11 @@ def command() -> None:
     for name, value in environment.machine().items():
         if name.endswith("_bytes"):
             name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
-        _line(name, value)
+        _print_line(name, value)
     emit("\nPackages", bold=True)
-    _line("profilerkit", version("profilerkit"))
+    _print_line("profilerkit", version("profilerkit"))
     for package, use in OPTIONAL.items():
-        _line(package, f"{_find_version(package)}  ({use})")
+        _print_line(package, f"{_find_version(package)}  ({use})")
     emit("\nConfiguration", bold=True)
     _show_configuration()
     emit("\nBackends", bold=True)
@@ -60,11 +60,11 @@ def command() -> None:
         except Exception as error:  # whatever a plugin does wrong, the others go on
             unusable[info.name] = " ".join(str(error).split())
             continue
-        _line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
-        for what, things in _abilities(backend).items():
-            _paragraph(what, things)
+        _print_line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
+        for what, things in _list_abilities(backend).items():
+            _print_paragraph(what, things)
     for name, reason in unusable.items():
-        _line(name, f"cannot be used: {reason}")
+        _print_line(name, f"cannot be used: {reason}")
 
 
 def _show_configuration() -> None:
@@ -79,14 +79,14 @@ def _show_configuration() -> None:
     if configuration.path is None:
         emit("  none: no pyproject.toml here or above has a table [tool.profilerkit]")
         return
-    _line("file", str(configuration.path))
+    _print_line("file", str(configuration.path))
     tables = {"": configuration.shared, **{f"{name}.": table for name, table in configuration.commands.items()}}
     for prefix, table in tables.items():
         for key, value in table.items():
-            _line(f"{prefix}{key}", str(value))
+            _print_line(f"{prefix}{key}", str(value))
 
 
-def _line(name: str, value: str) -> None:
+def _print_line(name: str, value: str) -> None:
     emit(f"  {name:<16} {value}".rstrip())
 
 
@@ -97,7 +97,7 @@ def _find_version(package: str) -> str:
         return "not installed"
 
 
-def _paragraph(what: str, things: list[str]) -> None:
+def _print_paragraph(what: str, things: list[str]) -> None:
     """Print what a backend has, as lines that fit the terminal."""
     if things:
         width = max(60, terminal_columns(100))
@@ -105,7 +105,7 @@ def _paragraph(what: str, things: list[str]) -> None:
         emit(fill(f"{what}: {'; '.join(things)}", width, initial_indent=indent, subsequent_indent=f"{indent}  "))
 
 
-def _abilities(backend: Backend) -> dict[str, list[str]]:
+def _list_abilities(backend: Backend) -> dict[str, list[str]]:
     """Return what a backend, or a plugin for it, offers beyond what every one must, and what it does not offer."""
     from ..plugging.offers import offered_capabilities
     from ..protocols import abilities

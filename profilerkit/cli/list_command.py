@@ -37,8 +37,9 @@ def command(verbose: bool) -> None:
     usable = listing.print_backends()
     for backend in usable:
         listing.print_functions(backend)
-    listing.print_keys(usable)
-    if verbose or not usable:
+    if usable and not verbose:
+        listing.print_keys(usable)
+    else:
         listing.print_declared_keys()
     listing.print_renderers_and_loaders()
     if verbose:
@@ -185,8 +186,6 @@ class _Listing:
 
     def print_keys(self, usable: list[Backend]) -> None:
         """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
-        if self.verbose or not usable:
-            return
         self.print_title("Status keys")
         for key, plugin, backends in self.keys.values():
             summary = _summarize(type(key))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..results.report import Report
 
 __all__ = [
+    "Measured",
     "Request",
     "compare_specs",
     "end_with_failures",
@@ -39,6 +40,7 @@ __all__ = [
     "load_argument",
     "load_report",
     "load_saved",
+    "measure_specs",
     "profile_spec",
 ]
 
@@ -132,6 +134,16 @@ class Request:
         return {**arguments, **self.further}
 
 
+class Measured(NamedTuple):
+    """A report, and the profiler that has the errors of what failed.
+
+    A saved report has no profiler, and neither has a model in a process of its own.
+    """
+
+    report: Report
+    profiler: Profiler | None = None
+
+
 def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
     """Return what the models are called: by --name, one for each, else by what was typed, None for a saved report.
 
@@ -183,8 +195,8 @@ def load_saved(path: str, hint: str = "REPORT") -> Report | Comparison:
         raise click.BadParameter(wrong if is_model else str(error), param_hint=hint) from error
 
 
-def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
-    """Return the report of one model, and the profiler that has the errors of what failed; an isolated one has none."""
+def profile_spec(spec: str, request: Request) -> Measured:
+    """Return the report of one model."""
     from ..plugging.placing import split_arguments
 
     placing, others = split_arguments(request.further)
@@ -200,65 +212,54 @@ def profile_spec(spec: str, request: Request) -> tuple[Report, Profiler | None]:
             report = request.profile_isolated([spec])[0]
             report = replace(report, name=request.name[0]) if request.name else report
             announce(report)
-        return report, None
+        return Measured(report)
     name = names_for([spec], request)[0] if request.name else None
     with progress_enabled(not request.quiet):
         model = load_argument(spec, request.trust)
     with _end_in_a_line(), progress_enabled(not request.quiet):
         profiler = request.make_profiler(model, name)
-        return request.make_report(profiler), profiler
+        return Measured(request.make_report(profiler), profiler)
 
 
-def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -> tuple[Report, Profiler]:
-    """Return the report of what is profiled in place of a model, which is not loaded here, and its profiler."""
+def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -> Measured:
+    """Return the report of what is profiled in place of a model, which is not loaded here."""
     from ..plugging.extension import LoadedModel
     from ..plugging.placing import place_model
 
     with _end_in_a_line(), progress_enabled(not request.quiet):
         model, backend = place_model(spec, None, placing, request.trust)
         profiler = request.make_profiler(LoadedModel(model, name=names_for([spec], request)[0]), backend=backend)
-        return request.make_report(profiler), profiler
+        return Measured(request.make_report(profiler), profiler)
 
 
-def compare_specs(
-    specs: Sequence[str], request: Request, renamed: bool = True
-) -> tuple[Comparison, list[Profiler | None]]:
-    """Return models and saved reports side by side, and their profilers; those that are models are measured in turn.
+def compare_specs(specs: Sequence[str], request: Request) -> tuple[Comparison, list[Profiler | None]]:
+    """Return models and saved reports side by side, and their profilers as in `Measured`.
 
-    A saved report has None for a profiler, and so has a model in a process of its own. Those that are called alike get
-    a number each, unless they are not to be ``renamed``.
+    Those that are called alike get a number each. With --metric, reports that have more are shown without the rest.
     """
-    from ..results.comparison import Comparison
+    from ..results.comparison import Comparison, distinct_names
 
-    saved = {index: load_report(spec) for index, spec in enumerate(specs) if is_saved(spec)}
-    models = {index: spec for index, spec in enumerate(specs) if index not in saved}
+    measured = measure_specs(specs, request)
+    typed = names_for(specs, request)
+    names = distinct_names(name or one.report.name for name, one in zip(typed, measured, strict=True))
+    reports = [replace(one.report, name=name) for name, one in zip(names, measured, strict=True)]
+    if request.metric:
+        models = [report for spec, report in zip(specs, reports, strict=True) if not is_saved(spec)]
+        reports = _with_metrics(reports, request.metric, models)
+    first, *others = reports
+    return Comparison(first, tuple(others)), [one.profiler for one in measured]
+
+
+def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
+    """Return the reports of models, which are measured in turn, and of files; they are called as --name says, if so."""
+    names = names_for(specs, request)  # a wrong number of them is said before anything is measured
     profile = _profile_isolated if request.is_isolated else _profile_here
-    measured, profilers_of_models = profile(models, request)
-    reports = [saved[index] if index in saved else measured[index] for index in range(len(specs))]
-    profilers = [profilers_of_models.get(index) for index in range(len(specs))]
-    names = _choose_names(specs, request, reports, profilers, renamed)
-    if renamed and request.metric:
-        reports = _with_metrics(reports, request.metric, [reports[index] for index in models])
-    first, *rest = (replace(report, name=name) for report, name in zip(reports, names, strict=True))
-    return Comparison(first, tuple(rest)), profilers
-
-
-def _choose_names(
-    specs: Sequence[str],
-    request: Request,
-    reports: Sequence[Report],
-    profilers: Sequence[Profiler | None],
-    renamed: bool,
-) -> list[str]:
-    """Return the names that the user has typed, or else those of the profilers and saved reports."""
-    from ..results.comparison import distinct_names
-
-    typed = names_for(specs, request) if renamed or request.name else [None] * len(specs)
-    names = []
-    for name, report, profiler in zip(typed, reports, profilers, strict=True):
-        default = report.name if profiler is None else profiler.name
-        names.append(name or default)
-    return distinct_names(names) if renamed else names
+    by_index = {index: Measured(load_report(spec)) for index, spec in enumerate(specs) if is_saved(spec)}
+    by_index |= profile({index: spec for index, spec in enumerate(specs) if index not in by_index}, request)
+    measured = [by_index[index] for index in range(len(specs))]
+    if not request.name:
+        return measured
+    return [Measured(replace(one.report, name=name), one.profiler) for name, one in zip(names, measured, strict=True)]
 
 
 def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: Sequence[Report]) -> list[Report]:
@@ -281,7 +282,7 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: S
     ]
 
 
-def _profile_isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _profile_isolated(specs: Mapping[int, str], request: Request) -> dict[int, Measured]:
     """Return the reports of models in processes of their own, which take turns."""
     from ..plugging.manager import announce
     from ..results.comparison import side_by_side
@@ -290,26 +291,26 @@ def _profile_isolated(specs: Mapping[int, str], request: Request) -> tuple[dict[
         reports = request.profile_isolated(list(specs.values())) if specs else []
         if reports:
             announce(side_by_side(reports) if len(reports) > 1 else reports[0])
-    return dict(zip(specs, reports, strict=True)), {}
+    return {index: Measured(report) for index, report in zip(specs, reports, strict=True)}
 
 
-def _profile_here(specs: Mapping[int, str], request: Request) -> tuple[dict[int, Report], dict[int, Profiler]]:
+def _profile_here(specs: Mapping[int, str], request: Request) -> dict[int, Measured]:
     """Return the reports of models, measured in turn, with their profilers."""
     from ..profiler import compare_profilers
 
     with progress_enabled(not request.quiet):
-        models = {index: load_argument(spec, request.trust) for index, spec in specs.items()}
+        models = [load_argument(spec, request.trust) for spec in specs.values()]
     with _end_in_a_line(), progress_enabled(not request.quiet):
-        profilers = {index: request.make_profiler(model) for index, model in models.items()}
-        live = list(profilers.values())
-        if len(live) > 1:
-            comparison = compare_profilers(
-                live, request.metric or None, request.arguments, strict=request.strict, static=request.static
-            )
-            return dict(zip(profilers, comparison.reports, strict=True)), profilers
-        if not live:
-            return {}, {}
-        return {next(iter(profilers)): request.make_report(live[0])}, profilers
+        profilers = list(map(request.make_profiler, models))
+        if len(profilers) > 1:
+            options = {"strict": request.strict, "static": request.static}
+            reports = compare_profilers(profilers, request.metric or None, request.arguments, **options).reports
+        else:
+            reports = tuple(map(request.make_report, profilers))
+    return {
+        index: Measured(replace(report, name=profiler.name), profiler)
+        for index, report, profiler in zip(specs, reports, profilers, strict=True)
+    }
 
 
 @contextmanager

@@ -59,19 +59,20 @@ def parse_shapes(values: tuple[str, ...]) -> Any:
         raise click.BadParameter(str(error), param_hint="--input-shape") from None
 
 
-def make_callback(check: Check) -> Callable[..., Any]:
-    """Return a callback that checks a value as the function does that takes it."""
+def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """Return a callback that checks a value as the function does that takes it: now, and not when all is measured."""
 
     def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        name = parameter.name or ""
         try:
-            return None if value is None else check(parameter.name or "", value)
-        except ArgumentError:
-            raise click.BadParameter(f"{value!r}: give {check.expected}") from None
+            return None if value is None else check(name, value)
+        except ValueError as error:  # `InputError` is one
+            raise click.BadParameter(str(error).removeprefix(f"{name}=")) from None
 
     return read
 
 
-def _positive(text: str) -> int:
+def _read_batch_size(text: str) -> int:
     size: int = ONE_BATCH_SIZE("batch_size", int(text))
     return size
 
@@ -81,13 +82,13 @@ def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value:
     if value is None:
         return None
     try:
-        sizes = tuple(map(_positive, value.split(",")))
+        sizes = tuple(map(_read_batch_size, value.split(",")))
     except ValueError:
         raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
     return sizes if len(sizes) > 1 else sizes[0]
 
 
-def _form(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def _check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Check a form by the renderers that plugins offer: now, and not when all is measured."""
     from ..render import renderer
 
@@ -100,14 +101,14 @@ def _form(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
-def _forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def _complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from ..plugging.offers import list_renderers
 
     with results_alone():
         return [offer.item.name for offer in list_renderers() if offer.item.name.startswith(incomplete)]
 
 
-def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def _complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
     from ..piping.status import Metric
     from ..plugging.offers import list_status_keys
@@ -119,7 +120,7 @@ def _metrics(context: click.Context, parameter: click.Parameter, incomplete: str
     return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
 
 
-def _split(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _split_names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return names that are given one by one, or several with commas between them."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
@@ -134,7 +135,7 @@ def require_writable(context: click.Context, parameter: click.Parameter, path: A
     return Path(path)
 
 
-def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
+def _check_outputs(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
     """Check where files are to go, and that their suffixes say a form."""
     from .output import find_form
 
@@ -145,42 +146,23 @@ def _writable(context: click.Context, parameter: click.Parameter, paths: tuple[s
     return tuple(targets)
 
 
-def _timeout(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    """Return a time limit in seconds."""
+def _check_timeout(name: str, text: str) -> Any:
     from ..isolation.limits import parse_timeout
 
-    if value is None:
-        return None
-    try:
-        return parse_timeout(float(value))
-    except ValueError as error:  # `InputError` is one too
-        raise click.BadParameter(f"{value!r}: give a number of seconds above zero, such as 30") from error
+    return Check("a number of seconds above zero, such as 30", lambda value: parse_timeout(float(value)))(name, text)
 
 
-def _memory(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Return a memory limit in bytes."""
-    from ..errors import InputError
+def _check_memory(name: str, text: str) -> int:
     from ..isolation.limits import parse_memory
 
-    if value is None:
-        return None
-    try:
-        return parse_memory(value)
-    except InputError as error:
-        raise click.BadParameter(str(error).removeprefix("memory=")) from error
+    return parse_memory(text)
 
 
-def _optimizer(context: click.Context, parameter: click.Parameter, name: str | None) -> str | None:
-    """Check the name of an optimizer: now, and not when all else is measured."""
+def _check_optimizer(name: str, optimizer: str) -> str:
     from ..backend_kit.optimizers import optimizer_bytes
-    from ..errors import InputError
 
-    try:
-        if name is not None:
-            optimizer_bytes(name, ())
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
-    return name
+    optimizer_bytes(optimizer, ())
+    return optimizer
 
 
 class SharedOption(click.Option):
@@ -195,7 +177,7 @@ def _make_shared(*names: str, **attributes: Any) -> CommandDecorator:
     return click.option(*names, cls=SharedOption, **attributes)
 
 
-def _several(*options: CommandDecorator) -> CommandDecorator:
+def _combine(*options: CommandDecorator) -> CommandDecorator:
     def decorate(command: F) -> F:
         for option in reversed(options):
             command = option(command)
@@ -208,7 +190,7 @@ trust_option: CommandDecorator = click.option(
     "--trust", is_flag=True, cls=TypedOption, help="Also load files that may run code, such as pickled models."
 )
 
-input_options: CommandDecorator = _several(
+input_options: CommandDecorator = _combine(
     _make_shared(
         "--input-shape",
         multiple=True,
@@ -225,21 +207,21 @@ input_options: CommandDecorator = _several(
     trust_option,
 )
 
-measuring_options: CommandDecorator = _several(
+measuring_options: CommandDecorator = _combine(
     _make_shared(
         "--metric",
         multiple=True,
         metavar="NAMES",
-        callback=_split,
-        shell_complete=_metrics,
+        callback=_split_names,
+        shell_complete=_complete_metrics,
         help="Compute only these metrics: macs,latency; it can be repeated.",
     ),
     _make_shared(
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        callback=_split,
-        shell_complete=_metrics,
+        callback=_split_names,
+        shell_complete=_complete_metrics,
         help="Do not compute these metrics or status keys; it can be repeated.",
     ),
     _make_shared("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
@@ -249,7 +231,7 @@ measuring_options: CommandDecorator = _several(
     _make_shared(
         "--optimizer",
         metavar="NAME",
-        callback=_optimizer,
+        callback=make_callback(_check_optimizer),
         help="Optimizer whose state is part of the training memory, such as adam. Default: none.",
     ),
     _make_shared(
@@ -266,20 +248,20 @@ measuring_options: CommandDecorator = _several(
     ),
 )
 
-isolation_options: CommandDecorator = _several(
+isolation_options: CommandDecorator = _combine(
     _make_shared(
         "--isolate", is_flag=True, help="Profile each model in a separate process; a crash is reported, not fatal."
     ),
     _make_shared(
         "--timeout",
         metavar="SECONDS",
-        callback=_timeout,
+        callback=make_callback(_check_timeout),
         help="End a model's process after this time; implies --isolate.",
     ),
     _make_shared(
         "--memory",
         metavar="SIZE",
-        callback=_memory,
+        callback=make_callback(_check_memory),
         help="Most memory that a model's process may use: bytes, or '4 GiB'; implies --isolate.",
     ),
 )
@@ -311,7 +293,7 @@ console_or_json: CommandDecorator = click.option(
 )
 
 
-output_options: CommandDecorator = _several(
+output_options: CommandDecorator = _combine(
     click.option(
         "--layers",
         is_flag=True,
@@ -337,13 +319,13 @@ output_options: CommandDecorator = _several(
     ),
     format_option(
         "Format of the printed result: a renderer that 'profilerkit list' names.",
-        _form,
+        _check_form,
         default="summary",
-        shell_complete=_forms,
+        shell_complete=_complete_forms,
     ),
     output_option(
         "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
-        _writable,
+        _check_outputs,
         multiple=True,
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),

@@ -200,7 +200,7 @@ def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: A
     for name in ("list_status_keys", "list_renderers"):
         monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     completing: Any = (None, None, "")
-    assert (options._metrics(*completing), options._forms(*completing)) == (["macs"], ["json"])
+    assert (options._complete_metrics(*completing), options._complete_forms(*completing)) == (["macs"], ["json"])
     assert capsys.readouterr() == ("", "plugin\nplugin\n")
 
 
