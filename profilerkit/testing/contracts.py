@@ -33,30 +33,30 @@ class ContractChecks(BackendSubject):
 
     def test_every_architecture_is_built(self, name: str) -> None:
         """An architecture without a builder is skipped, so that the summary of the tests names it."""
-        reason = self.left_out(name)
+        reason = self.explain_omission(name)
         if reason:
             self.skip(reason)
-        model = self.built(ARCHITECTURES[name])
+        model = self.get_model(ARCHITECTURES[name])
         expect_equal(self.backend.accepts(model), True, f"accepts() of the model of {name}, a {type(model).__name__}")
 
     # Models -----------------------------------------------------------------------------------------------------
 
     def test_other_things_are_no_models(self) -> None:
         """The backend accepts neither None, text, plain objects nor lists of models."""
-        for other in (None, "model", 3, object(), [self.built(self.any_architecture())]):
+        for other in (None, "model", 3, object(), [self.get_model(self.any_architecture())]):
             expect_equal(self.backend.accepts(other), False, f"accepts({other!r})")
 
     def test_a_model_is_opened_as_it_is(self) -> None:
         """`open_model` returns an object that is no path unchanged."""
-        model = self.built(self.any_architecture())
+        model = self.get_model(self.any_architecture())
         expect(
             self.require_capability(OpensModels).open_model(model) is model,
-            "opened(model) returned another object than the model",
+            "open_model(model) returned another object than the model",
         )
 
     def test_names_are_words(self) -> None:
         """The backend and each model have a name."""
-        model = self.built(self.any_architecture())
+        model = self.get_model(self.any_architecture())
         for what, name in (("name", self.backend.name), ("model_name(model)", self.backend.model_name(model))):
             expect(isinstance(name, str) and name.strip() == name != "", f"{what} is {name!r}, not a name")
 
@@ -70,7 +70,7 @@ class ContractChecks(BackendSubject):
         """Inputs in the model's own layout are returned unchanged."""
         architecture = self.any_architecture()
         inputs = self.inputs(architecture)
-        fitted = self.require_capability(FitsInputs).fit_inputs(self.built(architecture), inputs)
+        fitted = self.require_capability(FitsInputs).fit_inputs(self.get_model(architecture), inputs)
         expect(isinstance(fitted, ModelInputs), f"fit_inputs returned {fitted!r}, not ModelInputs")
         shapes, expected = ([tuple(leaf.shape) for leaf in both.leaves()] for both in (fitted, inputs))
         expect_equal(shapes, expected, "shapes after fit_inputs, of inputs in the layout of the model")
@@ -99,7 +99,7 @@ class ContractChecks(BackendSubject):
 
     def test_devices_have_names(self) -> None:
         """None stands for the device of the model; a CPU always exists, also by its name."""
-        model = self.built(self.any_architecture())
+        model = self.get_model(self.any_architecture())
         for device in (None, Device.CPU):
             resolved = self.backend.resolve_device(model, device)
             is_name = isinstance(resolved, str) and resolved

@@ -23,7 +23,7 @@ class CountingChecks(BackendSubject):
 
     def test_builders_build_what_is_described(self, architecture: Architecture) -> None:
         """The model accepts the inputs of the description, and its outputs have the described shapes."""
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        model, inputs = self.get_model(architecture), self.inputs(architecture)
         outputs = self.backend.evaluate(model, lambda: self.call(model, inputs))
         named = outputs if isinstance(outputs, Mapping) else {0: outputs}
         shapes = {key: tuple(output.shape) for key, output in named.items()}
@@ -41,7 +41,7 @@ class CountingChecks(BackendSubject):
         trace = self.trace_architecture(architecture)
         every = architecture.params + (architecture.statistics if self.statistics_are_parameters else 0)
         expect_equal(trace.total_params, every, f"total_params of {architecture.name}")
-        if self.knows_trained_weights(self.built(architecture)):
+        if self.knows_trained_weights(self.get_model(architecture)):
             expect_equal(trace.trainable_params, architecture.params, f"trainable_params of {architecture.name}")
 
     def test_macs_and_flops(self, architecture: Architecture, batch_size: int) -> None:
@@ -98,7 +98,7 @@ class CountingChecks(BackendSubject):
         root = self.trace_architecture(architecture, batch_size).layers[0]
         expect_equal((root.path, root.depth), ("", 0), f"path and depth of the first layer of {architecture.name}")
         expect_equal(len(root.calls), 1, f"calls of the model {architecture.name}")
-        passed = [(batch_size, *spec.shape) for spec in self._specs(architecture)]
+        passed = [(batch_size, *spec.shape) for spec in self._list_specs(architecture)]
         returned = [(batch_size, *shape) for shape in architecture.outputs.values()]
         for what, infos, shapes in (
             ("inputs", root.calls[0].inputs, passed),
@@ -165,14 +165,14 @@ class CountingChecks(BackendSubject):
         trace = self.trace_architecture(architecture, batch_size)
         of = f"of {architecture.name} for a batch of {batch_size}"
         expect_equal(len(trace.memory.live_bytes), len(trace.operators), f"values of the memory timeline {of}")
-        expect_equal(trace.memory.input_bytes, self._input_bytes(architecture, batch_size), f"input_bytes {of}")
+        expect_equal(trace.memory.input_bytes, self._count_input_bytes(architecture, batch_size), f"input_bytes {of}")
         least = FLOAT_BYTES * architecture.params
         expect(trace.memory.weight_bytes >= least, f"weight_bytes {of}: {trace.memory.weight_bytes}, below {least}")
 
     def test_peak_of_memory(self, architecture: Architecture, batch_size: int) -> None:
         """The peak lies between weights, inputs and the largest activation, and all bytes read and written."""
         trace = self.trace_architecture(architecture, batch_size)
-        fixed = FLOAT_BYTES * architecture.params + self._input_bytes(architecture, batch_size)
+        fixed = FLOAT_BYTES * architecture.params + self._count_input_bytes(architecture, batch_size)
         least = fixed + FLOAT_BYTES * batch_size * architecture.largest_activation
         moved = sum(op.bytes_read + op.bytes_written for op in trace.operators)
         most = trace.memory.weight_bytes + trace.memory.input_bytes + moved
@@ -186,20 +186,20 @@ class CountingChecks(BackendSubject):
         architecture = self.any_architecture()
         for batch_size in (1, 3, 1):
             inputs = self.inputs(architecture, batch_size)
-            trace = self.backend.trace(self.built(architecture), inputs)
+            trace = self.backend.trace(self.get_model(architecture), inputs)
             numbers = (trace.macs, trace.memory.peak_bytes())
             first = self.trace_architecture(architecture, batch_size)
             expected = (architecture.macs(batch_size), first.memory.peak_bytes())
             expect_equal(numbers, expected, f"macs and peak of {architecture.name} when it is traced again")
 
-    def _specs(self, architecture: Architecture) -> list[TensorSpec]:
+    def _list_specs(self, architecture: Architecture) -> list[TensorSpec]:
         shape: Any = self.shapes(architecture)
         return list(shape.values() if isinstance(shape, dict) else shape)
 
-    def _input_bytes(self, architecture: Architecture, batch_size: int) -> int:
+    def _count_input_bytes(self, architecture: Architecture, batch_size: int) -> int:
         """Return the bytes of a batch: four for each float, and the size of the integer dtype for each word."""
         words = int("".join(filter(str.isdigit, self.integer_dtype)) or 64) // 8
         return sum(
             math.prod((batch_size, *spec.shape)) * (words if spec.dtype == self.integer_dtype else FLOAT_BYTES)
-            for spec in self._specs(architecture)
+            for spec in self._list_specs(architecture)
         )

@@ -20,7 +20,7 @@ class FailingChecks(BackendSubject):
 
     def test_without_inputs_there_are_the_layers(self, architecture: Architecture) -> None:
         """The trace has the same layers with the same weights, and nothing that requires a run."""
-        model = self.built(architecture)
+        model = self.get_model(architecture)
         with self.expect_unchanged(model, "trace() without inputs"):
             trace = self.backend.trace(model, None)
         self._expect_layers_alone(
@@ -31,7 +31,7 @@ class FailingChecks(BackendSubject):
         """The trace does not raise: its failure describes the error, and the layers are present."""
         if architecture.name == "embedding_classifier":
             self.skip("embedding_classifier takes any number of words")
-        model = self.built(architecture)
+        model = self.get_model(architecture)
         with self.expect_unchanged(model, "trace() with inputs that do not fit"):
             trace = self.backend.trace(model, self.make_unfitting_inputs(architecture))
         what = f"the trace of {architecture.name} with inputs that do not fit"
@@ -77,8 +77,7 @@ class FailingChecks(BackendSubject):
 
     def test_a_device_that_is_not_there_is_said(self) -> None:
         """Every method that takes a device raises `DeviceNotAvailableError` before anything runs."""
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         ran: list[bool] = []
         calls = {
             "resolve_device": lambda: self.backend.resolve_device(model, NO_DEVICE),

@@ -129,7 +129,7 @@ class FakeModel:
         shapes = {key: spec.shape for key, spec in specs.items()}
         layers = list(_list_layers(architecture))
         layers[0].activation_bytes = 4 * architecture.largest_activation + sum(
-            math.prod(spec.shape) * _itemsize(spec.dtype) for spec in specs.values()
+            math.prod(spec.shape) * _read_itemsize(spec.dtype) for spec in specs.values()
         )
         layers[-1].activation_bytes = sum(4 * math.prod(shape) for shape in architecture.outputs.values())
         return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
@@ -174,13 +174,13 @@ def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
         )
 
 
-def _itemsize(dtype: str) -> int:
+def _read_itemsize(dtype: str) -> int:
     return int("".join(filter(str.isdigit, dtype)) or 32) // 8
 
 
 def _count_bytes(tensor: Any) -> int:
     size: int = math.prod(tensor.shape)
-    return size * _itemsize(str(tensor.dtype))
+    return size * _read_itemsize(str(tensor.dtype))
 
 
 class FakeBackend(Backend):
@@ -224,23 +224,23 @@ class FakeBackend(Backend):
         """Return the given numbers, times the batch size."""
         self.traced += 1
         if inputs is None:
-            return ModelTrace(_records(model))
+            return ModelTrace(_record_layers(model))
         try:
             outputs = model.run(inputs) if inputs.function is None else inputs.run(model)
         except MemoryError:
             raise
         except Exception as error:
             failure = ModelFailedError(f"the model raised {type(error).__name__}: {error}")
-            return ModelTrace(_records(model), failure=failure)
+            return ModelTrace(_record_layers(model), failure=failure)
         batch = read_batch(inputs)
-        operators = tuple(_operator(layer, batch) for layer in model.layers)
+        operators = tuple(_record_operator(layer, batch) for layer in model.layers)
         weights = sum(4 * (layer.params + layer.statistics) for layer in model.layers)
         input_bytes = sum(map(_count_bytes, inputs.leaves())) if model.inputs else 0
         live = tuple(layer.activation_bytes * batch for layer in model.layers)
         uncounted = {layer.uncounted: 1 for layer in model.layers if layer.uncounted}
-        called = LayerCall(_infos(inputs), _infos(ModelInputs.of(outputs)))
+        called = LayerCall(_describe_tensors(inputs), _describe_tensors(ModelInputs.of(outputs)))
         memory = MemoryTimeline(weights, input_bytes, live)
-        return ModelTrace(_records(model, called), operators, memory, uncounted, "given numbers")
+        return ModelTrace(_record_layers(model, called), operators, memory, uncounted, "given numbers")
 
     def run(self, model: FakeModel, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a run of the model, in inference mode."""
@@ -251,7 +251,7 @@ class FakeBackend(Backend):
     def evaluate(self, model: FakeModel, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``."""
         self.resolve_device(model, device)
-        with _inference(model):
+        with _switch_to_inference(model):
             return call()
 
     @contextmanager
@@ -273,12 +273,12 @@ class FakeBackend(Backend):
 
 @contextmanager
 def _run(model: FakeModel, inputs: ModelInputs) -> Iterator[Run]:
-    with _inference(model):
+    with _switch_to_inference(model):
         yield Run(lambda: inputs.run(model))
 
 
 @contextmanager
-def _inference(model: FakeModel) -> Iterator[None]:
+def _switch_to_inference(model: FakeModel) -> Iterator[None]:
     training, model.training = model.training, False
     try:
         yield
@@ -286,32 +286,35 @@ def _inference(model: FakeModel) -> Iterator[None]:
         model.training = training
 
 
-def _infos(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
+def _describe_tensors(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
     return tuple(TensorInfo(tuple(x.shape), str(x.dtype)) for x in tensors.leaves() if hasattr(x, "dtype"))
 
 
-def _operator(layer: FakeLayer, batch: int) -> OpRecord:
+def _record_operator(layer: FakeLayer, batch: int) -> OpRecord:
     written = layer.activation_bytes * batch
     name = "fake::activation" if layer.type == "activation" else "fake::op"
     return OpRecord(name, layer.name, 0, layer.macs * batch, layer.flops * batch, 0, written, ())
 
 
-def _records(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
+def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
     """Return the layers, the model itself first; with calls if the model ran."""
     by_name = {layer.name: layer for layer in model.layers}
     model_layer = by_name.get("", FakeLayer("", type="FakeModel"))
     inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
-    root = _record(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())
+    root = _record_layer(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())
     rest = [layer for layer in model.layers if layer.name]
     return (
         root,
-        *(_record(index, layer, (inside,) * layer.calls if called else ()) for index, layer in enumerate(rest, 1)),
+        *(
+            _record_layer(index, layer, (inside,) * layer.calls if called else ())
+            for index, layer in enumerate(rest, 1)
+        ),
     )
 
 
-def _record(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
+def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
     weight = WeightRecord(
-        "weight", 2 * index, layer.params, _itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
+        "weight", 2 * index, layer.params, _read_itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
     )
     statistics = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
     depth = layer.name.count(".") + 1 if layer.name else 0

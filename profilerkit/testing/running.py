@@ -46,8 +46,7 @@ class RunningChecks(BackendSubject):
     def test_forward_runs_in_every_mode(self) -> None:
         """Each of `execution_modes` yields a run that can be repeated."""
         self.require_running()
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         expect(self.backend.execution_modes, "execution_modes is empty; name the ways the backend can run a model")
         for mode in (None, *self.backend.execution_modes):
             with (
@@ -71,8 +70,7 @@ class RunningChecks(BackendSubject):
     def test_a_function_given_as_call_is_what_runs(self) -> None:
         """It runs instead of the model's own call, in traces and timing, with the model and the inputs as arguments."""
         self.require_running()
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         traced, timed = _Called(self.call), _Called(self.call)  # what is timed may be a program that was traced
         trace = self.backend.trace(model, inputs.given_to(traced))
         refused = self._call_refused(trace)
@@ -93,8 +91,7 @@ class RunningChecks(BackendSubject):
         the passes of a run.
         """
         self.require_running()
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         seen: list[int] = []
 
         def call(network: Any, *args: Any, **kwargs: Any) -> Any:
@@ -120,8 +117,7 @@ class RunningChecks(BackendSubject):
     def test_steps_of_training_run(self) -> None:
         """If training is offered, `run` with ``training=True`` yields a run that can be repeated."""
         self.require_running()
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         with (
             self.where_offered(),
             self.expect_unchanged(model, "run(training=True)"),
@@ -135,7 +131,7 @@ class RunningChecks(BackendSubject):
         """Inputs that do not fit raise, at the latest when the call is made."""
         architecture = self.any_architecture()
         error = catch_error(
-            lambda: self.run_forward(self.built(architecture), self.make_unfitting_inputs(architecture))
+            lambda: self.run_forward(self.get_model(architecture), self.make_unfitting_inputs(architecture))
         )
         expect(
             error is not None,
@@ -144,8 +140,7 @@ class RunningChecks(BackendSubject):
 
     def test_an_unknown_mode_is_an_input_error(self) -> None:
         """A mode that the backend does not have is an error before anything runs."""
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        _, model, inputs = self.pick_any()
         error = catch_error(lambda: self.run_forward(model, inputs, mode="no such mode"))
         expect(
             isinstance(error, InputError) and "no such mode" in str(error),
@@ -169,7 +164,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_returns_what_the_call_returns(self) -> None:
         """It returns the same object, from a single call."""
-        model = self.built(self.any_architecture())
+        model = self.get_model(self.any_architecture())
         results: list[object] = []
 
         def call() -> object:
@@ -182,7 +177,7 @@ class RunningChecks(BackendSubject):
 
     def test_evaluate_lets_errors_pass(self) -> None:
         """The error of the call reaches the caller unchanged, and the model is restored."""
-        model = self.built(self.any_architecture())
+        model = self.get_model(self.any_architecture())
         raised = ArithmeticError("raised inside evaluate")
 
         def call() -> None:
@@ -195,7 +190,7 @@ class RunningChecks(BackendSubject):
     def test_evaluate_is_in_inference_mode(self) -> None:
         """Two evaluations give equal values: "mlp" has a dropout, which does nothing in inference mode."""
         mlp = self.mlp_or_skip()
-        model, inputs = self.built(mlp), self.inputs(mlp)
+        model, inputs = self.get_model(mlp), self.inputs(mlp)
         first, second = (
             self.to_numpy(self.backend.evaluate(model, lambda: self.call(model, inputs))).tobytes() for _ in range(2)
         )
@@ -203,8 +198,7 @@ class RunningChecks(BackendSubject):
 
     def test_times_of_layers_are_of_its_layers(self) -> None:
         """If they are offered: all layers are in the trace, no time is negative, and not all times are zero."""
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        architecture, model, inputs = self.pick_any()
         with self.where_offered(), self.expect_unchanged(model, "layer_times()"):
             times = self.require_capability(TimesLayers).layer_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.trace_architecture(architecture).layers}
@@ -216,8 +210,7 @@ class RunningChecks(BackendSubject):
 
     def test_times_of_operators_are_of_its_layers(self) -> None:
         """If they are offered: all layers are in the trace, and the sum is at most the time of the pass."""
-        architecture = self.any_architecture()
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        architecture, model, inputs = self.pick_any()
         with self.where_offered(), self.expect_unchanged(model, "operator_times()"):
             times = self.require_capability(TimesOperators).operator_times(model, inputs, passes=PASSES, backward=False)
         paths = {layer.path for layer in self.trace_architecture(architecture).layers}
@@ -232,7 +225,7 @@ class RunningChecks(BackendSubject):
         """If operators are timed: the work of those whose work is known is at most that of the trace."""
         architecture = self.any_architecture()
         with self.where_offered():
-            model, inputs = self.built(architecture), self.inputs(architecture)
+            model, inputs = self.get_model(architecture), self.inputs(architecture)
             times = require_capability(self.backend, TimesOperators).operator_times(
                 model, inputs, passes=1, backward=False
             )
@@ -248,7 +241,7 @@ class RunningChecks(BackendSubject):
         "mlp" has one gradient for the weight of each layer, and one for the input of each layer except the first.
         """
         mlp = self.mlp_or_skip()
-        model = self.built(mlp)
+        model = self.get_model(mlp)
         with self.where_offered(), self.expect_unchanged(model, "trace_training()"):
             trace = self.require_capability(Trains).trace_training(model, self.inputs(mlp))
         first = mlp.layer_numbers(3)[1].macs
@@ -258,7 +251,7 @@ class RunningChecks(BackendSubject):
     def test_zeros_among_the_weights_are_counted(self) -> None:
         """If it is offered: the total is that of "mlp", and the work on nonzero weights is at most all the work."""
         mlp = self.mlp_or_skip()
-        model = self.built(mlp)
+        model = self.get_model(mlp)
         with self.where_offered(), self.expect_unchanged(model, "zero_weights() and trace_nonzero()"):
             zeros, elements = self.require_capability(ReadsWeights).zero_weights(model)
             expect_equal(elements, mlp.params, "the elements among which zero_weights() of mlp counts")
@@ -270,10 +263,10 @@ class RunningChecks(BackendSubject):
     def test_memory_is_measured(self) -> None:
         """If it is offered: at least the inputs and outputs of "mlp", which are alive together at the end."""
         mlp = self.mlp_or_skip()
-        model = self.built(mlp)
-        with self.where_offered(), self.expect_unchanged(model, "measured_memory()"):
+        model = self.get_model(mlp)
+        with self.where_offered(), self.expect_unchanged(model, "measure_memory()"):
             measured = self.require_capability(MeasuresMemory).measure_memory(model, self.inputs(mlp))
         shapes = [*(spec.channels_last.shape for spec in mlp.inputs.values()), *mlp.outputs.values()]
         least = sum(3 * 4 * math.prod(shape) for shape in shapes)
-        what = f"measured_memory() of mlp finds {measured} bytes"
+        what = f"measure_memory() of mlp finds {measured} bytes"
         expect(measured >= least, f"{what}, its inputs and outputs take {least}")

@@ -46,20 +46,20 @@ def collect_facts(value: Any) -> dict[str, Any]:
         if id(value) in seen:
             return
         seen.add(id(value))
-        values = _values(path, value)
+        values = _read_values(path, value)
         if values is not None:
             facts[f"{path} (values)"] = values
             flags = {name: part for name, part in getattr(value, "__dict__", {}).items() if isinstance(part, _PLAIN)}
             facts.update({f"{path}.{name}": repr(part) for name, part in flags.items()})
             return
-        for name, part in _parts(value):
+        for name, part in _list_parts(value):
             visit(f"{path}{name}", part)
 
     visit("model", value)
     return facts
 
 
-def _values(path: str, value: Any) -> Any:
+def _read_values(path: str, value: Any) -> Any:
     """Return the values of an array or the state of a random generator; None for any other object."""
     if isinstance(value, random.Random):
         return value.getstate()
@@ -81,7 +81,7 @@ def _values(path: str, value: Any) -> Any:
     return str(array.dtype), array.shape, array.tobytes()
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def _list_parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", part) for key, part in value.items())
     elif isinstance(value, (list, tuple)):
@@ -107,14 +107,14 @@ def process_facts() -> dict[str, Any]:
 def differences(before: Any, after: Any) -> str:
     """Return a description of the differences between two snapshots, by key if they are mappings."""
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
-        return f"{_brief(before)} became {_brief(after)}"
+        return f"{_shorten(before)} became {_shorten(after)}"
     changes = [f"{key} is new" for key in after if key not in before]
     changes += [f"{key} is gone" for key in before if key not in after]
     both = [key for key in before if key in after and before[key] != after[key]]
-    changes += [f"{key}: {_brief(before[key])} became {_brief(after[key])}" for key in both]
+    changes += [f"{key}: {_shorten(before[key])} became {_shorten(after[key])}" for key in both]
     return "; ".join(changes[:5]) + (f"; and {len(changes) - 5} more" if len(changes) > 5 else "")
 
 
-def _brief(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -122,7 +122,7 @@ class BackendSubject:
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Run a test with a parameter ``architecture`` for each that has a builder: a hook of pytest."""
-        built = {name: architecture for name, architecture in ARCHITECTURES.items() if not self.left_out(name)}
+        built = {name: architecture for name, architecture in ARCHITECTURES.items() if not self.explain_omission(name)}
         cases: dict[str, tuple[Any, ...]] = {
             "name": tuple(ARCHITECTURES),
             "architecture": tuple(built.values()),
@@ -134,13 +134,13 @@ class BackendSubject:
             if parameter in metafunc.fixturenames:
                 metafunc.parametrize(parameter, values, ids=names.get(parameter))
 
-    def left_out(self, name: str) -> str:
+    def explain_omission(self, name: str) -> str:
         """Return why an architecture is not tested; an empty text if it is."""
         if name in self.not_expressible:
             return f"{name} cannot be expressed: {self.not_expressible[name]}"
         return "" if name in getattr(self, "builders", {}) else f"{name} has no builder"
 
-    def built(self, architecture: Architecture) -> Any:
+    def get_model(self, architecture: Architecture) -> Any:
         """Return the model of an architecture, the same object for all tests of the class."""
         if architecture.name not in self._models:
             self._models[architecture.name] = self.builders[architecture.name]()
@@ -165,7 +165,7 @@ class BackendSubject:
         """Return the trace of an architecture, which must not fail; it is cached."""
         key = (architecture.name, batch_size)
         if key not in self._traces:
-            self._traces[key] = self.backend.trace(self.built(architecture), self.inputs(architecture, batch_size))
+            self._traces[key] = self.backend.trace(self.get_model(architecture), self.inputs(architecture, batch_size))
         trace = self._traces[key]
         expect(trace.failure is None, f"the trace of {architecture.name} has failed: {trace.failure}")
         return trace
@@ -173,14 +173,19 @@ class BackendSubject:
     def any_architecture(self) -> Architecture:
         """Return the first architecture that has a builder: "mlp" if it has one."""
         for name, architecture in ARCHITECTURES.items():
-            if not self.left_out(name):
+            if not self.explain_omission(name):
                 return architecture
         raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
 
+    def pick_any(self) -> tuple[Architecture, Any, ModelInputs]:
+        """Return `any_architecture` with its model and inputs."""
+        architecture = self.any_architecture()
+        return architecture, self.get_model(architecture), self.inputs(architecture)
+
     def mlp_or_skip(self) -> Architecture:
         """Return "mlp"; skip the running test if it has no builder."""
-        if self.left_out("mlp"):
-            self.skip(self.left_out("mlp"))
+        if self.explain_omission("mlp"):
+            self.skip(self.explain_omission("mlp"))
         return ARCHITECTURES["mlp"]
 
     @contextmanager
@@ -198,7 +203,7 @@ class BackendSubject:
     def profiler(self, architecture: Architecture) -> Profiler:
         """Return a profiler of an architecture, without functions."""
         shape = self.shapes(architecture)
-        return Profiler(self.built(architecture), input_shape=shape, backend=self.backend)
+        return Profiler(self.get_model(architecture), input_shape=shape, backend=self.backend)
 
     def knows_trained_weights(self, model: Any) -> bool:
         """Return whether the backend reports which weights of a model are trained; a format of constants cannot."""

@@ -15,13 +15,13 @@ class UntouchedChecks(BackendSubject):
 
     def test_tracing_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
         """The states of the process' random number generators are unchanged too."""
-        model = self.built(architecture)
+        model = self.get_model(architecture)
         with self.expect_unchanged(model, f"trace() of {architecture.name}"):
             self.backend.trace(model, self.inputs(architecture))
 
     def test_running_leaves_the_model_as_it_was(self, architecture: Architecture) -> None:
         """It is unchanged after a forward pass and after an evaluation."""
-        model, inputs = self.built(architecture), self.inputs(architecture)
+        model, inputs = self.get_model(architecture), self.inputs(architecture)
         with self.expect_unchanged(model, f"run() of {architecture.name}"):
             self.run_forward(model, inputs)
         with self.expect_unchanged(model, f"evaluate() of {architecture.name}"):
@@ -30,21 +30,21 @@ class UntouchedChecks(BackendSubject):
     def test_a_run_that_fails_leaves_the_model_as_it_was(self) -> None:
         """The run fails inside the model, with inputs that do not fit."""
         architecture = self.any_architecture()
-        model = self.built(architecture)
+        model = self.get_model(architecture)
         with self.expect_unchanged(model, f"run() of {architecture.name} with inputs that do not fit"):
             catch_error(lambda: self.run_forward(model, self.make_unfitting_inputs(architecture)))
 
-    def test_preserved_says_nothing_of_what_is_raised_inside(self) -> None:
+    def test_preserve_says_nothing_of_what_is_raised_inside(self) -> None:
         """An error inside `preserve` is raised unchanged, and the model is restored."""
-        model, raised = self.built(self.any_architecture()), ArithmeticError("raised inside preserved")
+        model, raised = self.get_model(self.any_architecture()), ArithmeticError("raised inside preserve")
 
         def fail() -> None:
             with self.backend.preserve(model):
                 raise raised
 
-        with self.expect_unchanged(model, "preserved() around an error"):
+        with self.expect_unchanged(model, "preserve() around an error"):
             error = catch_error(fail)
-        expect(error is raised, f"preserved() turned {raised!r} into {error!r}; let it pass")
+        expect(error is raised, f"preserve() turned {raised!r} into {error!r}; let it pass")
 
 
 class DefaultMetricChecks(BackendSubject):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
+import re
 import subprocess
 import sys
 from contextlib import suppress
@@ -14,8 +16,9 @@ import numpy as np
 import pytest
 from broken_backends import BROKEN
 from fake_conformance import FakeConformance as Conforming
+from source_tree import read_tree
 
-from profilerkit import Backend, ModelInputs
+from profilerkit import Backend, ModelInputs, protocols
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel
 from profilerkit.testing.subject import PRECISIONS, BackendSubject
 
@@ -63,7 +66,7 @@ CAUGHT = {
         "test_tracing_leaves_the_model_as_it_was",
         "changed the process; restore it: random.getstate()",
     ),
-    "preserved swallows errors": ("test_preserved_says_nothing_of_what_is_raised_inside", "into None; let it pass"),
+    "preserved swallows errors": ("test_preserve_says_nothing_of_what_is_raised_inside", "into None; let it pass"),
     "a trace that raises": ("test_a_model_that_raises_is_quoted", "raised by the model of the conformance suite"),
     "a failure without the model's message": ("test_a_model_that_raises_is_quoted", "without its message"),
     "a failure that loses the layers": (
@@ -120,7 +123,7 @@ CAUGHT = {
     ),
     "memory that nothing takes": (
         "test_memory_is_measured",
-        "measured_memory() of mlp finds 0 bytes, its inputs and outputs take 360",
+        "measure_memory() of mlp finds 0 bytes, its inputs and outputs take 360",
     ),
     "batches that are twice as large": (
         "test_times_are_positive_and_give_the_throughput",
@@ -384,3 +387,13 @@ def test_everything_that_a_class_may_say_is_documented() -> None:
     for name in ("call", "to_numpy", "snapshot", *optional):
         taken = ", ".join(list(inspect.signature(getattr(BackendSubject, name)).parameters)[1:])
         assert f"``{name}({taken})``" in page
+
+
+def test_messages_name_methods_that_exist() -> None:
+    """Whoever writes a backend is told to change ``preserve()``, not a method that once had another name."""
+    kinds = [Backend, BackendConformance, *(kind for kind in vars(protocols).values() if isinstance(kind, type))]
+    methods = {name for kind in kinds for name in dir(kind)}
+    suite = [Path(inspect.getfile(kind)) for kind in BackendConformance.__mro__ if "profilerkit" in kind.__module__]
+    texts = [node.value for path in suite for node in ast.walk(read_tree(path)) if isinstance(node, ast.Constant)]
+    called = {name for text in texts for name in re.findall(r"(?<![\w.])([a-z_]{3,})\(", str(text))}
+    assert called - methods == {"model"}
