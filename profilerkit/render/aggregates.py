@@ -29,10 +29,10 @@ def by_depth(result: Report | Comparison, depth: int | None = None, top: int | N
         depth: The deepest layers to look at; None and -1 for the innermost ones.
         top: How many types to show for each depth and column, 1 unless given.
     """
-    return "\n\n".join(_depths(report, depth, top or _TYPES) for report in result.reports) + "\n"
+    return "\n\n".join(_draw_depths(report, depth, top or _TYPES) for report in result.reports) + "\n"
 
 
-def _depths(report: Report, depth: int | None, top: int) -> str:
+def _draw_depths(report: Report, depth: int | None, top: int) -> str:
     if not report.layerwise:
         return visible(f"{report.name}: no layers, the model was not traced")
     return grid_text(table_grid(f"{report.name}, by depth", report.layerwise.by_depth(top, depth), None))
@@ -43,10 +43,10 @@ def by_operator(result: Report | Comparison, top: int | None = None) -> str:
 
     They are those of the metric ``operator_table``; of a report without it, those of the trace, with counts alone.
     """
-    return "\n\n".join(text for report in result.reports for text in _operators(report, top or ROWS)) + "\n"
+    return "\n\n".join(text for report in result.reports for text in _draw_operators(report, top or ROWS)) + "\n"
 
 
-def _operators(report: Report, top: int) -> Iterator[str]:
+def _draw_operators(report: Report, top: int) -> Iterator[str]:
     timed = list(list_titled_values([report], lambda value: isinstance(value, Table) and "operator" in value.columns))
     tables = [table for _, table in timed] or ([report.operators] if report.operators else [])
     if not tables:

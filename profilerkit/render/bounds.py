@@ -17,6 +17,8 @@ __all__ = ["KINDS", "TURNED", "in_words", "sign_of_enhancement", "write_interval
 
 #: What a value is called by the sign before it.
 KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
+#: The sign of a bound on a number, and that of the same bound on its inverse.
+TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}
 _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
@@ -64,6 +66,3 @@ def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> str:
         TURNED[other.sign] if grows_with_reference else other.sign,
     } - {""}
     return signs.pop() if len(signs) == 1 else "~ "
-
-
-TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}

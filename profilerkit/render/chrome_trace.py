@@ -36,7 +36,7 @@ def render(result: Report | Comparison) -> str:
             events.append(_name_event("process_labels", process, 0, "no times of layers or operators were measured"))
         for thread, (track, frames) in enumerate(tracks.items(), start=1):
             events.append(_name_event("thread_name", process, thread, track))
-            events += _slices(frames, process, thread, track)
+            events += _list_slices(frames, process, thread, track)
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"exporter": "profilerkit"}})
 
 
@@ -45,9 +45,9 @@ def _name_event(kind: str, process: int, thread: int, value: str) -> dict[str, A
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "ts": 0, "args": {argument: value}}
 
 
-def _slices(outermost: Sequence[Frame], process: int, thread: int, track: str) -> Iterator[dict[str, Any]]:
+def _list_slices(outermost: Sequence[Frame], process: int, thread: int, track: str) -> Iterator[dict[str, Any]]:
     """Yield a complete event ("X") for each frame; models may be nested to any depth."""
-    waiting = _one_after_another(outermost, 0.0)
+    waiting = _lay_out(outermost, 0.0)
     while waiting:
         start, frame = waiting.pop()
         yield {
@@ -60,10 +60,10 @@ def _slices(outermost: Sequence[Frame], process: int, thread: int, track: str) -
             "dur": frame.seconds * _MICROSECONDS,
             "args": {**frame.facts, "own_seconds": frame.own_seconds},
         }
-        waiting += _one_after_another(frame.inside, start)
+        waiting += _lay_out(frame.inside, start)
 
 
-def _one_after_another(frames: Sequence[Frame], start: float) -> list[tuple[float, Frame]]:
+def _lay_out(frames: Sequence[Frame], start: float) -> list[tuple[float, Frame]]:
     """Return the frames with the second that each begins at, the last one first."""
     begins = []
     for frame in frames:

@@ -61,7 +61,7 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
 
 def fits(grid: Grid, width: int) -> bool:
     """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
-    return _table_width(best for _, best in _widths(grid)) <= width
+    return _add_widths(best for _, best in _measure_columns(grid)) <= width
 
 
 def render(
@@ -86,23 +86,23 @@ def layer_table(layers: LayerTable) -> RenderableType:
 
 def grid_text(grid: Grid) -> str:
     """Return one grid as text."""
-    return to_text(_part(grid))
+    return to_text(_draw_part(grid))
 
 
 def draw_parts(content: Iterable[Part]) -> RenderableType:
     """Return the parts of a result as rich draws them, one below the other."""
-    return Group(*map(_part, content))
+    return Group(*map(_draw_part, content))
 
 
-def _part(part: Part) -> RenderableType:
+def _draw_part(part: Part) -> RenderableType:
     if isinstance(part, Notes):
         return Text("\n".join(part.lines), style="dim")
     if not part.rows:
         return Text(f"\n{part.title}", style="bold")
-    return _descriptions(part) if part.kind == "descriptions" else _Fitted(part)
+    return _draw_descriptions(part) if part.kind == "descriptions" else _Fitted(part)
 
 
-def _descriptions(grid: Grid) -> RenderableType:
+def _draw_descriptions(grid: Grid) -> RenderableType:
     table = Table(
         box=None, show_header=False, pad_edge=False, title=Text(f"\n{grid.title}", style="bold"), title_justify="left"
     )
@@ -120,21 +120,21 @@ class _Fitted:
         self.grid = grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        grid, widths = self.grid, _widths(self.grid)
-        if "Unit" in grid.titles and len(_pieces(widths, options.max_width)) > 1:
-            grid = _with_units_in_cells(grid)
-            widths = _widths(grid)
-        if "Type" in grid.titles[1:2] and len(_pieces(widths, options.max_width)) > 1:
+        grid, widths = self.grid, _measure_columns(self.grid)
+        if "Unit" in grid.titles and len(_split_columns(widths, options.max_width)) > 1:
+            grid = _move_units(grid)
+            widths = _measure_columns(grid)
+        if "Type" in grid.titles[1:2] and len(_split_columns(widths, options.max_width)) > 1:
             grid = _fold_types(grid)
-            widths = _widths(grid)
+            widths = _measure_columns(grid)
         title = f"\n{grid.title}"
-        for columns in _pieces(widths, options.max_width):
+        for columns in _split_columns(widths, options.max_width):
             yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
-            yield _table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
+            yield _draw_table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
             title = f"{grid.title}, continued"
 
 
-def _with_units_in_cells(grid: Grid) -> Grid:
+def _move_units(grid: Grid) -> Grid:
     """Return a grid without its column of units, which stand behind the values: both stay together."""
     unit = grid.titles.index("Unit")
 
@@ -154,11 +154,11 @@ def _fold_types(grid: Grid) -> Grid:
     return replace(grid, titles=(grid.titles[0], *grid.titles[2:]), rows=rows, numeric=numeric, marks=marks)
 
 
-def _widths(grid: Grid) -> list[tuple[int, int]]:
+def _measure_columns(grid: Grid) -> list[tuple[int, int]]:
     """Return the least and the best width of each column: numbers are never folded, but names and headings may be."""
     widths = []
     for column, title in enumerate(grid.titles):
-        cells = max((cell_len(_label(grid, number, column)) for number in range(len(grid.rows))), default=0)
+        cells = max((cell_len(_write_cell(grid, number, column)) for number in range(len(grid.rows))), default=0)
         heading = max(map(cell_len, title.split("\n")))
         best = max(cells, heading)
         if column == 0:
@@ -166,12 +166,12 @@ def _widths(grid: Grid) -> list[tuple[int, int]]:
             least = min(best, LONGEST_WHOLE)
         else:
             number = max(min(cells, LONGEST_NUMBER), min(heading, 12))
-            least = number if column in grid.numeric else _least_of_words(grid, column, best)
+            least = number if column in grid.numeric else _measure_words(grid, column, best)
         widths.append((least, best))
     return widths
 
 
-def _least_of_words(grid: Grid, column: int, best: int) -> int:
+def _measure_words(grid: Grid, column: int, best: int) -> int:
     """Return the least width of a column of words: sentences are folded between them, shapes and words stay whole."""
     cells = [row[column] for row in grid.rows]
     words = [word for cell in cells for word in ([cell] if cell.startswith("[") else cell.split())]
@@ -179,21 +179,21 @@ def _least_of_words(grid: Grid, column: int, best: int) -> int:
     return min(best, max(12, min(longest, LONGEST_WHOLE)))
 
 
-def _label(grid: Grid, number: int, column: int) -> str:
+def _write_cell(grid: Grid, number: int, column: int) -> str:
     indent = "  " * grid.depths[number] if grid.depths and not column else ""
     return f"{indent}{grid.rows[number][column]}"
 
 
-def _table_width(widths: Iterable[int]) -> int:
+def _add_widths(widths: Iterable[int]) -> int:
     """Return the width of a table with columns of these widths, separators included."""
     return sum(width + 3 for width in widths) - 1
 
 
-def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
+def _split_columns(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
     pieces = [[0]]
     for column in range(1, len(widths)):
-        if len(pieces[-1]) > 1 and _table_width(widths[item][0] for item in [*pieces[-1], column]) > available:
+        if len(pieces[-1]) > 1 and _add_widths(widths[item][0] for item in [*pieces[-1], column]) > available:
             pieces.append([0])
         pieces[-1].append(column)
     return pieces
@@ -202,24 +202,24 @@ def _pieces(widths: list[tuple[int, int]], available: int) -> list[list[int]]:
 def _squeeze(widths: list[tuple[int, int]], available: int) -> list[int]:
     """Return the best widths, with the widest columns narrowed until the table fits."""
     fitted = [min(best, max(least, available)) for least, best in widths]
-    for _ in range(_table_width(fitted) - available):
+    for _ in range(_add_widths(fitted) - available):
         narrower = [column for column, (least, _) in enumerate(widths) if fitted[column] > least]
         if narrower:
             fitted[max(narrower, key=fitted.__getitem__)] -= 1
     return fitted
 
 
-def _table(grid: Grid, columns: list[int], widths: list[int]) -> RenderableType:
+def _draw_table(grid: Grid, columns: list[int], widths: list[int]) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, width in zip(columns, widths, strict=True):
         justify: JustifyMethod = "right" if column in grid.numeric else "left"
         table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)
     for number in range(len(grid.rows)):
-        table.add_row(*(_cell(grid, number, column) for column in columns))
+        table.add_row(*(_draw_cell(grid, number, column) for column in columns))
     return table
 
 
-def _cell(grid: Grid, number: int, column: int) -> RenderableType:
-    text = escape(_label(grid, number, column))
+def _draw_cell(grid: Grid, number: int, column: int) -> RenderableType:
+    text = escape(_write_cell(grid, number, column))
     mark = grid.marks.get((number, column))
     return f"[{STYLES[mark]}]{text}[/]" if mark else text

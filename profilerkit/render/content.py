@@ -55,8 +55,8 @@ def parts(
 
     layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
     if isinstance(result, Comparison):
-        return list(_comparison_parts(result, details, layers))
-    return list(_report_parts(result, details, layers))
+        return list(_list_comparison_parts(result, details, layers))
+    return list(_list_report_parts(result, details, layers))
 
 
 def list_changed_layers(comparison: Comparison, top: int) -> Iterator[Grid]:
@@ -64,7 +64,7 @@ def list_changed_layers(comparison: Comparison, top: int) -> Iterator[Grid]:
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
         return
     layers = _Layers(True, None, top, changes=True)
-    grid = layers.of_both(comparison.reference, comparison.others[0], comparison.layers(0))
+    grid = layers.draw_pair(comparison.reference, comparison.others[0], comparison.layers(0))
     if grid.rows:
         yield grid
 
@@ -83,14 +83,14 @@ class _Layers:
         """Whether all of them are, in their order."""
         return not self.changes and self.top is None
 
-    def of(self, layers: LayerTable, with_seconds: bool) -> Grid:
-        rows = self._shallow(layers)
+    def draw(self, layers: LayerTable, with_seconds: bool) -> Grid:
+        rows = self._select_shallow(layers)
         if self.top is None:
             return layer_grid(LayerTable(rows), with_seconds=with_seconds)
         ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
         return layer_grid(ranked, "Layers with the most MACs", nested=False, with_seconds=with_seconds)
 
-    def of_metric(self, title: str, table: Table) -> Grid:
+    def draw_metric(self, title: str, table: Table) -> Grid:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""
         if isinstance(table, LayerTable) and has_times(table):
             return layer_time_grid(title, table, self.top or ROWS, self.depth)
@@ -98,8 +98,8 @@ class _Layers:
             return operator_grid(title, table, self.top or ROWS)
         return table_grid(title, table, self.top or ROWS, self.depth)
 
-    def of_both(self, reference: Report, other: Report, sides: Table) -> Grid:
-        rows = self._shallow(sides)
+    def draw_pair(self, reference: Report, other: Report, sides: Table) -> Grid:
+        rows = self._select_shallow(sides)
         title = f"Layers of {reference.name} and {other.name}"
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
@@ -109,39 +109,40 @@ class _Layers:
             rows = sorted(selected, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
         return difference_grid(rows, title, (reference.name, other.name), nested=self.is_whole)
 
-    def _shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    def _select_shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return within_depth(layers, self.depth)
 
 
-def _report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
+def _list_report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
     rows = tuple(
-        (record.friendly_name, *_value_and_unit(record), record.completeness.value)
-        for record in report.statuses.values()
+        (record.friendly_name, *_split_value(record), record.completeness.value) for record in report.statuses.values()
     )
     titles = ("Metric", "Value", "Unit", "Completeness")
-    words = [(number, choose_mark(record)) for number, record in enumerate(report.statuses.values())]
-    marks = {(number, 1): mark for number, mark in words if mark}
-    marks |= {(number, 3): mark for number, mark in words if mark and mark != "noisy"}  # all of a noisy value is there
+    marks = dict[tuple[int, int], str]()
+    for number, record in enumerate(report.statuses.values()):
+        mark = choose_mark(record)
+        columns = {"": (), "noisy": (1,)}.get(mark, (1, 3))  # a noisy value is complete
+        marks |= dict.fromkeys([(number, column) for column in columns], mark)
     yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
-    yield Notes((*map(_sentence, _notes(report)), *_batch(report)))
+    yield Notes((*map(_capitalize, _list_notes(report)), *_describe_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
     tables = [record for record in report.statuses.values() if isinstance(record.value, Table)]
     for record in tables if layers.requested else ():
-        yield layers.of_metric(record.friendly_name, record.value)
+        yield layers.draw_metric(record.friendly_name, record.value)
     if details:
-        yield _descriptions(report.statuses.values())
+        yield _draw_descriptions(report.statuses.values())
         yield from measurement_grids([report])
         yield from environment_grids([report])
     if report.layers is not None and (layers.requested or requested):
         short = layers.requested or len(report.layers) <= ROWS
         have_grid = layers.requested and any(has_times(record.value) for record in tables)
-        yield (layers if short else replace(layers, top=ROWS)).of(report.layerwise, with_seconds=not have_grid)
+        yield (layers if short else replace(layers, top=ROWS)).draw(report.layerwise, with_seconds=not have_grid)
     if tables and not layers.requested:
         yield Notes(("Tables are shown by report.to_text(details=True), on the command line by --layers or --top.",))
 
 
-def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
+def _list_comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
     reports = comparison.reports
     several = len(comparison.others) > 1
     titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
@@ -153,21 +154,21 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         first = next(record for record in records if record is not None)
         firsts.append(first)
         enhancements = [enhancement_in_words(comparison, key, index) for index in range(len(comparison.others))]
-        cells = (first.friendly_name, *map(_cell, records), *(text for text, _ in enhancements))
+        cells = (first.friendly_name, *map(_write_cell, records), *(text for text, _ in enhancements))
         words = ("", *map(choose_mark, records), *(mark for _, mark in enhancements))
         marks |= {(len(rows), column): mark for column, mark in enumerate(words) if mark}
         rows.append(cells)
     numeric = frozenset(range(1, len(titles)))
     yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics", marks=marks)
-    notes = _notes_of_all(reports)
+    notes = _merge_notes(reports)
     alike = len({report.batch_size for report in reports}) == 1
-    notes += dict.fromkeys(note for report in reports for note in _batch(report, named=not alike))
+    notes += dict.fromkeys(note for report in reports for note in _describe_batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
     yield Notes((*notes, *_describe_conditions(reports), *different_origins(reports), *legend(comparison)))
     yield from sweep_grids(reports)
     if details:
-        yield _descriptions(firsts)
+        yield _draw_descriptions(firsts)
         yield from measurement_grids(reports)
         yield from environment_grids(reports)
     if layers.requested and several and layers.is_whole and all(report.layers is not None for report in reports):
@@ -175,15 +176,15 @@ def _comparison_parts(comparison: Comparison, details: bool, layers: _Layers) ->
         return
     for index, other in enumerate(comparison.others):
         if layers.requested and comparison.reference.layers is not None and other.layers is not None:
-            yield layers.of_both(comparison.reference, other, comparison.layers(index))
+            yield layers.draw_pair(comparison.reference, other, comparison.layers(index))
 
 
-def _descriptions(records: Iterable[StatusRecord]) -> Grid:
+def _draw_descriptions(records: Iterable[StatusRecord]) -> Grid:
     rows = tuple((record.friendly_name, record.description) for record in records)
     return Grid("Metrics", ("Metric", "Description"), rows, kind="descriptions")
 
 
-def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
+def _split_value(record: StatusRecord) -> tuple[str, str]:
     if record.value is None:
         return "-", ""
     shown = record.shown
@@ -194,7 +195,7 @@ def _value_and_unit(record: StatusRecord) -> tuple[str, str]:
     return f"{record.sign}{number}{bracket}{interval}{write_interval(record)}", record.unit
 
 
-def _cell(record: StatusRecord | None) -> str:
+def _write_cell(record: StatusRecord | None) -> str:
     if record is None:
         return "not measured"
     if record.value is None:
@@ -216,33 +217,32 @@ def _is_noisy(record: StatusRecord) -> bool:
     return isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
 
 
-def _notes_of_all(reports: Sequence[Report]) -> list[str]:
+def _merge_notes(reports: Sequence[Report]) -> list[str]:
     """Return the notes that all reports have once, and each other one once with the names of its reports."""
-    notes = [list(_notes(report)) for report in reports]
-    common = [note for note in notes[0] if all(note in others for others in notes)]
     names: dict[str, list[str]] = {}
-    for report, of_one in zip(reports, notes, strict=True):
-        for note in dict.fromkeys(of_one):
-            if note not in common:
-                names.setdefault(note, []).append(report.name)
-    return [*map(_sentence, common), *(f"{', '.join(of_note)}: {note}" for note, of_note in names.items())]
+    for report in reports:
+        for note in dict.fromkeys(_list_notes(report)):
+            names.setdefault(note, []).append(report.name)
+    common = [_capitalize(note) for note, having in names.items() if len(having) == len(reports)]
+    return [
+        *common,
+        *(f"{', '.join(having)}: {note}" for note, having in names.items() if len(having) < len(reports)),
+    ]
 
 
 def _describe_conditions(reports: Sequence[Report]) -> Iterator[str]:
     """Say that reports were made under different conditions, as autocast around one of them, if they were."""
-    conditions = [read_conditions(report.notes) for report in reports]
-    if len(set(conditions)) > 1:
-        number = "; ".join(
-            f"{report.name}: {', '.join(of_one) or 'none'}" for report, of_one in zip(reports, conditions, strict=True)
-        )
-        yield f"The reports were made under different conditions, which make a difference of their own: {number}."
+    conditions = [(report.name, read_conditions(report.notes)) for report in reports]
+    if len({several for _, several in conditions}) > 1:
+        listed = "; ".join(f"{name}: {', '.join(several) or 'none'}" for name, several in conditions)
+        yield f"The reports were made under different conditions, which make a difference of their own: {listed}."
 
 
-def _sentence(note: str) -> str:
+def _capitalize(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}"
 
 
-def _notes(report: Report) -> Iterable[str]:
+def _list_notes(report: Report) -> Iterable[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
@@ -263,6 +263,6 @@ def _notes(report: Report) -> Iterable[str]:
         yield "noisy times: measure longer, such as max_seconds=30, or use num_threads=1"
 
 
-def _batch(report: Report, named: bool = False) -> Iterable[str]:
+def _describe_batch(report: Report, named: bool = False) -> Iterable[str]:
     if report.batch_size is not None:
         yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."

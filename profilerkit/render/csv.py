@@ -32,7 +32,7 @@ def render(result: Report | Comparison) -> str:
     for index, report in enumerate(result.reports):
         for record in report.statuses.values():
             better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
-            rows.append({"model": report.name, "backend": report.backend, **_cells(record), "enhancement": better})
+            rows.append({"model": report.name, "backend": report.backend, **_list_cells(record), "enhancement": better})
     return write_csv(_COLUMNS, rows)
 
 
@@ -42,8 +42,8 @@ _COLUMNS = (
 )
 
 
-def _cells(record: StatusRecord) -> dict[str, Any]:
-    low, high = record.value.interval if isinstance(record.value, Measurement) else _ends(record)
+def _list_cells(record: StatusRecord) -> dict[str, Any]:
+    low, high = record.value.interval if isinstance(record.value, Measurement) else _find_ends(record)
     number = record.value if is_number(record.value) or isinstance(record.value, str) else record.shown
     return {
         "metric": record.key,
@@ -57,7 +57,7 @@ def _cells(record: StatusRecord) -> dict[str, Any]:
     }
 
 
-def _ends(record: StatusRecord) -> tuple[float | None, float | None]:
+def _find_ends(record: StatusRecord) -> tuple[float | None, float | None]:
     if record.completeness is not Completeness.PARTIAL or record.ends is None:
         return None, None
     return record.ends.low, record.ends.high
@@ -68,12 +68,12 @@ def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     target = io.StringIO()
     names = list(columns)
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(map(_cell, names))
-    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
+    writer.writerow(map(_write_cell, names))
+    writer.writerows([_write_cell(row.get(name)) for name in names] for row in rows)
     return target.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _write_cell(value: Any) -> Any:
     if value is None or isinstance(value, (int, float)):
         return "" if value is None else value
     text = visible(str(value))

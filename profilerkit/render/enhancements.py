@@ -33,47 +33,56 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
     sign = sign_of_enhancement(reference, other)
     if reference.comparative.is_difference and not math.isnan(difference):
         mark = "" if sign else reference.comparative.verdict(value)
-        return f"{sign}{_difference(reference, difference)}{f', {mark}' if mark else ''}", mark
+        return f"{sign}{_write_difference(reference, difference)}{f', {mark}' if mark else ''}", mark
     if value is None or math.isnan(value):
         return "-", ""
     ratio = None
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
-    return _ratio_in_words(value, sign, reference.comparative, ratio)
+    return _write_ratio(value, sign, reference.comparative, ratio)
 
 
-def _difference(reference: StatusRecord, value: float) -> str:
+def _write_difference(reference: StatusRecord, value: float) -> str:
     unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
     return f"{'+' if value >= 0 else '-'}{format_number(abs(value))} {unit}".rstrip()
 
 
-def _ratio_in_words(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
+def _write_ratio(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
+    """Return a ratio as text, with its mark; ``value`` says how far a model is better, so that it is worse below 1.
+
+    >>> _write_ratio(0.5, "", Comparative.RECIPROCAL, None)  # twice the MACs
+    ('2x more, worse', 'worse')
+    >>> _write_ratio(0.5, "≥ ", Comparative.RECIPROCAL, None)  # of a bound: it may be less, and even better
+    ('≤ 2x more', '')
+    """
     if is_shown_as_one(value):
-        return _the_same(value, sign, comparative, ratio), ""
+        return _write_equal(value, sign, comparative, ratio), ""
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1
-    mark = "" if sign and sign != "≥ " else comparative.verdict(value)
-    if sign and is_worse:
-        sign = TURNED[sign]
-        mark = "worse" if sign == "≥ " else ""
-    more = "less" if is_worse == (comparative is Comparative.DIV) else "more"
+    is_certain = sign in ("", "≤ " if is_worse else "≥ ")  # what is not counted makes it even worse, or even better
+    mark = comparative.verdict(value) if is_certain and (ratio is None or ratio.is_real) else ""
+    verdict = f", {mark}" if mark else ""
+    sign = TURNED[sign] if is_worse else sign  # that of the number, which is above 1
+    amount = "less" if is_worse == (comparative is Comparative.DIV) else "more"
     if math.isinf(value) or not value:  # one of the two is zero: no factor leads there
-        text = f"{sign}{'down to 0' if more == 'less' else 'up from 0'}"
-        return f"{text}{f', {mark}' if mark else ''}", mark
-    is_uncertain = ratio is not None and not (ratio.is_real or ratio.is_range)
-    mark = "" if ratio is not None and not ratio.is_real else mark
+        return f"{sign}{'down to 0' if amount == 'less' else 'up from 0'}{verdict}", mark
     number = format_number(1 / value if is_worse else value)
-    text = f"{'≈ ' if is_uncertain else sign}{number}x {more}{f', {mark}' if mark else ''}"
-    if ratio is None or is_uncertain:
-        return text, mark
-    ends = sorted(filter(None, (comparative.enhancement(1.0, end) for end in (ratio.low, ratio.high))))
-    ends = [_inverse(end) for end in reversed(ends)] if is_worse else ends
-    low, high = map(format_number, ends)
-    return f"{text} [{f'{low} to {high}' if ratio.is_range else f'{low}, {high}'}]", mark
+    if ratio is None:
+        return f"{sign}{number}x {amount}{verdict}", mark
+    if not (ratio.is_real or ratio.is_range):
+        return f"≈ {number}x {amount}", ""
+    return f"{sign}{number}x {amount}{verdict} {_write_interval(ratio, comparative, is_worse)}", mark
 
 
-def _the_same(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> str:
+def _write_interval(ratio: Ratio, comparative: Comparative, is_worse: bool) -> str:
+    """Return the two ends of a ratio in brackets, as numbers above 1 where all of it is."""
+    ends = [comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
+    low, high = map(format_number, sorted(_invert(end) if is_worse else end for end in ends))
+    return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
+
+
+def _write_equal(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> str:
     """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
     if sign in _AMOUNTS:
         return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same"
@@ -81,5 +90,5 @@ def _the_same(value: float, sign: str, comparative: Comparative, ratio: Ratio | 
     return "the same" if is_exact and not sign else f"{sign or '≈ '}the same"
 
 
-def _inverse(value: float) -> float:
+def _invert(value: float) -> float:
     return 1 / value if value else math.inf

@@ -62,7 +62,7 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
 
 def _choose(report: Report) -> str:
     """Return what is drawn unless it is requested."""
-    if any(True for _ in _own_microseconds(report)):
+    if any(True for _ in _list_own_microseconds(report)):
         return "seconds"
     return next((column for column in ("macs", "flops") if column in report.statuses), "params")
 
@@ -124,7 +124,7 @@ def _hand_out(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float
                 heaviest[key] = row
     values: dict[Node, float] = {}
     placed = total = 0
-    for layer, operator, value in _own_params(report) if column == "params" else _own_microseconds(report):
+    for layer, operator, value in _list_own_params(report) if column == "params" else _list_own_microseconds(report):
         row = heaviest.get((layer, operator)) or heaviest.get((layer, ""), {})
         if row:
             node = row["graph"], row["node"]
@@ -133,11 +133,11 @@ def _hand_out(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float
     return values, f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
 
 
-def _own_params(report: Report) -> Iterable[tuple[str, str, float]]:
+def _list_own_params(report: Report) -> Iterable[tuple[str, str, float]]:
     return ((row["path"], "", row["own_params"]) for row in report.layers or () if row.get("own_params"))
 
 
-def _own_microseconds(report: Report) -> Iterator[tuple[str, str, float]]:
+def _list_own_microseconds(report: Report) -> Iterator[tuple[str, str, float]]:
     """Yield the layer, the operator and the forward time of each operator; without these, of each layer."""
     timed = [row for row in find_rows(report, "operator", "layer", "phase", "seconds") if row["phase"] == "forward"]
     column = "seconds" if timed else "own_forward_seconds"

@@ -27,17 +27,17 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     timed = [report for report in reports if any(map(_is_time, (record.value for record in report.statuses.values())))]
     if len(timed) < 2:
         return
-    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _differ(timed, name)]
-    moments = [moment for report in timed if (moment := _moment(report)) is not None]
+    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
+    moments = [moment for report in timed if (moment := _read_moment(report)) is not None]
     apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
     if not (differing or apart):
         return
-    number = "; ".join(f"{report.name}: {_origin(report, differing)}" for report in timed)
+    origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
     what = " and ".join([*(["at different times"] if apart else []), *(["on different machines"] if differing else [])])
-    yield f"The times were taken {what}, so that they compare with care ({number})."
+    yield f"The times were taken {what}, so that they compare with care ({origins})."
 
 
-def _differ(reports: Sequence[Report], name: str) -> bool:
+def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
     """Return whether reports state a fact differently; one that does not state it does not differ."""
     stated: dict[str, set[str]] = {}
     for report in reports:
@@ -50,7 +50,7 @@ def _is_time(value: object) -> bool:
     return isinstance(value, (Measurement, BatchSweep))
 
 
-def _moment(report: Report) -> datetime | None:
+def _read_moment(report: Report) -> datetime | None:
     """Return when a report was made; None where that is not known, or without its time zone."""
     try:
         moment = datetime.fromisoformat(report.created)
@@ -59,7 +59,7 @@ def _moment(report: Report) -> datetime | None:
     return moment if moment.tzinfo is not None else None
 
 
-def _origin(report: Report, facts: Sequence[str]) -> str:
-    moment = _moment(report)
+def _describe_origin(report: Report, facts: Sequence[str]) -> str:
+    moment = _read_moment(report)
     date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
     return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])

@@ -29,7 +29,7 @@ def render(result: Report | Comparison) -> str:
     profiles = []
     for report in result.reports:
         for track, frames in stack_frames(report).items():
-            profiles.append(_profile(visible(f"{report.name}: {track}"), frames, indexes))
+            profiles.append(_make_profile(visible(f"{report.name}: {track}"), frames, indexes))
     return json.dumps(
         {
             "$schema": "https://www.speedscope.app/file-format-schema.json",
@@ -42,9 +42,9 @@ def render(result: Report | Comparison) -> str:
     )
 
 
-def _profile(name: str, frames: Sequence[Frame], indexes: dict[str, int]) -> dict[str, Any]:
+def _make_profile(name: str, frames: Sequence[Frame], indexes: dict[str, int]) -> dict[str, Any]:
     samples, weights = [], []
-    for stack, seconds in _stacks(frames):
+    for stack, seconds in _list_stacks(frames):
         samples.append([indexes.setdefault(frame, len(indexes)) for frame in stack])
         weights.append(seconds)
     return {
@@ -58,7 +58,7 @@ def _profile(name: str, frames: Sequence[Frame], indexes: dict[str, int]) -> dic
     }
 
 
-def _stacks(outermost: Sequence[Frame]) -> Iterator[tuple[tuple[str, ...], float]]:
+def _list_stacks(outermost: Sequence[Frame]) -> Iterator[tuple[tuple[str, ...], float]]:
     """Yield the names of each frame and those around it with its own seconds; models may be nested to any depth."""
     waiting: list[tuple[tuple[str, ...], Frame]] = [((), frame) for frame in reversed(outermost)]
     while waiting:

@@ -181,15 +181,15 @@ class _Costs:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = dict(self._columns)
         for name in _LEAST_NEEDED:
-            if fits(self._as_grid(columns), options.max_width):
+            if fits(self._make_grid(columns), options.max_width):
                 break
             if name == "Type":
                 labels = zip(columns["Layer"], columns["Type"], strict=True)
                 columns["Layer"] = [f"{label}: {kind}" if kind else label for label, kind in labels]
             del columns[name]
-        yield draw_parts([self._as_grid(columns)])
+        yield draw_parts([self._make_grid(columns)])
 
-    def _as_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
+    def _make_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
         numeric = frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", ""))
         rows = tuple(zip(*columns.values(), strict=True))
         return Grid("Where it goes", tuple(columns), rows, numeric, self._depths, kind="costs")

@@ -66,10 +66,10 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
         ranked = rank_rows(rows)
         rows = list(ranked.rows[:top])
         title = write_ranked_title(title, ranked, len(rows), total)
-    columns = [name for name in _columns(table) if any(_has(row[name]) for row in rows)]
+    columns = [name for name in _choose_columns(table) if any(_has(row[name]) for row in rows)]
     columns += ["missing"] if any(row.get("missing") for row in rows) else []
     nested = is_whole and "path" in columns and "depth" in table.columns and not rows[0]["path"]
-    drawn = tuple(tuple(_cell(row, name, nested) for name in columns) for row in rows)
+    drawn = tuple(tuple(_write_cell(row, name, nested) for name in columns) for row in rows)
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
     depths = tuple(row["depth"] for row in rows) if nested else ()
     return Grid(title, tuple(_write_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
@@ -124,7 +124,7 @@ def _write_top_row(table: Table, ranked: Ranked) -> str:
     return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{share}"
 
 
-def _columns(table: Table) -> list[str]:
+def _choose_columns(table: Table) -> list[str]:
     """Return the columns to show: all of a small table, of layers and operators those that people look for."""
     is_known = not {"path", "operator"}.isdisjoint(table.columns)
     return [name for name in table.columns if (name in _SHOWN if is_known else name != "missing")]
@@ -179,7 +179,7 @@ def _find_column(row: Mapping[str, Any], name: str) -> Column:
     return Column.of(str(row["column"])) if name in _OF_SAMPLES and "column" in row else Column.of(name)
 
 
-def _cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
+def _write_cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     value = row[name]
     if name == "path":
         return (value.rpartition(".")[2] if nested else value) or "(model)"

@@ -33,14 +33,14 @@ def table_text(table: Table, top: int | None = ROWS, depth: int | None = None) -
 
 def first_rows(table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
     """Return the first rows of a table as every form shows them."""
-    return table_grid(_title(table, top), table, top, depth)
+    return table_grid(_write_title(table, top), table, top, depth)
 
 
 def save(table: Table, path: Path) -> None:
     """Write all rows of a table to a file, in the form of its suffix."""
     forms = {
         ".csv": lambda: write_csv(table.columns, table),
-        ".json": lambda: json.dumps([_plain(row) for row in table], indent=2) + "\n",
+        ".json": lambda: json.dumps([_make_plain(row) for row in table], indent=2) + "\n",
         ".txt": lambda: table_text(table, None) + "\n",
         ".md": lambda: markdown_table(table_grid("", table, None)) + "\n",
     }
@@ -49,11 +49,11 @@ def save(table: Table, path: Path) -> None:
     write_text(path, forms[path.suffix.lower()]())
 
 
-def _title(table: Table, top: int | None) -> str:
+def _write_title(table: Table, top: int | None) -> str:
     rows = f", {len(table)} row{'' if len(table) == 1 else 's'}"
     return f"{type(table).__name__}{rows if top is None or len(table) <= top else ''}"
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _make_plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row as values that JSON can hold."""
     return {name: value.to_dict() if isinstance(value, Measurement) else value for name, value in row.items()}

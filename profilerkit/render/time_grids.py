@@ -24,17 +24,17 @@ __all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield a grid for each sweep over batch sizes; the knee is marked."""
     for title, value in list_titled_values(reports, lambda item: isinstance(item, BatchSweep)):
-        yield _sweep(title, value)
+        yield _draw_sweep(title, value)
 
 
-def _sweep(title: str, sweep: BatchSweep) -> Grid:
+def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
     rows = []
     for row in sweep:
         memory = row["memory_footprint"]
         rows.append(
             (
                 str(row["batch_size"]),
-                *_median_and_interval(row["execution_time"]),
+                *_write_median(row["execution_time"]),
                 f"{format_number(row['throughput'])} samples/s",
                 "-" if memory is None else str(scale_value(memory, "B", Scale.IEC)),
                 "knee" if row["is_knee"] else "",
@@ -50,7 +50,7 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
         measured = [record for record in report.statuses.values() if isinstance(record.value, Measurement)]
         if measured:
             title = f"Measurements of {report.name}" if len(reports) > 1 else "Measurements"
-            columns = [_statistics(record.value, record.base_unit) for record in measured]
+            columns = [_list_statistics(record.value, record.base_unit) for record in measured]
             # Intervals of different confidence, and ranges, have different names, one below the other.
             order = {name: index for column in columns for index, name in enumerate(column)}
             names = sorted(order, key=lambda name: order[name])
@@ -71,10 +71,10 @@ def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
 
 def environment_facts(report: Report) -> dict[str, str]:
     """Return where a report was made, with names and units as people read them: "memory", "23.54 GiB"."""
-    return dict(map(_fact, report.environment.items()))
+    return dict(map(_write_fact, report.environment.items()))
 
 
-def _fact(fact: tuple[str, str]) -> tuple[str, str]:
+def _write_fact(fact: tuple[str, str]) -> tuple[str, str]:
     name, value = fact
     if name.endswith("_bytes") and value.isdecimal():
         name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
@@ -85,7 +85,7 @@ def _is_measured(record: StatusRecord) -> bool:
     return isinstance(record.value, (Measurement, BatchSweep))
 
 
-def _statistics(value: Measurement, unit: str) -> dict[str, str]:
+def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
     scale = Scale.TIME if unit == "s" else Scale.NONE
 
     def show(number: float) -> str:
@@ -102,7 +102,7 @@ def _statistics(value: Measurement, unit: str) -> dict[str, str]:
         "Smallest": show(value.min),
         "Largest": show(value.max),
         **{f"p{percent}": show(value.percentile(percent)) for percent in _choose_percentiles(value)},
-        "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_alike(value)}",
+        "Samples": f"{len(value.samples)} after {len(value.warmup)} left out{_describe_likeness(value)}",
         **machine_facts(value.conditions),
     }
 
@@ -112,7 +112,7 @@ def _choose_percentiles(value: Measurement) -> list[int]:
     return [percent for percent in PERCENTILES if percent > 50 and is_supported(percent, len(value.samples))]
 
 
-def _alike(value: Measurement) -> str:
+def _describe_likeness(value: Measurement) -> str:
     fewer = value.effective_samples < len(value.samples)
     return f"; neighbors are alike: they say as much as {value.effective_samples:.1f}" if fewer else ""
 
@@ -136,7 +136,7 @@ def machine_facts(machine: Conditions | None) -> dict[str, str]:
     return {name: str(fact) for name, fact in facts.items() if fact is not None}
 
 
-def _median_and_interval(time: Measurement) -> tuple[str, str]:
+def _write_median(time: Measurement) -> tuple[str, str]:
     low, high = (str(scale_value(bound, "s", Scale.TIME)) for bound in time.interval)
     named = f" ({time.interval_name})" if time.is_range else ""
     return str(scale_value(time.median, "s", Scale.TIME)), f"{low} to {high}{named}"
@@ -161,7 +161,7 @@ def legend(comparison: Comparison) -> Iterator[str]:
     yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
     if any(not (ratio.is_range or ratio.is_real) for _, ratio in ratios):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."
-    if paired and any(_processes(first) != _processes(value) for _, value in others):
+    if paired and any(_read_process(first) != _read_process(value) for _, value in others):
         yield (
             "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
             "and the interval does not show that."
@@ -178,5 +178,5 @@ def _has_samples(record: StatusRecord) -> bool:
     return isinstance(record.value, Measurement)
 
 
-def _processes(value: Measurement) -> str:
+def _read_process(value: Measurement) -> str:
     return "" if value.conditions is None else value.conditions.process

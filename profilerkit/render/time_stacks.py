@@ -41,9 +41,9 @@ def stack_frames(report: Report) -> dict[str, list[Frame]]:
     """
     tracks = {}
     for phase in _PHASES:
-        tracks[f"layers, {phase}"] = _layers(report, phase)
+        tracks[f"layers, {phase}"] = _stack_layers(report, phase)
     for phase in _PHASES:
-        tracks[f"operators, {phase}"] = _operators(report, phase)
+        tracks[f"operators, {phase}"] = _stack_operators(report, phase)
     return {name: frames for name, frames in tracks.items() if frames}
 
 
@@ -65,7 +65,7 @@ def read_seconds(value: Any) -> float | None:
     return max(float(value), 0.0)
 
 
-def _layers(report: Report, phase: str) -> list[Frame]:
+def _stack_layers(report: Report, phase: str) -> list[Frame]:
     counts = {row["path"]: row for row in report.layers or ()}
     frames = {}
     column = f"own_{phase}_seconds"
@@ -78,7 +78,7 @@ def _layers(report: Report, phase: str) -> list[Frame]:
     return _nest(frames)
 
 
-def _operators(report: Report, phase: str) -> list[Frame]:
+def _stack_operators(report: Report, phase: str) -> list[Frame]:
     frames: dict[str, Frame] = {}
     for row in find_rows(report, "operator", "layer", "phase", "seconds"):
         seconds = read_seconds(row.get("seconds"))

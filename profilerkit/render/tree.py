@@ -49,27 +49,31 @@ def render(
         by: That column, of `Report.layerwise`; unless given the MACs, or the own forward time where none were counted.
         configuration: Also show how each layer is configured, ``kernel_size=(3, 3)``, where the backend tells.
     """
-    return "\n\n".join("\n".join(_lines(report, depth, top, by, configuration)) for report in result.reports) + "\n"
+    return (
+        "\n\n".join("\n".join(_draw_lines(report, depth, top, by, configuration)) for report in result.reports) + "\n"
+    )
 
 
-def _lines(report: Report, depth: int | None, top: int | None, by: str | None, configuration: bool) -> Iterator[str]:
+def _draw_lines(
+    report: Report, depth: int | None, top: int | None, by: str | None, configuration: bool
+) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
-    paths = None if top is None else _around(layers.top(top, by=by, depth=-1))
+    paths = None if top is None else _list_around(layers.top(top, by=by, depth=-1))
     rows = [row for row in within_depth(layers, depth) if paths is None or row["path"] in paths]
     if not rows:
         yield "no layers: the model was not traced"
         return
-    shown = list(_branches(rows[0], group_children(rows), configuration))
+    shown = list(_draw_branches(rows[0], group_children(rows), configuration))
     width = min(max(len(label) for label, _ in shown), _WIDEST)
     for label, row in shown:
-        yield f"{label:<{width}}  {_values(row)}".rstrip()
+        yield f"{label:<{width}}  {_write_values(row)}".rstrip()
     if _is_uncounted(rows[0]):
         unknown = "which layers it called" if rows[0]["calls"] is None else "which layers it would have called further"
         yield f"the model did not run to its end: {unknown}, and what they cost, is not known"
 
 
-def _around(layers: LayerTable) -> set[str]:
+def _list_around(layers: LayerTable) -> set[str]:
     """Return the paths of layers and of all those around them, the root's among them."""
     paths = {""}
     for row in layers:
@@ -80,7 +84,7 @@ def _around(layers: LayerTable) -> set[str]:
     return paths
 
 
-def _branches(
+def _draw_branches(
     root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], configuration: bool
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
@@ -98,8 +102,8 @@ def _branches(
         pending += [(below, sign, child) for sign, child in reversed(turns)]
 
 
-def _values(row: Mapping[str, Any]) -> str:
-    inputs, outputs = (_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
+def _write_values(row: Mapping[str, Any]) -> str:
+    inputs, outputs = (_write_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
     parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
         sign, value = write_row_value(row, column)
@@ -109,13 +113,13 @@ def _values(row: Mapping[str, Any]) -> str:
             parts.append(shown if share is None else f"{shown} ({share_text(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
-        parts.append(f"called {_times(row['calls'])}, not counted" if row["calls"] else "not counted")
+        parts.append(f"called {_count_times(row['calls'])}, not counted" if row["calls"] else "not counted")
     elif not row["calls"] and not any(row.get(column) for column in ("macs", "flops", *_TIMES)):
         parts.append("not called")
     return ", ".join(filter(None, parts))
 
 
-def _shapes(shapes: Any) -> str:
+def _write_shapes(shapes: Any) -> str:
     return ", ".join(str(list(shape)) for shape in shapes or ())
 
 
@@ -124,5 +128,5 @@ def _is_uncounted(row: Mapping[str, Any]) -> bool:
     return row["calls"] is None or row.get("macs", 0) is None
 
 
-def _times(calls: int) -> str:
+def _count_times(calls: int) -> str:
     return "once" if calls == 1 else f"{calls} times"
