@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -78,20 +78,27 @@ class ComputeLayerTimes(ProfilerFunction):
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
-        timer, note = require_capability(backend, TimesLayers), ""
-        if max_seconds is not None and passes > 1:
-            requested, begin = passes, perf_counter()
-            times = timer.layer_times(model, ModelInputs.of(inputs), device, 1, backward)
-            passes = passes_that_fit(perf_counter() - begin, max_seconds, passes)
-            note = f"{passes} of {requested} passes fit into max_seconds={max_seconds:g}" if passes < requested else ""
-        if passes > 1 or not note:
-            times = timer.layer_times(model, ModelInputs.of(inputs), device, passes, backward)
+        timer, model_inputs = require_capability(backend, TimesLayers), ModelInputs.of(inputs)
+
+        def measure(count: int) -> Any:
+            return timer.layer_times(model, model_inputs, device, count, backward)
+
+        times, note = (measure(passes), "") if max_seconds is None else _measure_within(max_seconds, passes, measure)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
         calls = {time.path: time.calls for time in times}
         is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
         runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
         return Witnessed(qualify(table, missing, [note]), (*runs, *getattr(times, "runs", ())))
+
+
+def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], Any]) -> tuple[Any, str]:
+    """Return the times of as many passes as fit, and a note if those are fewer than requested."""
+    begin = perf_counter()
+    first = measure(1)
+    fitting = passes_that_fit(perf_counter() - begin, max_seconds, passes)
+    note = f"{fitting} of {passes} passes fit into max_seconds={max_seconds:g}" if fitting < passes else ""
+    return (measure(fitting) if fitting > 1 else first), note
 
 
 def passes_that_fit(seconds: float, max_seconds: float, requested: int) -> int:

@@ -114,10 +114,10 @@ def _widen(array: Array) -> Array:
 
 def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[tuple[Array, Array]]:
     """Return pairs of outputs: in their order, or else each of the model with fewer and the only one of its shape."""
-    if len(reference) == len(other) and all(map(_fits, reference, other)):
+    if len(reference) == len(other) and all(map(_is_fitting, reference, other)):
         return list(zip(reference, other, strict=True))
     few, many = (reference, other) if len(reference) <= len(other) else (other, reference)
-    matches = [[array for array in many if _fits(array, one)] for one in few]
+    matches = [[array for array in many if _is_fitting(array, one)] for one in few]
     taken = {id(array) for match in matches for array in match}
     if any(len(match) != 1 for match in matches) or len(taken) < len(few):
         raise InputError(
@@ -128,7 +128,7 @@ def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[tuple[Arr
     return pairs if few is reference else [(second, first) for first, second in pairs]
 
 
-def _fits(one: Array, other: Array) -> bool:
+def _is_fitting(one: Array, other: Array) -> bool:
     return _read_as(one, other) is not None
 
 
