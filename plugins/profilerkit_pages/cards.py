@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profilerkit.piping.outcome import Completeness, is_number
@@ -31,7 +31,11 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Value:
-    """A value on a card: its model, text, completeness and remarks. ``mark`` is a mark of the grid."""
+    """A value on a card: its model, text, unit, interval and completeness, and what is missing.
+
+    ``better`` says how far it is better than the reference's, ``bars`` are the heights of a small histogram of its
+    samples. ``mark`` is the mark of its cell in the grid, ``verdict`` that of ``better``.
+    """
 
     model: str
     text: str
@@ -93,19 +97,18 @@ def summarize(report: Report, grid: Grid) -> Summary:
     for number, (record, cells) in enumerate(zip(report.statuses.values(), grid.rows, strict=True)):
         title, text, unit, state = cells
         if record.value is None:
-            without.append((title, state, _reason(record)))
+            without.append((title, state, _write_reason(record)))
         elif isinstance(record.value, Table):  # it is below, as a table
             continue
         elif not _is_value(record):
             tables.append(f"{title} ({visible(record.shown)})" if _is_short(record.shown) else title)
         else:
-            card = Card(title, visible(record.description), (_value(report, record, text, unit),))
-            card = replace(card, values=(replace(card.values[0], mark=grid.marks.get((number, 1), "")),))
-            _add(cards, card, [record], (unit, text))
-    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
+            value = _describe_value(report, record, text, unit, grid.marks.get((number, 1), ""))
+            _add(cards, Card(title, visible(record.description), (value,)), [record], (unit, text))
+    return Summary(tuple(cards.values()), _join_alike(without), tuple(tables))
 
 
-def _once_each(without: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str, str], ...]:
+def _join_alike(without: Iterable[tuple[str, str, str]]) -> tuple[tuple[str, str, str], ...]:
     """Return each state and reason once, with the names of all metrics that have it: one error fails many metrics."""
     titles: dict[tuple[str, str], list[str]] = {}
     for title, state, reason in without:
@@ -139,7 +142,7 @@ def summarize_several(comparison: Comparison, grid: Grid) -> Summary:
         records = [report.statuses.get(key) for report in comparison.reports]
         present = [record for record in records if record is not None]
         if all(record.value is None for record in present):
-            reasons = dict.fromkeys(filter(None, map(_reason, present)))
+            reasons = dict.fromkeys(filter(None, map(_write_reason, present)))
             states = dict.fromkeys(record.completeness.value for record in present)
             without.append((title, ", ".join(states), "; ".join(reasons)))
         elif any(isinstance(record.value, Table) for record in present):
@@ -151,7 +154,7 @@ def summarize_several(comparison: Comparison, grid: Grid) -> Summary:
                 _compare_value(comparison, grid, number, index, record) for index, record in enumerate(records)
             )
             _add(cards, Card(title, visible(present[0].description), values), records, values)
-    return Summary(tuple(cards.values()), _once_each(without), tuple(tables))
+    return Summary(tuple(cards.values()), _join_alike(without), tuple(tables))
 
 
 def _compare_value(comparison: Comparison, grid: Grid, number: int, index: int, record: StatusRecord | None) -> Value:
@@ -164,23 +167,22 @@ def _compare_value(comparison: Comparison, grid: Grid, number: int, index: int, 
     mark = grid.marks.get((number, index + 1), "")
     if record is None:
         return Value(name, text, state="absent")
-    state, reason = record.completeness.value, _reason(record)
-    return Value(name, text, "", "", state, reason, better, sign=record.sign, mark=mark, verdict=verdict)
+    state, reason = record.completeness.value, _write_reason(record)
+    return Value(name, text, state=state, reason=reason, better=better, sign=record.sign, mark=mark, verdict=verdict)
 
 
-def _value(report: Report, record: StatusRecord, text: str, unit: str) -> Value:
-    number, _, interval = text.partition(" [")
-    measured = isinstance(record.value, Measurement) and bool(interval)
-    return Value(
-        visible(report.name),
-        number.partition(" ±")[0] if measured else text,
-        unit,
-        f"{'' if record.value.is_range else f'{record.value.interval_name} '}[{interval}" if measured else "",
-        record.completeness.value,
-        _reason(record),
-        bars=_bars(record.value.samples) if isinstance(record.value, Measurement) else (),
-        sign=record.sign,
-    )
+def _describe_value(report: Report, record: StatusRecord, text: str, unit: str, mark: str) -> Value:
+    """Return the value of one model, whose cell has the text; the noise and the interval of a measurement leave it."""
+    bars: tuple[float, ...] = ()
+    interval = ""
+    if isinstance(record.value, Measurement):
+        bars = _count_bars(record.value.samples)
+        number, _, ends = text.partition(" [")
+        if ends:
+            text = number.partition(" ±")[0]
+            interval = f"[{ends}" if record.value.is_range else f"{record.value.interval_name} [{ends}"
+    state, reason, sign = record.completeness.value, _write_reason(record), record.sign
+    return Value(visible(report.name), text, unit, interval, state, reason, bars=bars, sign=sign, mark=mark)
 
 
 def _is_value(record: StatusRecord) -> bool:
@@ -192,11 +194,11 @@ def _is_short(text: str) -> bool:
     return len(text) <= _LONGEST and "\n" not in text
 
 
-def _reason(record: StatusRecord) -> str:
+def _write_reason(record: StatusRecord) -> str:
     return visible("; ".join(record.missing))
 
 
-def _bars(samples: Sequence[float]) -> tuple[float, ...]:
+def _count_bars(samples: Sequence[float]) -> tuple[float, ...]:
     """Return the heights of a small histogram of the samples; none where they do not differ."""
     finite = [sample for sample in samples if math.isfinite(sample)]
     if len(finite) < _FEWEST_FOR_BARS or min(finite) == max(finite) or not math.isfinite(max(finite) - min(finite)):

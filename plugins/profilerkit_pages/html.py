@@ -39,7 +39,7 @@ def render(result: Report | Comparison) -> str:
 
     if isinstance(result, Comparison):
         result = side_by_side(result.reports)
-    grid, notes = _metrics(result)
+    grid, notes = _split_content(result)
     style, script = assets()
     summary = summarize_several(result, grid) if isinstance(result, Comparison) else summarize(result, grid)
     reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
@@ -50,7 +50,7 @@ def render(result: Report | Comparison) -> str:
         style,
         script,
         title=" and ".join(visible(report.name) for report in result.reports),
-        reports=[_about(report) for report in result.reports],
+        reports=[_describe(report) for report in result.reports],
         several=several,
         summary=summary,
         notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
@@ -68,12 +68,12 @@ def assets() -> tuple[str, str]:
 
 def fragment(result: Report | Comparison | Table) -> str:
     """Return metrics and notes, or the first rows of a table, as HTML for a notebook, in the colours around it."""
-    grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _metrics(result)
+    grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _split_content(result)
     titles = [title.split("\n") for title in grid.titles]
     return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
 
 
-def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
+def _split_content(result: Report | Comparison) -> tuple[Grid, Notes]:
     """Return the grid of the metrics and the notes below it, the first parts of the content."""
     content = parts(result)
     grid = next(part for part in content if isinstance(part, Grid))
@@ -81,18 +81,18 @@ def _metrics(result: Report | Comparison) -> tuple[Grid, Notes]:
     return grid, notes
 
 
-def _tensors(inputs: str) -> str:
+def _strip_class(inputs: str) -> str:
     """Return the text of inputs without the name of the class that holds them."""
     match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
     return match[1] if match else inputs
 
 
-def _about(report: Report) -> dict[str, Any]:
+def _describe(report: Report) -> dict[str, Any]:
     facts = {
         "Backend": report.backend,
         "Model type": report.model_type,
         "Batch size": "" if report.batch_size is None else str(report.batch_size),
-        "Inputs": _tensors(report.inputs),
+        "Inputs": _strip_class(report.inputs),
         "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,
     }

@@ -62,9 +62,9 @@ def page_data(result: Report | Comparison) -> dict[str, Any]:
     from profilerkit.results.comparison import Comparison
 
     if isinstance(result, Comparison):
-        sides = [_sides(result, index) for index in range(len(result.others))]
-        return {"reports": list(map(_report, result.reports)), "sides": sides}
-    return {"reports": [_report(result)], "sides": []}
+        sides = [_describe_sides(result, index) for index in range(len(result.others))]
+        return {"reports": list(map(_describe_report, result.reports)), "sides": sides}
+    return {"reports": [_describe_report(result)], "sides": []}
 
 
 def list_absent(data: Mapping[str, Any]) -> list[str]:
@@ -96,22 +96,22 @@ def embed(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _report(report: Report) -> dict[str, Any]:
+def _describe_report(report: Report) -> dict[str, Any]:
     rows = _merge_rows(report)
     indices = {row["path"]: index for index, row in enumerate(rows)}
-    roofline = _roofline(report, rows, indices)
+    roofline = _describe_roofline(report, rows, indices)
     _add_speeds(rows, roofline)
     return {
         "name": visible(report.name),
         "backend": visible(report.backend),
         "inputs": visible(report.inputs.removeprefix("ModelInputs")),
-        "layers": _layers(rows, indices),
-        "operators": _operators(report, rows, indices),
-        "tables": list(_tables(report, rows)),
-        "timeline": _timeline(report, rows, indices),
-        "memory": _memory(report, indices),
+        "layers": _describe_layers(rows, indices),
+        "operators": _describe_operators(report, rows, indices),
+        "tables": list(_list_tables(report, rows)),
+        "timeline": _describe_timeline(report, rows, indices),
+        "memory": _describe_memory(report, indices),
         "roofline": roofline,
-        "metrics": {visible(record.key): _metric(record) for record in report.statuses.values()},
+        "metrics": {visible(record.key): _describe_metric(record) for record in report.statuses.values()},
         "measurements": [_write_measurement(record) for record in report.statuses.values() if _is_measured(record)],
     }
 
@@ -121,7 +121,7 @@ def _merge_rows(report: Report) -> list[dict[str, Any]]:
     measured = [record.value for record in report.statuses.values() if _is_by_layer(record.value)]
     base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
     by_path = [{row["path"]: row for row in table} for table in measured]
-    moved = {} if base and "bytes_read" in base[0] else _bytes_of_operators(report, base)
+    moved = {} if base and "bytes_read" in base[0] else _sum_moved_bytes(report, base)
     merged = []
     for row in base:
         extra: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def _is_by_layer(value: Any) -> bool:
     return None not in paths and len(set(paths)) == len(paths)
 
 
-def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]:
+def _sum_moved_bytes(report: Report, layers: Iterable[Row]) -> dict[str, int]:
     """Return the bytes read and written by the operators of each layer, the layers inside included."""
     if not report.operators or "bytes_read" not in report.operators[0]:
         return {}
@@ -160,16 +160,18 @@ def _bytes_of_operators(report: Report, layers: Iterable[Row]) -> dict[str, int]
     return moved
 
 
-def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+def _describe_layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     nearest = nearest_around(indices)
     around = [nearest[row["path"]] for row in rows]
     parents = [-1 if path is None else indices[path] for path in around]
-    names = [_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
+    names = [_write_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
     keys = list(
         dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
     )
     columns = [
-        {**column, **_sign(key, rows)} for key in keys for column in _column(key, [row.get(key) for row in rows])
+        {**column, **_find_signs(key, rows)}
+        for key in keys
+        for column in _describe_column(key, [row.get(key) for row in rows])
     ]
     columns.sort(key=lambda column: _AT_FIRST.index(column["key"]) if column["key"] in _AT_FIRST else len(_AT_FIRST))
     return {
@@ -180,42 +182,42 @@ def _layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def _name(path: str, around: str | None) -> str:
+def _write_name(path: str, around: str | None) -> str:
     """Return what a layer is called inside the layer around it."""
     return visible(path[len(around) + 1 :] if around else path)
 
 
-def _column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def _describe_column(key: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Yield a column with what the page must know to show it; none where there is nothing in it."""
     if all(value is None or value == "" or value == () for value in values):
         return
     numeric = all(value is None or is_number(value) for value in values)
-    unit, scale = _unit(key)
+    unit, scale = _find_unit(key)
     yield {
         "key": key,
-        "title": _title(key),
+        "title": _write_title(key),
         "unit": unit,
         "scale": scale.value,
         "numeric": numeric,
         "share": numeric and not key.startswith(_NO_SHARE),
         "shown": key in _AT_FIRST and any(values),
         "dashes": True,
-        "values": pack([_plain(value) if numeric else _text(value) for value in values]),
+        "values": pack([_make_plain(value) if numeric else _write_text(value) for value in values]),
     }
 
 
-def _sign(key: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _find_signs(key: str, rows: Sequence[Row]) -> dict[str, Any]:
     """Return by the index of a row what a count that is a bound is shown as: "≥ " or another sign, and a number."""
     written = {index: write_row_value(row, key) for index, row in enumerate(rows) if f"{key}_low" in row}
     signed = {index: [sign, number] for index, (sign, number) in written.items() if sign}
     return {"signed": signed} if signed else {}
 
 
-def _title(key: str) -> str:
+def _write_title(key: str) -> str:
     return _WORDS.get(key) or visible(write_title(key.removesuffix("_seconds")))
 
 
-def _unit(key: str) -> tuple[str, Scale]:
+def _find_unit(key: str) -> tuple[str, Scale]:
     if key == "seconds" or key.endswith("_seconds"):
         return "s", Scale.TIME
     if key == "own_intensity":
@@ -223,7 +225,7 @@ def _unit(key: str) -> tuple[str, Scale]:
     return ("B", Scale.IEC) if "bytes" in key else ("", Scale.SI)
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """Return a number as JSON can hold it, and as text what JSON has no number for."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
@@ -231,7 +233,7 @@ def _plain(value: Any) -> Any:
     return number if math.isfinite(number) else str(number)
 
 
-def _text(value: Any) -> str:
+def _write_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
@@ -241,7 +243,7 @@ def _text(value: Any) -> str:
     return visible(str(value))
 
 
-def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
+def _describe_memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
     memory = report.memory
     if memory is None or not memory.live_bytes:
         return None
@@ -257,7 +259,7 @@ def _memory(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None
     }
 
 
-def _operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
+def _describe_operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
     """Return the operators in their order, each with its layer and how many operators before it those are it reads.
 
     0 stands for an input of the model. The work of an operator is here if its layer has others inside: that of the
@@ -277,20 +279,20 @@ def _operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]
     }
 
 
-def _tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def _list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the tables beside that of the layers: by type, by operator, and those that metrics are."""
     own_keys = [key for row in layers[:1] for key in row if key.startswith("own_") and key not in _SPEEDS]
     types = _add_up(layers, "type", {key.removeprefix("own_"): key for key in own_keys}, "layers")
     if len(types) > 1:
-        yield _table("By type", "type", "type", types)
+        yield _describe_table("By type", "type", "type", types)
     operators = report.operators or ()
     work = ("macs", "flops", "bytes_read", "bytes_written")
     totals = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
     if totals:
-        yield _table("By operator", "operator", "operator", totals)
+        yield _describe_table("By operator", "operator", "operator", totals)
     for record in report.statuses.values():
         if isinstance(record.value, Table) and record.value and not _is_by_layer(record.value):
-            yield _table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+            yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
 
 
 def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
@@ -306,16 +308,16 @@ def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str
     return sorted(sums.values(), key=lambda total: [-(total[key] or 0) for key in keys])
 
 
-def _table(title: str, name: str, thing: str, rows: Sequence[Row]) -> dict[str, Any]:
+def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row]) -> dict[str, Any]:
     """Return a table of the page, whose rows are called by a column's values."""
     keys = [key for key in rows[0] if key != name]
-    columns = [column for key in keys for column in _column(key, [row.get(key) for row in rows])]
+    columns = [column for key in keys for column in _describe_column(key, [row.get(key) for row in rows])]
     names = pack([visible(str(row.get(name))) for row in rows])
     columns = [{**column, "shown": True} for column in columns]
-    return {"title": title, "thing": thing, "heading": _title(name), "rows": {"names": names, "columns": columns}}
+    return {"title": title, "thing": thing, "heading": _write_title(name), "rows": {"names": names, "columns": columns}}
 
 
-def _timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
+def _describe_timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
     """Return the operators of a pass in their layers, as rows of a tree in the order of time; None without times.
 
     The type of an operator is that of its layer, which it has the color of.
@@ -325,9 +327,9 @@ def _timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int])
         return None
     owners = [next((indices[path] for path in walk_outwards(box.layer) if path in indices), -1) for box in boxes]
     columns = [
-        *_column("seconds", [box.seconds for box in boxes]),
-        *_column("macs", [box.macs for box in boxes]),
-        *_column("missing", [box.missing for box in boxes]),
+        *_describe_column("seconds", [box.seconds for box in boxes]),
+        *_describe_column("macs", [box.macs for box in boxes]),
+        *_describe_column("missing", [box.missing for box in boxes]),
     ]
     return {
         "parents": [box.parent for box in boxes],
@@ -339,7 +341,7 @@ def _timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int])
     }
 
 
-def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+def _describe_roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
     """Return what each layer itself does in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
     work: dict[int, list[int]] = {}
     for op in report.operators if report.operators is not None else ():
@@ -352,7 +354,7 @@ def _roofline(report: Report, rows: Sequence[Row], indices: Mapping[str, int]) -
         "layers": layers,
         "flops": [work[index][0] for index in layers],
         "bytes": [work[index][1] for index in layers],
-        "seconds": [_plain(rows[index].get("own_forward_seconds")) for index in layers],
+        "seconds": [_make_plain(rows[index].get("own_forward_seconds")) for index in layers],
     }
 
 
@@ -367,13 +369,13 @@ def _add_speeds(rows: Sequence[dict[str, Any]], roofline: Mapping[str, Any]) -> 
             rows[index]["own_speed"] = flops / seconds
 
 
-def _metric(record: StatusRecord) -> dict[str, Any]:
+def _describe_metric(record: StatusRecord) -> dict[str, Any]:
     """Return a metric as a download has it: a number in its base unit, of a measurement the median; else its text."""
     is_plain = is_number(record.value)
     value = float(record.value) if isinstance(record.value, Measurement) else record.value
     missing = [visible(line) for line in record.missing]
     return {
-        "value": _plain(value) if is_plain else None if value is None else visible(record.shown),
+        "value": _make_plain(value) if is_plain else None if value is None else visible(record.shown),
         "unit": visible(record.base_unit) if is_plain else "",
         "completeness": record.completeness.value,
         **({"missing": missing} if missing else {}),
@@ -390,7 +392,7 @@ def _write_measurement(record: StatusRecord) -> dict[str, Any]:
     value: Measurement = record.value
     with np.errstate(all="ignore"):  # samples may be infinite
         percentiles = {
-            str(percent): _plain(value.percentile(percent)) if is_supported(percent, len(value.samples)) else None
+            str(percent): _make_plain(value.percentile(percent)) if is_supported(percent, len(value.samples)) else None
             for percent in (5, 25, 50, 75, 95)
         }
     low, high = value.interval
@@ -399,16 +401,16 @@ def _write_measurement(record: StatusRecord) -> dict[str, Any]:
         "title": visible(record.friendly_name),
         "unit": visible(record.base_unit),
         "scale": record.scale.value,
-        "samples": list(map(_plain, value.samples)),
-        "warmup": list(map(_plain, value.warmup)),
-        "interval": [_plain(low), _plain(high)],
+        "samples": list(map(_make_plain, value.samples)),
+        "warmup": list(map(_make_plain, value.warmup)),
+        "interval": [_make_plain(low), _make_plain(high)],
         "intervalName": value.interval_name,
         "percentiles": percentiles,
         "conditions": [visible(f"{name} {fact}") for name, fact in machine_facts(value.conditions).items()],
     }
 
 
-def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
+def _describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     """Return the layers of the reference and of another model in one tree, or None where one has no layers."""
     reference, other = comparison.reference, comparison.others[which]
     if reference.layers is None or other.layers is None:
@@ -423,14 +425,14 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
         in_one, outer = nearest[row["change"] == "added"]
         around = outer[row["path"]]
         parents.append(-1 if around is None else in_one[around])
-        name = _name(row["path"], around)
+        name = _write_name(row["path"], around)
         moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
         names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
     columns: list[dict[str, Any]] = []
     for key in _COMPARED:
         first = [None if row["change"] == "added" else reference_rows[row["path"]].get(key) for row in rows]
         second = [other_rows[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
-        columns += _pair(key, first, second, (reference.name, other.name))
+        columns += _describe_pair(key, first, second, (reference.name, other.name))
     return {
         "name": visible(other.name),
         "parents": parents,
@@ -441,7 +443,9 @@ def _sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     }
 
 
-def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+def _describe_pair(
+    key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]
+) -> Iterator[dict[str, Any]]:
     """Yield the columns of one value of two models, and of their difference."""
     if all(value is None for value in first) or all(value is None for value in second):
         return
@@ -451,7 +455,7 @@ def _pair(key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[st
         ("_other", second, names[1]),
         ("_difference", differences, "change"),
     ):
-        for column in _column(key, values):
+        for column in _describe_column(key, values):
             shown = key in _COMPARED_AT_FIRST
             title = f"{column['title']}, {visible(label)}"
             more = {"title": title, "share": False, "shown": shown, "suffix": suffix, "dashes": suffix != "_difference"}

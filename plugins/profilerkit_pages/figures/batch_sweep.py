@@ -33,7 +33,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
         ImportError: matplotlib is missing.
     """
     reports = list_reports(result)
-    sweeps = [_sweep(report) for report in reports]
+    sweeps = [_require_sweep(report) for report in reports]
     figure = new_figure(7.5, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     rates = [row["throughput"] for rows in sweeps for row in rows]
@@ -47,7 +47,9 @@ def batch_sweep(result: Report | Comparison) -> Any:
         upper.plot(sizes, [row["throughput"] / rate for row in rows], "o-", color=colour, label=name)
         measured = [row["execution_time"] for row in rows]
         medians = [float(value) / second for value in measured]
-        lower.errorbar(sizes, medians, yerr=_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name)
+        lower.errorbar(
+            sizes, medians, yerr=_measure_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name
+        )
         _mark_knee(upper, lower, rows, index, colour)
     upper.set_ylabel(title_axis("Throughput", rate_unit))
     lower.set_ylabel(title_axis("Execution time", time_unit))
@@ -58,13 +60,12 @@ def batch_sweep(result: Report | Comparison) -> Any:
         axis.spines[["top", "right"]].set_visible(False)
     if len(reports) > 1:
         legend_above(upper)
-    no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_knees(rows))]
-    advice = "more samples at once may bring more throughput still" if no_knee else ""
-    notes = [f"No knee within these sizes for {', '.join(no_knee)}: {advice}." if no_knee else ""]
-    return finish(figure, reports, "batch sizes", notes)
+    no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_find_knees(rows))]
+    note = f"No knee within these sizes for {', '.join(no_knee)}: more samples at once may bring more throughput still."
+    return finish(figure, reports, "batch sizes", [note] if no_knee else [])
 
 
-def _sweep(report: Report) -> _Rows:
+def _require_sweep(report: Report) -> _Rows:
     record = report.statuses.get("batch_sweep")
     if record is None or record.value is None:
         how = (
@@ -79,7 +80,7 @@ def _sweep(report: Report) -> _Rows:
     return rows
 
 
-def _bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
+def _measure_bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
     """Return the distances from the medians to the ends of their intervals; nothing for times without samples."""
     intervals = [getattr(value, "interval", (float(value), float(value))) for value in measured]
     below = [(float(value) - low) / factor for value, (low, _) in zip(measured, intervals, strict=True)]
@@ -87,12 +88,12 @@ def _bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
     return [below, above]
 
 
-def _knees(rows: _Rows) -> list[Mapping[str, Any]]:
+def _find_knees(rows: _Rows) -> list[Mapping[str, Any]]:
     return [row for row in rows if row.get("is_knee")]
 
 
 def _mark_knee(upper: Any, lower: Any, rows: _Rows, above: int, colour: str) -> None:
-    for row in _knees(rows):
+    for row in _find_knees(rows):
         size = row["batch_size"]
         for axis in (upper, lower):
             axis.axvline(size, color=colour, linewidth=1, linestyle=":")

@@ -149,7 +149,7 @@ def require_column(report: Report, layers: LayerTable, name: str) -> None:
     """Raise `ValueError` if a table of layers lacks a column, or if the column has no number."""
     if name not in layers[0]:
         raise ValueError(
-            f"no column {name!r} in the layers of {report.name}: {_remedy(report, name)}; "
+            f"no column {name!r} in the layers of {report.name}: {_advise(report, name)}; "
             f"they have {', '.join(column for column in layers[0] if _has_numbers(layers, column))}"
         )
     if not _has_numbers(layers, name):
@@ -160,7 +160,7 @@ def _has_numbers(layers: LayerTable, name: str) -> bool:
     return any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in layers)
 
 
-def _remedy(report: Report, name: str) -> str:
+def _advise(report: Report, name: str) -> str:
     if "second" not in name:
         return "no such values were traced"
     return why_missing(report, "layer_times")

@@ -106,7 +106,7 @@ class Ceilings:
             backend = backend or report.backend
             threads = report.arguments.get("num_threads", "")
             num_threads = num_threads or (int(threads) if threads.isdecimal() else None)
-        with _work(backend, num_threads) as work:
+        with _open_work(backend, num_threads) as work:
             rates = best_rates(work, max_seconds, clock)
         return cls(rates["flops"], rates["bytes"], max(rates["cached_bytes"], rates["bytes"]))
 
@@ -120,15 +120,15 @@ def _require_cpu(report: Report) -> None:
         )
 
 
-def _work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
+def _open_work(backend: Backend | str | None, num_threads: int | None) -> AbstractContextManager[Iterable[CeilingWork]]:
     """Return a context that yields the work of a backend; of numpy without one that has some."""
     chosen = backend_named(backend) if isinstance(backend, str) else backend
     if chosen is not None and implements(chosen, MeasuresCeilings):
         return chosen.ceiling_work(num_threads)
-    return nullcontext(_numpy_work())
+    return nullcontext(_list_numpy_work())
 
 
-def _numpy_work(sides: Sequence[int] = (512, 1024, 2048), copied_bytes: int = 2**28) -> Iterator[CeilingWork]:
+def _list_numpy_work(sides: Sequence[int] = (512, 1024, 2048), copied_bytes: int = 2**28) -> Iterator[CeilingWork]:
     """Yield products, of which large ones use every core and small ones are rarely interrupted, and a copy."""
     import numpy as np
 

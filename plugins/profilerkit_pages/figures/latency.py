@@ -53,30 +53,27 @@ def latency(
     fewest = min(len(value.samples) for value in values)
     too_high = [percent for percent in percentiles if not is_supported(percent, fewest)]
     percentiles = [percent for percent in percentiles if percent not in too_high]
-    ranges = _ranges(values, percentiles)
+    ranges = _choose_ranges(values, percentiles)
     factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
-    figure = new_figure(9, 1.3 + (1.2 if len(set(ranges)) == 1 else 1.4) * len(reports))
+    figure = new_figure(9, 1.3 + (1.4 if len(set(ranges)) > 1 else 1.2) * len(reports))
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
-    for index, (axis, report, record, (start, end)) in enumerate(zip(axes, reports, records, ranges, strict=True)):
-        _strip(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
-        axis.set_title(_summary(record, record.value, percentiles), fontsize="small", loc="left")
-        _name_beyond(axis, record, record.value, end)
-        margin = (end - start or abs(end) or 1.0) * 0.03
-        axis.set_xlim((start - margin) / factor, (end + margin) / factor)
-        axis.set_ylim(1.08, -0.08)
+    have_own_axes = len(set(ranges)) > 1
+    for index, (axis, report, record, ends) in enumerate(zip(axes, reports, records, ranges, strict=True)):
+        _draw_samples(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
+        axis.set_title(_summarize(record, record.value, percentiles), fontsize="small", loc="left")
+        _name_beyond(axis, record, record.value, ends[1])
+        _set_range(axis, [end / factor for end in ends])
         axis.set_yticks([0.5], [plain(report.name, 28)])
-        axis.tick_params(axis="y", length=0)
-        axis.tick_params(axis="x", labelbottom=len(set(ranges)) > 1 or index == len(reports) - 1)
-        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.tick_params(axis="x", labelbottom=have_own_axes or index == len(reports) - 1)
     axes[-1].set_xlabel(title_axis(plain(records[0].friendly_name), unit))
     named = ", ".join(f"p{percent:g}" for percent in percentiles)
     notes = [
         "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
         f"{f' Thin lines: {named}.' if named else ''}",
         _describe_left_out(too_high, fewest),
-        "The models lie far apart: each has an axis of its own." if len(set(ranges)) > 1 else "",
+        "The models lie far apart: each has an axis of its own." if have_own_axes else "",
     ]
-    return finish(figure, reports, f"{records[0].friendly_name}{_batch(reports)}", notes)
+    return finish(figure, reports, f"{records[0].friendly_name}{_name_batch(reports)}", notes)
 
 
 def _describe_left_out(percentiles: Sequence[float], samples: int) -> str:
@@ -84,7 +81,7 @@ def _describe_left_out(percentiles: Sequence[float], samples: int) -> str:
     return f"Percentiles left out, of {format_count(samples, 'sample')}: {needed}." if needed else ""
 
 
-def _batch(reports: Sequence[Report]) -> str:
+def _name_batch(reports: Sequence[Report]) -> str:
     sizes = {report.batch_size for report in reports}
     return f" of a batch of {sizes.pop()}" if len(sizes) == 1 and None not in sizes else ""
 
@@ -100,21 +97,31 @@ def _require_samples(report: Report, metric: str) -> StatusRecord:
     return record
 
 
-def _ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
+def _choose_ranges(values: Sequence[Measurement], percentiles: Sequence[float]) -> list[tuple[float, float]]:
     """Return the start and the end of each axis: the same for all, unless that left no space for the samples.
 
     A range includes all samples of a model, except a few that are far from the others.
     """
-    items = []
+    ranges = []
     for value in values:
         highest = value.percentile(max((*percentiles, 50)))
-        items.append((value.min, min(value.max, highest + (highest - value.min))))
-    common = min(start for start, _ in items), max(end for _, end in items)
-    widest = max(end - start for start, end in items)
-    return items if common[1] - common[0] > 8 * widest > 0 else [common] * len(items)
+        ranges.append((value.min, min(value.max, highest + (highest - value.min))))
+    common = min(start for start, _ in ranges), max(end for _, end in ranges)
+    widest = max(end - start for start, end in ranges)
+    return ranges if common[1] - common[0] > 8 * widest > 0 else [common] * len(ranges)
 
 
-def _strip(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
+def _set_range(axis: Any, ends: Sequence[float]) -> None:
+    """Have an axis go from one end to the other, with a margin, and nothing around it but its ticks."""
+    start, end = ends
+    margin = (end - start or abs(end) or 1.0) * 0.03
+    axis.set_xlim(start - margin, end + margin)
+    axis.set_ylim(1.08, -0.08)
+    axis.tick_params(axis="y", length=0)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _draw_samples(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
     count = len(value.samples)
     samples = [sample / factor for sample in value.samples]
     heights = [index / max(count - 1, 1) for index in range(count)]
@@ -138,7 +145,7 @@ def _show(number: float, record: StatusRecord) -> str:
     return str(scale_value(number, record.base_unit, record.scale))
 
 
-def _summary(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
+def _summarize(record: StatusRecord, value: Measurement, percentiles: Sequence[float]) -> str:
     low, high = (_show(bound, record) for bound in value.interval)
     ends = f"{low} to {high}" if value.is_range else f"{low}, {high}"
     parts = [f"median {_show(value.median, record)} [{ends}]"]

@@ -69,7 +69,7 @@ def layer_bars(
     layers = require_layers(report)
     if types:
         layers, depth = layers.by_type(depth), None
-    panels = _panels((by,) if isinstance(by, str) else by or _usual(layers))
+    panels = _group_columns((by,) if isinstance(by, str) else by or _choose_columns(layers))
     for name in (name for panel in panels for name in panel):
         require_column(report, layers, name)
     by_first = panels[0][0]
@@ -81,14 +81,14 @@ def layer_bars(
     return _draw(report, every, panels, top, types)
 
 
-def _usual(layers: LayerTable) -> Sequence[str]:
+def _choose_columns(layers: LayerTable) -> Sequence[str]:
     """Return the time of the layers themselves, which types have without the word "own"; their MACs without times."""
     start = "own_" if "own_forward_seconds" in layers[0] else ""
     times = (f"{start}forward_seconds", f"{start}backward_seconds")
     return [name for name in times if name in layers[0]] or ["macs"]
 
 
-def _panels(columns: Sequence[str]) -> list[_Bars]:
+def _group_columns(columns: Sequence[str]) -> list[_Bars]:
     """Return groups of columns: those that are stacked share a group."""
     panels: list[_Bars] = []
     for name in columns:
@@ -99,7 +99,7 @@ def _panels(columns: Sequence[str]) -> list[_Bars]:
     return panels
 
 
-def _sum(row: Any, panel: _Bars) -> float | None:
+def _add_up(row: Any, panel: _Bars) -> float | None:
     values = [row[name] for name in panel if row[name] is not None]
     return sum(values) if values else None
 
@@ -122,7 +122,7 @@ def _draw(report: Report, every: LayerTable, panels: list[_Bars], top: int, type
 
 
 def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
-    totals = [_sum(row, panel) for row in shown]
+    totals = [_add_up(row, panel) for row in shown]
     column = Column.of(panel[0])
     factor, unit = unit_for(max((total or 0.0 for total in totals), default=0.0), column.unit, column.scale)
     left = [0.0] * len(shown)
@@ -132,7 +132,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
         bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[index], height=0.72, label=word)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")
-    title = _words(panel)
+    title = _describe_panel(panel)
     axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
     axis.set_xlim(0, max(*left, 0.0, 1e-12) * 1.25)
     axis.tick_params(axis="x", labelsize="small")
@@ -142,7 +142,7 @@ def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
         legend_above(axis)
 
 
-def _words(panel: _Bars) -> str:
+def _describe_panel(panel: _Bars) -> str:
     """Return what a panel shows, as part of a sentence: ``forward and backward time``."""
     words = Column.of(panel[0]).in_a_sentence
     return words if len(panel) == 1 else words.replace("forward", "forward and backward")

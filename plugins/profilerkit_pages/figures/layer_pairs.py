@@ -24,7 +24,6 @@ from .canvas import (
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
-    from profilerkit.results.report import Report
 
 __all__ = ["column_of_both", "draw_pairs"]
 
@@ -83,59 +82,56 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
 
     Raises `ValueError` if no layer lies at the depth.
     """
-    alike = is_alike(comparison)
-    column = Column.of(by)
-    if alike:
-        pairs = find_pairs(comparison, by, depth, top)
-        rows, note = len(pairs), "A layer that one of the models lacks has one bar."
-    else:
-        tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
-        rows, note = (
-            max(map(len, tables)),
-            f"The models share few layers: each has the largest of its own.{_apart(tables, by)}",
-        )
+    draw = _draw_pairs if is_alike(comparison) else _draw_each
+    figure, note = draw(comparison, by, top, depth)
+    names = " and ".join(plain(report.name, 24) for report in comparison.reports)
+    return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", [note])
+
+
+def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:
     if not rows:
         raise ValueError(f"no layer of {comparison.reference.name} lies at depth {depth}; give another depth, or None")
-    figure = new_figure(8.5 if alike else 11.5, 1.5 + (0.36 if alike else 0.26) * rows)
-    if alike:
-        _draw_rows(figure.subplots(), pairs, comparison.reports, column)
-    else:
-        _draw_panels(figure.subplots(1, 2, sharex=not _apart(tables, by)), tables, comparison.reports, column, by)
-    names = " and ".join(plain(report.name, 24) for report in comparison.reports)
-    return finish(figure, comparison.reports, f"layers by {column.in_a_sentence} of {names}", [note])
 
 
-def _apart(tables: Sequence[LayerTable], by: str) -> str:
+def _describe_distance(tables: Sequence[LayerTable], by: str) -> str:
     """Say that one axis would show only the bars of one model, if so; an empty text if not."""
     largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
     return " They lie far apart: each has an axis of its own." if max(largest) > _FAR * min(largest) else ""
 
 
-def _draw_rows(axis: Any, pairs: Sequence[Pair], reports: Sequence[Report], column: Column) -> None:
-    places = range(len(pairs))
+def _draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
+    """Return a figure with a row for each layer and a bar for each model, and what is to be said of it."""
+    pairs, column = find_pairs(comparison, by, depth, top), Column.of(by)
+    _require_rows(pairs, comparison, depth)
+    figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
+    axis = figure.subplots()
     factor, unit = _choose_unit([value for pair in pairs for value in pair[1:]], column)
-    for index, report in enumerate(reports):
+    for index, report in enumerate(comparison.reports):
         values = [pair[1:][index] for pair in pairs]
-        at = [position + (-0.2, 0.2)[index] for position in places]
-        bars = axis.barh(
-            at, [(value or 0) / factor for value in values], 0.38, color=COLOURS[index], label=plain(report.name, 28)
-        )
+        heights = [position + (-0.2, 0.2)[index] for position in range(len(pairs))]
+        widths = [(value or 0) / factor for value in values]
+        bars = axis.barh(heights, widths, 0.38, color=COLOURS[index], label=plain(report.name, 28))
         axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
     _finish(axis, [pair[0] for pair in pairs], column.title, unit)
     legend_above(axis)
+    return figure, "A layer that one of the models lacks has one bar."
 
 
-def _draw_panels(
-    axes: Sequence[Any], tables: Sequence[LayerTable], reports: Sequence[Report], column: Column, by: str
-) -> None:
-    shared = None if _apart(tables, by) else [row[by] for table in tables for row in table]
-    for index, (axis, table, report) in enumerate(zip(axes, tables, reports, strict=True)):
+def _draw_each(comparison: Comparison, by: str, top: int, depth: int | None) -> tuple[Any, str]:
+    """Return a figure with a panel for each model, which has the largest of its own layers, and what is to be said."""
+    tables = [require_layers(report).top(top, by, depth) for report in comparison.reports]
+    column, distance = Column.of(by), _describe_distance(tables, by)
+    _require_rows([*tables[0], *tables[1]], comparison, depth)
+    figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
+    axes = figure.subplots(1, 2, sharex=not distance)
+    for index, (axis, table, report) in enumerate(zip(axes, tables, comparison.reports, strict=True)):
         values: list[float | None] = [row[by] for row in table]
-        factor, unit = _choose_unit(shared or values, column)
+        factor, unit = _choose_unit(values if distance else [row[by] for table in tables for row in table], column)
         bars = axis.barh(range(len(table)), [(value or 0) / factor for value in values], 0.72, color=COLOURS[index])
         axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
         _finish(axis, [label_layer(row) for row in table], column.title, unit)
+    return figure, f"The models share few layers: each has the largest of its own.{distance}"
 
 
 def _choose_unit(values: Sequence[float | None], column: Column) -> tuple[float, str]:

@@ -52,7 +52,7 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
     peak = memory.peak_bytes(include_weights)
     factor, unit = unit_for(peak, "B", Scale.IEC)
     weights = memory.weight_bytes if include_weights else 0
-    axes = _axes(figure, weights / factor, peak / factor, broken)
+    axes = _make_axes(figure, weights / factor, peak / factor, broken)
     live = [(memory.input_bytes, *memory.live_bytes), memory.live_bytes[-1:]]
     tops = [(weights + alive) / factor for part in live for alive in part]
     for axis in axes:
@@ -66,7 +66,7 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
     return finish(figure, [report], "memory", [memory.note, cut, missing])
 
 
-def _axes(figure: Any, weights: float, peak: float, broken: bool | None) -> Sequence[Any]:
+def _make_axes(figure: Any, weights: float, peak: float, broken: bool | None) -> Sequence[Any]:
     """Return one axis from zero, or two with a break between them, the upper first."""
     above = peak - weights
     span = above * (1 + _FREE + _WEIGHTS_SHOWN)

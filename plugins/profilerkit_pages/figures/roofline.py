@@ -79,10 +79,10 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     top = TOP("top", top)
     report = one_report(report, "roofline")
-    predicted, kind = _read_predicted(report)
-    points, left_out = _points(report, predicted)
-    expected = _at(points, predicted)
     is_measured = _is_measured(report)
+    predicted, kind = _read_predicted(report)
+    points, left_out = _list_points(report, predicted, is_measured)
+    expected = [point._replace(seconds=predicted[point.path]) for point in points if point.path in predicted]
     figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
@@ -90,14 +90,13 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     if ceilings is not None:
         _draw_ceilings(axis, [*points, *expected], ceilings)
     if is_measured:
-        _draw_points(axis, points, top)
-    else:
-        _name_slowest(axis, points, top)
+        _draw_types(axis, points)
+    _name_slowest(axis, points, top)
     _draw_predicted(axis, expected, kind)
     for side, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
         side.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
         few = end < 30 * start  # one power of ten or none is within
-        side.set_minor_formatter(_between if few else lambda value, _: "")
+        side.set_minor_formatter(_label_between if few else lambda value, _: "")
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
     speed = "Achieved FLOP/s" if is_measured else f"FLOP/s ({kind})"
     axis.set_ylabel(speed)
@@ -106,7 +105,7 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
     notes = [
         f"Not drawn, without FLOPs, bytes or time of their own: {format_count(left_out, 'layer')}." if left_out else "",
-        _above(points, ceilings)
+        _describe_above(points, ceilings)
         if ceilings
         else "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "
         "has those of a device.",
@@ -131,11 +130,6 @@ def _read_predicted(report: Report) -> tuple[dict[str, float], str]:
     return seconds, "predicted, an estimate" if is_estimate else "predicted, at most"
 
 
-def _at(points: Sequence[Point], seconds: Mapping[str, float]) -> list[Point]:
-    """Return points with other seconds: those that have some."""
-    return [point._replace(seconds=seconds[point.path]) for point in points if point.path in seconds]
-
-
 def _draw_predicted(axis: Any, points: Sequence[Point], kind: str) -> None:
     if points:
         speeds = [point.speed for point in points]
@@ -143,10 +137,10 @@ def _draw_predicted(axis: Any, points: Sequence[Point], kind: str) -> None:
         axis.scatter([point.intensity for point in points], speeds, label=kind, **shown)
 
 
-def _points(report: Report, predicted: Mapping[str, float]) -> tuple[list[Point], int]:
+def _list_points(report: Report, predicted: Mapping[str, float], is_measured: bool) -> tuple[list[Point], int]:
     """Return the layers that can be drawn, the slowest first, and the number of those that cannot."""
     layers = require_layers(report)
-    if _is_measured(report):
+    if is_measured:
         require_column(report, layers, "own_forward_seconds")
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
@@ -168,12 +162,12 @@ def _points(report: Report, predicted: Mapping[str, float]) -> tuple[list[Point]
     return sorted(points, key=lambda point: -point.seconds), len(layers) - len(points)
 
 
-def _between(value: float, _: Any) -> str:
+def _label_between(value: float, _: Any) -> str:
     """Return the label of a tick between powers of ten: only twice and five times a power have one."""
     return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
 
 
-def _above(points: Sequence[Point], ceilings: Ceilings) -> str:
+def _describe_above(points: Sequence[Point], ceilings: Ceilings) -> str:
     """Return a sentence with the number of layers above the ceilings, and the reason; empty if there are none."""
     above = sum(point.speed > ceilings.roof(point.intensity) for point in points)
     why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
@@ -200,11 +194,6 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
         axis.plot([start, bend], [start * cached, peak], label=named, **dashed)
         axis.plot([bend, ridge], [peak, peak], **dashed)
     axis.set_xlim(start, end)
-
-
-def _draw_points(axis: Any, points: Sequence[Point], top: int) -> None:
-    _draw_types(axis, points)
-    _name_slowest(axis, points, top)
 
 
 def _draw_types(axis: Any, points: Sequence[Point]) -> None:
