@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.metadata import version
@@ -55,6 +55,7 @@ class Case:
         versions: The packages that the model and its measurement depend on.
         warm: The modules that an interpreter may have imported before it is forked for this case; None for a fresh
             interpreter.
+        key: That of its row, which an audit computes for the place where the case is timed.
     """
 
     spec: str
@@ -69,6 +70,7 @@ class Case:
     data: tuple[tuple[str, str], ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     warm: tuple[str, ...] | None = ()
+    key: str = ""
 
     @property
     def limits(self) -> Limits:
@@ -88,7 +90,7 @@ class Case:
             return str(autocast) if autocast is not True else "bfloat16"
         return str(self.settings.get("dtype") or "float32")
 
-    def key(self, machine: str) -> str:
+    def compute_key(self, machine: str) -> str:
         """Return the digest of what is measured; the kind of machine is part of it where times are."""
         entry = self.entry
         content = {
@@ -144,19 +146,21 @@ def list_cases(plan: Plan) -> list[Case]:
             if not listed:
                 raise PlanError(f"exclude leaves out every model of this entry: {', '.join(map(repr, entry.specs))}")
         for case in listed:
-            cases.setdefault(case.key(""), case)
+            cases.setdefault(case.compute_key(""), case)
     return list(cases.values())
 
 
 def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Iterator[Case]:
+    """Yield the cases of an entry: each model that its specs match, with each point of the matrix."""
     if not entry.evaluation:
         _require_computed("metrics", entry.metrics or ())
-    names = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
-    timed = is_run_for(names, entry.leave_out) or bool(entry.evaluation)
-    references = (*(() if entry.data is None else (entry.data,)), *entry.evaluation)
-    codes = [read_code(text, plan.folder) for text in references]
-    data = tuple((text, code.digest) for text, code in zip(references, codes, strict=True))
-    data_versions = dict(find_versions(frozenset().union(*(code.imports for code in codes))))
+    metrics = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
+    is_timed = is_run_for(metrics, entry.leave_out) or bool(entry.evaluation)
+    references = [*([] if entry.data is None else [entry.data]), *entry.evaluation]
+    codes = {text: read_code(text, plan.folder) for text in references}
+    data_versions = dict(find_versions(frozenset().union(*(code.imports for code in codes.values()))))
+    data = tuple((text, codes[text].digest) for text in references)
+    of_entry = Case("", plan.folder, entry=entry, metrics=metrics, is_timed=is_timed, data=data)
     for pattern in entry.specs:
         listing = find_specs(pattern, plan.folder)
         for spec in listing.specs:
@@ -164,21 +168,17 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
                 continue
             code = read_code(spec, plan.folder)
             versions, warm = _find_packages(code)
+            of_model = replace(
+                of_entry,
+                spec=spec,
+                problem=listing.problem,
+                failure=listing.failure,
+                code=code,
+                versions={**data_versions, **versions},
+                warm=warm if plan.warm else None,
+            )
             for values in product(*entry.matrix.values()):
-                yield Case(
-                    spec,
-                    plan.folder,
-                    dict(zip(entry.matrix, values, strict=True)),
-                    entry,
-                    names,
-                    listing.problem,
-                    listing.failure,
-                    timed,
-                    code,
-                    data,
-                    {**data_versions, **versions},
-                    warm if plan.warm else None,
-                )
+                yield replace(of_model, settings=dict(zip(entry.matrix, values, strict=True)))
 
 
 @lru_cache(maxsize=1)

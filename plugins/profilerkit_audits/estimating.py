@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from .cases import Case
 from .local_engine import count_cores
 from .running import Audit
 from .store import Store, parse_url
@@ -48,35 +48,37 @@ def estimate(audit: Audit) -> Estimate:
 
     Models that are counted share the cores; those that are timed run one after the other.
     """
-    url = parse_url(audit.url)
-    pending, longest = list(audit.cases.values()), dict[str, float]()
-    if url.get_backend_name() != "sqlite" or Path(str(url.database)).exists():
-        with Store.open(audit.url, create=False) as store:
-            pending = audit.split(store)[1]
-            for spec in {case.spec for case in pending}:
-                seconds = [row.seconds for row in store.rows(spec=spec)]
-                longest |= {spec: max(seconds)} if seconds else {}
+    pending, longest = _read_store(audit)
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
-    limits = [case.limits.timeout for case in pending]
+    mean = sum(earlier) / len(earlier) if earlier else 0.0
     workers = audit.plan.workers or count_cores()
-
-    def share(seconds: Iterable[float]) -> float:
-        shares = (1 if case.is_timed else workers for case in pending)
-        return round(sum(number / share for number, share in zip(seconds, shares, strict=True)), 1)
-
-    usual = sum(earlier) / len(earlier) if earlier else 0.0
-    waiting = {id(case) for case in pending}
+    shares = [1.0 if case.is_timed else 1 / workers for case in pending]
+    seconds = sum(share * longest.get(case.spec, mean) for case, share in zip(pending, shares, strict=True))
+    limits = [case.limits.timeout for case in pending]
+    most_seconds = sum(share * (limit or 0.0) for limit, share in zip(limits, shares, strict=True))
+    waiting = {case.key for case in pending}
     cases = [
-        PlannedCase(case.spec, dict(case.settings), case.problem, id(case) in waiting, longest.get(case.spec))
+        PlannedCase(case.spec, dict(case.settings), case.problem, case.key in waiting, longest.get(case.spec))
         for case in audit.cases.values()
     ]
     return Estimate(
         audit.url,
-        share(longest.get(case.spec, usual) for case in pending) if earlier else None,
-        None if None in limits else share(limit or 0.0 for limit in limits),
-        len(earlier),
-        cases,
+        seconds=round(seconds, 1) if earlier else None,
+        most_seconds=None if None in limits else round(most_seconds, 1),
+        based_on=len(earlier),
+        cases=cases,
     )
+
+
+def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
+    """Return the cases that would run, and the longest that a row of each of their models has taken, by spec."""
+    url = parse_url(audit.url)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).exists():
+        return list(audit.cases.values()), {}
+    with Store.open(audit.url, create=False) as store:
+        pending = audit.split(store)[1]
+        seconds = {spec: [row.seconds for row in store.rows(spec=spec)] for spec in {case.spec for case in pending}}
+    return pending, {spec: max(taken) for spec, taken in seconds.items() if taken}
 
 
 def describe(estimated: Estimate) -> str:

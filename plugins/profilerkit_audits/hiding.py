@@ -64,24 +64,24 @@ def hide_text(text: str) -> str:
     """
     if not text:
         return text
-    for secret in _environment_secrets():
+    for secret in _read_secrets():
         text = text.replace(secret, "<secret>")
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     text = _PATH.sub("…/", text)
-    names = _names()
+    names = _compile_names()
     return names.sub("<name>", text) if names is not None else text
 
 
 @lru_cache(maxsize=1)
-def _environment_secrets() -> tuple[str, ...]:
+def _read_secrets() -> tuple[str, ...]:
     """Return the values of this process's environment that are secrets, the longest first."""
     values = {value for name, value in os.environ.items() if _SECRET_NAMES.search(name) and len(value) >= 8}
     return tuple(sorted((value for value in values if not value.startswith("/")), key=len, reverse=True))
 
 
 @lru_cache(maxsize=1)
-def _names() -> re.Pattern[str] | None:
+def _compile_names() -> re.Pattern[str] | None:
     """Return a pattern of the names of this user and this host, as whole words; None if there are none to hide."""
     names = {socket.gethostname(), Path.home().name}
     try:

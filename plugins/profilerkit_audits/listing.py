@@ -7,10 +7,13 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.plugging.offers import list_loaders
@@ -50,25 +53,25 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     if not is_pattern(pattern):
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
-    module = None
-    if is_in_module(pattern) and not is_pattern(prefix) and prefix not in _find_loaders_with_names():
-        module = find_module(prefix, folder)
+    library = pattern.partition(":")[0]
+    candidates: Sequence[str] = ()
     if is_in_file(pattern):
         files = _find_files(prefix, folder)
-        listing = Listing(tuple(f"{file}:{public}" for file in files for public in _read_names(folder / file)))
-        matching = [spec for spec in listing.specs if fnmatchcase(spec.rpartition(":")[2], name)]
-    elif module is not None:
-        listing = Listing(tuple(f"{prefix}:{public}" for public in _read_names(module)))
-        matching = [spec for spec in listing.specs if fnmatchcase(spec, pattern)]
-    elif prefix and not is_pattern(pattern.partition(":")[0]):
-        listing = _list_library(pattern.partition(":")[0])
-        matching = [spec for spec in listing.specs if fnmatchcase(spec, pattern)]
+        candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file)]
+        matching = [spec for spec in candidates if fnmatchcase(spec.rpartition(":")[2], name)]
+    elif (module := _find_module_file(pattern, folder)) is not None:
+        candidates = [f"{prefix}:{public}" for public in _read_names(module)]
+        matching = [spec for spec in candidates if fnmatchcase(spec, pattern)]
+    elif prefix and not is_pattern(library):
+        listing = _list_library(library)
+        if listing.failure is not None:
+            return Listing((pattern,), listing.problem, listing.failure)
+        candidates = listing.specs
+        matching = [spec for spec in candidates if fnmatchcase(spec, pattern)]
     else:
-        listing, matching = Listing(), _find_files(pattern, folder)
-    if listing.failure is not None:
-        return Listing((pattern,), listing.problem, listing.failure)
+        matching = _find_files(pattern, folder)
     if not matching:
-        nearest = ", ".join(by_likeness(pattern, listing.specs)[:5])
+        nearest = ", ".join(by_likeness(pattern, candidates)[:5])
         none = "there is no such file or folder; paths are relative to the folder of the plan"
         raise PlanError(f"{pattern!r} matches no model; {f'the nearest are: {nearest}' if nearest else none}")
     return Listing(tuple(matching))
@@ -83,6 +86,14 @@ def _find_files(pattern: str, folder: Path) -> list[str]:
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
     files = sorted(file for file in base.glob(relative) if file.is_file() or (file / "saved_model.pb").is_file())
     return [file.as_posix() if path.is_absolute() else file.relative_to(base).as_posix() for file in files]
+
+
+def _find_module_file(pattern: str, folder: Path) -> Path | None:
+    """Return the file of the module in ``package.module:build_*``; None for another pattern, or if it is not there."""
+    prefix = pattern.rpartition(":")[0]
+    if not is_in_module(pattern) or is_pattern(prefix) or prefix in _find_loaders_with_names():
+        return None
+    return find_module(prefix, folder)
 
 
 def _read_names(file: Path) -> list[str]:
@@ -111,10 +122,8 @@ def _list_library(prefix: str) -> Listing:
     command = [sys.executable, "-c", _PROGRAM.format(__name__), prefix, path]
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False)
-        answer = json.loads(done.stdout.decode().rpartition("\n")[2])
-        code = answer["failure"]
-        return Listing(tuple(answer["specs"]), answer["problem"], None if code is None else FailureCode(code))
-    except (subprocess.TimeoutExpired, ValueError, TypeError, KeyError):
+        return msgspec.json.decode(done.stdout.rpartition(b"\n")[2], type=Listing)
+    except (subprocess.TimeoutExpired, msgspec.MsgspecError):
         problem = f"the models of {prefix!r} could not be listed: the process that was asked ended without an answer"
         return Listing((), problem, FailureCode.MODEL)
 
@@ -131,4 +140,4 @@ def ask_loader(prefix: str) -> Listing:
 
 def main(prefix: str) -> None:
     """Print what a loader lists, as JSON in the last line of standard output."""
-    sys.stdout.write(f"\n{json.dumps(asdict(ask_loader(prefix)))}")
+    sys.stdout.write(f"\n{msgspec.json.encode(ask_loader(prefix)).decode()}")

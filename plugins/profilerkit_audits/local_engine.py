@@ -127,12 +127,12 @@ class LocalEngine(Engine):
             for session in self._sessions:
                 session.run.close()
 
-    def _states(self) -> list[tuple[State, str]]:
+    def _list_states(self) -> list[tuple[State, str]]:
         return [(session.state, session.case.device) for session in self._sessions]
 
     def _start(self, waiting: Iterator[Case], more: bool) -> Generator[Outcome, None, bool]:
         """Start processes while there is room for them; returns whether there may be more cases."""
-        while (more or self._again) and may_start(self._states(), self.workers):
+        while (more or self._again) and may_start(self._list_states(), self.workers):
             case, tries = self._again.pop() if self._again else (next(waiting, None), [])
             if case is None:
                 return False
@@ -170,8 +170,8 @@ class LocalEngine(Engine):
             if session.is_at_gate() and session.state is State.COUNTING:
                 session.wait()
         for session in self._sessions:
-            starting = more and may_start(self._states(), self.workers)
-            if session.state is State.WAITING and not starting and may_go(session.case.device, self._states()):
+            starting = more and may_start(self._list_states(), self.workers)
+            if session.state is State.WAITING and not starting and may_go(session.case.device, self._list_states()):
                 session.go()
 
     def _finish(self) -> Iterator[Outcome]:

@@ -47,10 +47,10 @@ class Connection:
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         options: dict[str, Any] = {"address": address}
         if address == "local":
-            self._folder = _folder_for_sockets()
+            self._folder = _make_socket_folder()
             options |= {"num_cpus": workers, "_temp_dir": None if self._folder is None else str(self._folder)}
         try:
-            _errors_to_stderr(self._before)
+            _send_messages_to_stderr(self._before)
             self._ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
         except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
             self.close()
@@ -100,7 +100,7 @@ class _Process:
             self.undo.pop()()
 
 
-def _errors_to_stderr(process: _Process) -> None:
+def _send_messages_to_stderr(process: _Process) -> None:
     """Have what Ray says about its nodes go to standard error: standard output belongs to the results."""
     worker: Any = import_module("ray._private.worker")
     original = getattr(worker, "print_to_stdstream", None)
@@ -114,7 +114,7 @@ def _errors_to_stderr(process: _Process) -> None:
     process.undo.append(lambda: setattr(worker, "print_to_stdstream", original))
 
 
-def _folder_for_sockets() -> Path | None:
+def _make_socket_folder() -> Path | None:
     """Return a new folder for the files of a cluster; None if paths would be too long, so that Ray chooses one."""
     folder = Path(tempfile.mkdtemp(prefix="pk-ray-"))
     if len(str(folder)) <= _LONGEST:

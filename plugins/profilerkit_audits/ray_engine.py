@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,13 @@ LOOKING = 2.0
 _LOST = (NodeDiedError, ObjectLostError, LocalRayletDiedError)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Task:
-    """A case at Ray's, how often it has been started, and how many CPUs of a node it claims."""
+    """A case at Ray's, how many CPUs of a node it claims, and the number of nodes that were lost under it."""
 
     case: Case
-    attempt: int = 1
-    cpus: float = 1
+    cpus: float
+    lost_nodes: int = 0
 
 
 class RayEngine(Engine):
@@ -82,7 +82,7 @@ class RayEngine(Engine):
             while tasks:
                 ready, _ = ray.wait(list(tasks), num_returns=1, timeout=LOOKING)
                 for reference in ready:
-                    outcome = self._outcome(reference, tasks)
+                    outcome = self._collect(reference, tasks)
                     if outcome is not None:
                         yield outcome
                 self._fit(tasks)
@@ -103,65 +103,66 @@ class RayEngine(Engine):
             if problem:
                 yield without_run(case, read_machine(), case.failure or FailureCode.ENGINE, problem)
                 continue
-            self._submit(_Task(case), tasks)
+            self._submit(case, tasks)
 
-    def _submit(self, task: _Task, tasks: dict[Any, _Task]) -> None:
-        self.tell_start(task.case)
-        task.cpus = _count_cpus(task.case)
-        on_gpu = {} if task.case.device == "cpu" else {"num_gpus": 1}
+    def _submit(self, case: Case, tasks: dict[Any, _Task], lost_nodes: int = 0) -> None:
+        """Hand a case over to Ray; the cluster may have other nodes than when it was handed over before."""
+        self.tell_start(case)
+        task = _Task(case, _count_cpus(case), lost_nodes)
+        on_gpu = {} if case.device == "cpu" else {"num_gpus": 1}
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
-        tasks[run.remote(task.case, self.options.repeats, task.cpus)] = task
+        tasks[run.remote(case, self.options.repeats, task.cpus)] = task
 
     def _fit(self, tasks: dict[Any, _Task]) -> None:
         """Hand over again what waits for more CPUs than any node has any more, since a node was lost."""
-        largest = max(_node_cpus(), default=0)
+        largest = max(_list_cpus(), default=0)
         for reference, task in list(tasks.items()):
             if 0 < largest < task.cpus:
                 ray.cancel(reference, force=True)
                 del tasks[reference]
-                self._submit(task, tasks)
+                self._submit(task.case, tasks, task.lost_nodes)
 
-    def _outcome(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
+    def _collect(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
         """Return what came of a task; None if it is started again, since its node was lost or it was not alone."""
         task = tasks.pop(reference)
+        case = task.case
         try:
             outcome: Outcome | None = ray.get(reference)
         except _LOST as error:
-            if task.attempt <= LOST_NODES:
-                self._submit(replace(task, attempt=task.attempt + 1), tasks)
+            lost_nodes = task.lost_nodes + 1
+            if lost_nodes <= LOST_NODES:
+                self._submit(case, tasks, lost_nodes)
                 return None
-            return _fail(task, FailureCode.ENGINE, f"its node of the cluster was lost {task.attempt} times", error)
+            return _fail(case, FailureCode.ENGINE, f"its node of the cluster was lost {lost_nodes} times", error)
         except OutOfMemoryError as error:
-            return _fail(task, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left", error)
+            return _fail(case, FailureCode.MEMORY, "the cluster ended it, since its node had no memory left", error)
         except WorkerCrashedError as error:
-            return _fail(
-                task, FailureCode.LOST, "the worker of the cluster that watches over the model was killed", error
-            )
+            reason = "the worker of the cluster that watches over the model was killed"
+            return _fail(case, FailureCode.LOST, reason, error)
         except RayError as error:
-            return _fail(task, FailureCode.ENGINE, "the cluster could not run it", error)
+            return _fail(case, FailureCode.ENGINE, "the cluster could not run it", error)
         if outcome is None:
-            self._submit(task, tasks)
-            return None
-        return replace(outcome, case=task.case)
+            self._submit(case, tasks, task.lost_nodes)
+        return outcome
 
 
-def _fail(task: _Task, code: FailureCode, reason: str, error: Exception) -> Outcome:
+def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
     """Return the outcome of a task that brought none; it is not tried again."""
     text = " ".join(str(error).split())
     detail = text[-300:] if code is FailureCode.ENGINE else text[:300]
-    return without_run(task.case, read_machine(), code, f"{reason}: {detail}")
+    return without_run(case, read_machine(), code, f"{reason}: {detail}")
 
 
 def _count_cpus(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
-    return max([1.0, *_node_cpus()]) if _is_timed_on_cpu(case) else 1
+    return max([1.0, *_list_cpus()]) if _is_timed_on_cpu(case) else 1
 
 
 def _is_timed_on_cpu(case: Case) -> bool:
     return case.is_timed and case.device == "cpu"
 
 
-def _node_cpus() -> list[float]:
+def _list_cpus() -> list[float]:
     return [float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
@@ -183,13 +184,13 @@ def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
     """
     from .local_engine import LocalEngine
 
-    if _is_timed_on_cpu(case) and cpus < _cpus_here():
+    if _is_timed_on_cpu(case) and cpus < _count_cpus_here():
         return None
     with _keep_threads():
         return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
 
 
-def _cpus_here() -> float:
+def _count_cpus_here() -> float:
     """Return the CPUs of the node of this task."""
     here = ray.get_runtime_context().get_node_id()
     return sum(float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)

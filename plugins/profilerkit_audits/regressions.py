@@ -9,7 +9,8 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from statistics import median
@@ -179,49 +180,51 @@ def regressions(
 
 
 def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]:
-    """Yield the exact changes of a case, each value beside the last one before it."""
-    newest: dict[str, Row] = {}
+    """Yield the exact changes of a case, each value beside the last one before it; a value is lost once.
+
+    Rows from before ``begin`` are only compared with.
+    """
+    newest: dict[str, Row] = {}  # by metric the last row with a value of it, or the last row while none has one
     lost: set[str] = set()
     for row in rows:
-        by_row: dict[int, tuple[Row, list[str]]] = {}
+        if row.created >= begin:
+            metrics = [name for name, value in row.values.items() if value.value is not None or name not in lost]
+            yield from _compare_with_newest(row, metrics, newest, store)
         for metric, value in row.values.items():
-            before = newest.get(metric)
-            if before is not None and not (value.value is None and metric in lost):  # it is lost once
-                by_row.setdefault(id(before), (before, []))[1].append(metric)
-            if before is None or value.value is not None or before.values[metric].value is None:
+            if value.value is not None or metric not in newest or newest[metric].values[metric].value is None:
                 newest[metric] = row
             (lost.add if value.value is None else lost.discard)(metric)
-        if row.created >= begin:
-            for before, metrics in by_row.values():
-                yield from compare_rows(before, row, store, metrics)
+
+
+def _compare_with_newest(row: Row, metrics: Sequence[str], newest: Mapping[str, Row], store: Store) -> Iterator[Change]:
+    """Yield the changes of some metrics; those that are compared with the same earlier row together."""
+    earlier = {newest[metric].id: newest[metric] for metric in metrics if metric in newest}
+    for before in earlier.values():
+        yield from compare_rows(before, row, store, [metric for metric in metrics if newest.get(metric) is before])
 
 
 def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search], list[str]]:
     """Return what is searched for steps, and notes of what is not."""
     searches: dict[tuple[str, str], _Search] = {}
-    flagged = not_positive = short = 0
+    left_out: Counter[str] = Counter()
     for case, rows in series.items():
         for row in rows:
             for metric, value in row.values.items():
                 if value.value is None or is_exact(metric, value):
                     continue
                 if row.flags:
-                    flagged += 1
+                    left_out["times were left out: their rows are flagged as not plausible"] += 1
                 elif value.value <= 0:
-                    not_positive += 1
+                    left_out["measured values were left out: they are not above zero"] += 1
                 else:
                     search = searches.setdefault((row.machine, metric), _Search(metric, row.machine))
                     search.nights.setdefault(case, {})[row.run] = row
+    too_short = f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine"
     for search in searches.values():
         long = {case: nights for case, nights in search.nights.items() if len(nights) >= MIN_NIGHTS}
-        short += len(search.nights) - len(long)
+        left_out[too_short] += len(search.nights) - len(long)
         search.nights = {case: dict(list(nights.items())[-_REMEMBERED:]) for case, nights in long.items()}
-    counts = {
-        f"series of times were not searched: they have fewer than {MIN_NIGHTS} nights on one machine": short,
-        "times were left out: their rows are flagged as not plausible": flagged,
-        "measured values were left out: they are not above zero": not_positive,
-    }
-    notes = [f"{count} {text}" for text, count in counts.items() if count]
+    notes = [f"{count} {text}" for text, count in left_out.items() if count]
     return [search for search in searches.values() if search.nights], notes
 
 

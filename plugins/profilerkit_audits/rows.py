@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from profilerkit.errors import FailureCode
 from profilerkit.piping.outcome import Completeness, is_number
@@ -64,21 +65,23 @@ class Value(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
         """Return the value of a report's record."""
-        value, numbers = record.value, dict[str, Any]()
-        if isinstance(value, Measurement):
-            numbers = {"value": value.median, "low": value.interval[0], "high": value.interval[1], "noise": value.noise}
-        elif is_number(value):
-            numbers = {"value": value}
-            numbers |= {} if record.ends is None else {"low": record.ends.low, "high": record.ends.high}
-        return cls(
-            **{"value": None, **{name: _plain(number) for name, number in numbers.items()}},
+        facts = cls(
+            None,
             unit=record.base_unit,
             completeness=record.completeness,
             reason="; ".join(record.missing),
-            samples=len(value.samples) if isinstance(value, Measurement) else 0,
             shown=record.shown,
             is_applicable=record.is_applicable,
         )
+        value = record.value
+        if isinstance(value, Measurement):
+            low, high, noise = map(_make_plain, (*value.interval, value.noise))
+            samples = len(value.samples)
+            return replace(facts, value=_make_plain(value.median), low=low, high=high, noise=noise, samples=samples)
+        if not is_number(value):
+            return facts
+        ends = record.ends or Bounds()
+        return replace(facts, value=_make_plain(value), low=_make_plain(ends.low), high=_make_plain(ends.high))
 
     @property
     def sign(self) -> str:
@@ -99,7 +102,7 @@ class Value(msgspec.Struct, frozen=True):
         return self.samples > 0
 
 
-def _plain(number: Any) -> Any:
+def _make_plain(number: Any) -> Any:
     """Return a number as JSON holds it, with every digit; None for what is not finite."""
     if number is None or not math.isfinite(number):
         return None
@@ -175,20 +178,20 @@ class Row(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as values that JSON holds."""
-        return _to_builtins(self)
+        return _convert(self)
 
 
 _DECODER = msgspec.json.Decoder(Row)
 
 
-def _to_builtins(struct: msgspec.Struct) -> dict[str, Any]:
+def _convert(struct: msgspec.Struct) -> dict[str, Any]:
     content: dict[str, Any] = msgspec.to_builtins(struct, enc_hook=str)
     return content
 
 
 def encode(struct: msgspec.Struct) -> str:
     """Return a row, or another struct, as JSON; half of a surrogate pair, which no file holds, is a question mark."""
-    return json.dumps(_to_builtins(struct), ensure_ascii=False).encode("utf-8", "replace").decode()
+    return json.dumps(_convert(struct), ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def decode(text: str | bytes) -> Row:

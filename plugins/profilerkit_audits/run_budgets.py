@@ -62,9 +62,7 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     with open_store(store) as opened:
         chosen = find_run(opened, run)
         limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
-        findings = {
-            CaseName.of(row): _check_row(row, opened.report(row), limits) for row in opened.rows(run=chosen.run)
-        }
+        findings = _check_rows(opened, chosen.run, limits)
     checked = {finding.limit for several in findings.values() for finding in several}
     unmatched = [str(limit) for limit in limits.limits if limit not in checked]
     if unmatched and findings:
@@ -76,13 +74,15 @@ def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping
     """Return a line for each limit of a plan's budgets that a row of a run does not keep."""
     if not budgets:
         return []
-    budget = Budget.of(budgets)
     with open_store(store) as opened:
-        findings = [
-            (row, finding) for row in opened.rows(run=run) for finding in _check_row(row, opened.report(row), budget)
-        ]
-    failed = (f"{row.spec}: {finding.detail}" for row, finding in findings if finding.verdict is Verdict.FAILED)
+        checked = _check_rows(opened, run, Budget.of(budgets))
+    findings = [(case, finding) for case, several in checked.items() for finding in several]
+    failed = (f"{case.spec}: {finding.detail}" for case, finding in findings if finding.verdict is Verdict.FAILED)
     return list(dict.fromkeys(failed))
+
+
+def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[Finding, ...]]:
+    return {CaseName.of(row): _check_row(row, store.report(row), budget) for row in store.rows(run=run)}
 
 
 def _read_budgets(budgets: object) -> Budget:

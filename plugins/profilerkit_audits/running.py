@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from dataclasses import replace as with_fields
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
@@ -105,7 +106,8 @@ class Audit:
     def cases(self) -> dict[str, Case]:
         """All cases of the plan, by their keys."""
         location = find_engine(self.engine).location(digest_machine(self.machine))
-        return {case.key(location): case for case in list_cases(self.plan)}
+        keys = {case.compute_key(location): case for case in list_cases(self.plan)}
+        return {key: with_fields(case, key=key) for key, case in keys.items()}
 
     @cached_property
     def machine(self) -> dict[str, str]:
@@ -117,7 +119,6 @@ class Audit:
 
         If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
         """
-        keys = {id(case): key for key, case in self.cases.items()}
         with Store.open(self.url) as store, store.exclusive():
             reused, pending = self.split(store)
             run = store.begin_run(self._describe(), self.machine)
@@ -128,7 +129,7 @@ class Audit:
             engine = find_engine(self.engine)(options)
             with _record_end(store, run), closing(engine.run(pending)) as outcomes:
                 for outcome in outcomes:
-                    row = replace(outcome.row, key=keys[id(outcome.case)], run=run.run, commit=run.commit)
+                    row = replace(outcome.row, run=run.run, commit=run.commit)
                     row = store.add(row, outcome.report, outcome.machine)
                     counts[row.status.value] += 1
                     self.watch.end(outcome.case, row)

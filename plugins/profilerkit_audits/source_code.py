@@ -50,22 +50,20 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     A Python file and the modules without a version that it imports; a module, likewise; the bytes of a saved model, or
     of what lies in a folder (``hf:FOLDER``); of a model of a library nothing but the names of packages.
     """
-    loaders = list(_find_loaders(spec))
+    loaders, source, path = list(_find_loaders(spec)), spec.rpartition(":")[0], folder / spec
     preload = next((loader.preload for loader in loaders if loader.preload), ())
-    frameworks = next(({*loader.packages, *loader.frameworks} for loader in loaders if _is_telling(loader)), set())
-    source, path = spec.rpartition(":")[0], folder / spec
-    module = None
-    if is_in_file(spec):
-        module, folder = folder / source, (folder / source).parent
-    elif path.exists():
-        return SourceCode(_digest_path(path), frozenset(frameworks), preload)
-    elif is_in_module(spec) and not any(loader.packages for loader in loaders):
-        module, folder = _find_own(source, folder) or (None, folder)
-        frameworks = {source.partition(".")[0]}
-    if module is None:
-        named = folder / spec.partition(":")[2]
-        return SourceCode(_digest_path(named) if named != folder else "", frozenset(frameworks), preload)
-    return SourceCode(*_read_python(module, folder), preload)
+    if is_in_file(spec):  # nets/net.py:build
+        file = folder / source
+        return SourceCode(*_read_python(file, file.parent), preload)
+    if not path.exists() and is_in_module(spec) and not any(loader.packages for loader in loaders):  # nets.net:build
+        own_module = _find_own(source, folder)
+        if own_module is None:
+            return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
+        return SourceCode(*_read_python(*own_module), preload)
+    frameworks = filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders))
+    saved = path if path.exists() else folder / spec.partition(":")[2]  # net.onnx, hf:FOLDER
+    digest = "" if saved == folder else _digest_path(saved)
+    return SourceCode(digest, frozenset(next(frameworks, ())), preload)
 
 
 def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
@@ -74,10 +72,6 @@ def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
         with suppress(Exception):
             if offer.item.accepts(spec):
                 yield offer.item
-
-
-def _is_telling(loader: LoaderInfo) -> bool:
-    return bool(loader.packages or loader.frameworks)
 
 
 def _read_python(file: Path, folder: Path) -> tuple[str, frozenset[str]]:
@@ -157,7 +151,7 @@ def _has_version(top: str) -> bool:
 
     profilerkit itself counts as told: its version is part of every key.
     """
-    names = _distributions().get(top, [])
+    names = _find_distributions().get(top, [])
     return "profilerkit" in names or (bool(names) and not any(map(_is_editable, names)))
 
 
@@ -226,7 +220,7 @@ def _digest_at(path: str, modified: int, size: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
+def _find_distributions() -> dict[str, list[str]]:
     return dict(packages_distributions())
 
 
@@ -238,7 +232,7 @@ def find_versions(modules: frozenset[str]) -> tuple[tuple[str, str], ...]:
     """
     versions = {}
     for module in modules:
-        for name in _distributions().get(module, [module]):
+        for name in _find_distributions().get(module, [module]):
             with suppress(PackageNotFoundError):
                 versions[name.lower()] = version(name)
     return tuple(sorted(versions.items()))

@@ -103,8 +103,8 @@ def estimate_correlation(values: Sequence[float] | Floats) -> float:
     if count < 2 * _FAR[0]:
         return 0.0
     distances = range(_FAR[0], min(_FAR[1], count // 2) + 1)
-    far = float(np.median([_usual_distance(series, nights) for nights in distances]))
-    near = _usual_distance(series, 1)
+    far = float(np.median([_find_usual_distance(series, nights) for nights in distances]))
+    near = _find_usual_distance(series, 1)
     correlation = 1.0 - (near / far) ** 2 if far else 0.0
     return min(correlation, _MOST_CORRELATION) if correlation > _TOLD / np.sqrt(count) else 0.0
 
@@ -119,7 +119,7 @@ def _remove_plain_steps(series: Floats) -> Floats:
         return series
     levels = np.median(np.lib.stride_tricks.sliding_window_view(series, MIN_SIZE), axis=1)
     steps = levels[MIN_SIZE:] - levels[:-MIN_SIZE]
-    least = _PLAIN * _usual_distance(series, 1)
+    least = _PLAIN * _find_usual_distance(series, 1)
     ends = {0, len(series)}
     for _ in range(_FEW):
         largest = int(np.abs(steps).argmax())
@@ -131,7 +131,7 @@ def _remove_plain_steps(series: Floats) -> Floats:
     return np.concatenate([part - np.median(part) for part in parts])
 
 
-def _usual_distance(series: Floats, nights: int) -> float:
+def _find_usual_distance(series: Floats, nights: int) -> float:
     return float(np.median(np.abs(series[nights:] - series[:-nights])))
 
 
@@ -222,7 +222,7 @@ def find_share(deviations: Floats) -> Floats:
 def _weigh(deviations: Floats) -> Floats:
     """Return the weight of each model; equal ones if none changes from night to night."""
     rows = [row[~np.isnan(row)] for row in deviations]
-    changes = np.array([_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
+    changes = np.array([_find_usual_distance(row, 1) if len(row) > 1 else np.inf for row in rows])
     finite = np.sort(changes[np.isfinite(changes)])
     if not len(finite):
         return np.ones(len(changes))

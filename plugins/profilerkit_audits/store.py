@@ -190,17 +190,9 @@ class Store:
                 text = json.dumps(content, ensure_ascii=False, allow_nan=False)
                 packed = zlib.compress(text.encode(), 6)
                 schema.insert_new(connection, schema.reports, checksum=row.checksum, content=packed)
-            while True:  # until no other audit is faster with the same attempt
-                last = select(func.max(schema.rows.c.attempt)).where(schema.rows.c.key == row.key)
-                row = replace(row, attempt=(connection.execute(last).scalar() or 0) + 1)
-                text = encode(row)
-                stored = decode(text)
-                columns = {"key": row.key, "attempt": row.attempt, "spec": stored.spec.replace("\0", "?")}
-                number = schema.insert_new(connection, schema.rows, **columns, content=text)
-                if number is not None:
-                    break
-            connection.execute(schema.run_rows.insert().values(run=row.run, row=number))
-        return replace(stored, id=number)
+            stored = _insert_row(connection, row)
+            connection.execute(schema.run_rows.insert().values(run=row.run, row=stored.id))
+        return stored
 
     def reuse(self, run: str, ids: Iterable[int]) -> None:
         """Say that a run consists of rows, too, that were there already."""
@@ -297,22 +289,39 @@ class Store:
     # Transactions -----------------------------------------------------------------------------------------------------
 
     def _write(self) -> AbstractContextManager[Connection]:
-        return self._transact("written", writes=True)
+        return self._transact(writes=True)
 
     def _read(self) -> AbstractContextManager[Connection]:
-        return self._transact("read", writes=False)
+        return self._transact(writes=False)
 
     @contextmanager
-    def _transact(self, done: str, writes: bool) -> Iterator[Connection]:
+    def _transact(self, writes: bool) -> Iterator[Connection]:
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
         except DBAPIError as error:
-            raise StoreError(f"the store {self.url} cannot be {done}: {_explain(error)}") from error
+            what = f"the store {self.url} cannot be {'written' if writes else 'read'}"
+            raise StoreError(f"{what}: {_explain(error)}") from error
 
 
 def _insert_machine(connection: Connection, machine: str, facts: Mapping[str, str]) -> None:
     schema.insert_new(connection, schema.machines, machine=machine, facts=json.dumps(dict(facts)))
+
+
+def _insert_row(connection: Connection, row: Row) -> Row:
+    """Insert a row as the next attempt of its key; returns it as it is read again.
+
+    No text of PostgreSQL holds a NUL character: JSON escapes it, and the column of specs has a question mark.
+    """
+    while True:  # until no other audit is faster with the same attempt
+        last = select(func.max(schema.rows.c.attempt)).where(schema.rows.c.key == row.key)
+        row = replace(row, attempt=(connection.execute(last).scalar() or 0) + 1)
+        text = encode(row)
+        stored = decode(text)
+        columns = {"key": row.key, "attempt": row.attempt, "spec": stored.spec.replace("\0", "?")}
+        number = schema.insert_new(connection, schema.rows, **columns, content=text)
+        if number is not None:
+            return replace(stored, id=number)
 
 
 def _read_row(line: Any) -> Row:

@@ -26,7 +26,7 @@ from .store import hide_password
 if TYPE_CHECKING:
     from .running import AuditResult
 
-__all__ = ["NOT_IN_KEY", "shorten_store", "summarize"]
+__all__ = ["NOT_IN_KEY", "shorten", "shorten_store", "summarize"]
 
 #: What is said beside rows that are reused.
 NOT_IN_KEY = "files and environment variables that a model's code reads are not compared: after a change, --rerun all"
@@ -36,8 +36,8 @@ _USUAL = ("total_params", "macs", "memory_footprint", "execution_time")
 _MOST, _ENDS = 20, 9
 #: How much of a model's text the table shows: the end.
 _LONGEST_SPEC = 36
-#: How many problems and warnings are named, the most frequent first, how much of each, and how many of its models.
-_PROBLEMS, _WARNINGS, _REASON, _NAMED = 8, 5, 200, 3
+#: How many problems and warnings are named, the most frequent first, and how many of its models.
+_PROBLEMS, _WARNINGS, _NAMED = 8, 5, 3
 
 
 def summarize(finished: AuditResult, color: bool = False) -> str:
@@ -100,7 +100,7 @@ class _Survey:
             self._settings[name][str(setting)] += 1
         self.warnings.update(str(text) for text in row.conditions.get("warnings", ()))
         for problem in _list_problems(row):
-            self.problems[_shorten(problem)][row.spec] += 1
+            self.problems[shorten(problem)][row.spec] += 1
 
     @property
     def settings(self) -> list[str]:
@@ -121,7 +121,7 @@ class _Survey:
     def list_warnings(self) -> Iterator[str]:
         """Yield the most frequent warnings."""
         for text, count in self.warnings.most_common(_WARNINGS):
-            yield f"warning of {count} {'row' if count == 1 else 'rows'}: {_shorten(text)}"
+            yield f"warning of {count} {'row' if count == 1 else 'rows'}: {shorten(text)}"
 
 
 def _list_problems(row: Row) -> Iterator[str]:
@@ -132,10 +132,10 @@ def _list_problems(row: Row) -> Iterator[str]:
     yield from (f"not plausible: {flag}" for flag in row.flags)
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str, longest: int = 200) -> str:
     """Return a text in one line, its end left out where it is long; files in the current folder by their names."""
     line = " ".join(text.replace(f"{Path.cwd()}{os.sep}", "").split())
-    return f"{line[:_REASON]}{'...' if len(line) > _REASON else ''}"
+    return f"{line[:longest]}{'...' if len(line) > longest else ''}"
 
 
 # The table ------------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class _Costs:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         has_settings, metrics = bool(self._settings), list(self._metrics)
         is_told_apart = len({row.spec for row in self._rows}) == len(self._rows)
-        while not fits(self._as_grid(has_settings, metrics), options.max_width):
+        while not fits(self._make_grid(has_settings, metrics), options.max_width):
             if has_settings and is_told_apart:
                 has_settings = False
             elif len(metrics) > 1:
@@ -202,9 +202,9 @@ class _Costs:
         left_out = ["settings"] if self._settings and not has_settings else []
         left_out += self._metrics[len(metrics) :]
         notes = [Notes((f"No room for {', '.join(left_out)}.",))] if left_out else []
-        yield draw_parts([self._as_grid(has_settings, metrics), *notes])
+        yield draw_parts([self._make_grid(has_settings, metrics), *notes])
 
-    def _as_grid(self, has_settings: bool, metrics: Sequence[str]) -> Grid:
+    def _make_grid(self, has_settings: bool, metrics: Sequence[str]) -> Grid:
         titles = ["Model", *(["Settings"] if has_settings else []), *map(_fold_title, metrics)]
         cells = [self._list_cells(row, has_settings, metrics) for row in self._rows]
         if self._left_out:

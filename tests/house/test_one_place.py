@@ -182,12 +182,12 @@ def test_the_root_is_that_of_the_project() -> None:
 #: What is remembered for good, and why it does not grow with what a user profiles.
 REMEMBERED = {
     "profilerkit_audits/cases.py": {"_find_measuring_packages"},  # takes nothing
-    "profilerkit_audits/hiding.py": {"_environment_secrets", "_names"},  # takes nothing
+    "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
     "profilerkit_audits/source_code.py": {
         "_digest_at",
-        "_distributions",
+        "_find_distributions",
         "_find_imports",
         "_has_version",
         "find_versions",

@@ -131,7 +131,7 @@ def test_settings_metrics_and_machines_have_keys_of_their_own(tmp_path: Path) ->
 
     def key(machine: str = "m", **more: Any) -> str:
         (case,) = list_cases(plan(tmp_path, {**entry, **more}))
-        return case.key(machine)
+        return case.compute_key(machine)
 
     assert key() == key() == key(timeout=7) == key(machine="other"), "a count is the same on every machine"
     timed: dict[str, Any] = {"metrics": ["execution_time"]}

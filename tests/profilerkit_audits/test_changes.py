@@ -8,7 +8,13 @@ from collections import Counter
 import pytest
 
 from profilerkit import profile
-from profilerkit_audits.changes import _Move, compare_operators, find_layers, leave_out_renamed, sum_operators
+from profilerkit_audits.responsible_layers import (
+    _Move,
+    compare_operators,
+    find_layers,
+    leave_out_renamed,
+    sum_operators,
+)
 from profilerkit_numpy.layers import Sequential, dense
 
 
@@ -36,7 +42,7 @@ def test_a_size_that_moved_without_its_parameters() -> None:
     metrics = ["model_size", "total_params"]
     one, two = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=metrics) for width in (8, 9))
     assert find_layers(one, one, "model_size") == ("as many parameters as before: buffers or dtypes differ",)
-    assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5"), "4 weights and a bias"
+    assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5 parameters"), "4 weights and a bias"
 
 
 # Operators ------------------------------------------------------------------------------------------------------------

@@ -144,14 +144,14 @@ def test_names_and_secrets_of_this_machine_are_hidden(monkeypatch: pytest.Monkey
     monkeypatch.setenv("MY_SERVICE_TOKEN", "correct-horse-battery")
     monkeypatch.setattr("socket.gethostname", lambda: "greenmachine")
     monkeypatch.setattr("getpass.getuser", lambda: "jdoe")
-    hiding._names.cache_clear()
-    hiding._environment_secrets.cache_clear()
+    hiding._compile_names.cache_clear()
+    hiding._read_secrets.cache_clear()
     try:
         assert hide_text("jdoe@greenmachine says correct-horse-battery; jdoes") == "<name>@<name> says <secret>; jdoes"
     finally:
         monkeypatch.undo()
-        hiding._names.cache_clear()
-        hiding._environment_secrets.cache_clear()
+        hiding._compile_names.cache_clear()
+        hiding._read_secrets.cache_clear()
 
 
 def test_a_saved_report_of_an_export_can_be_loaded(store: Store, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def zoo(folder: Path) -> Path:
 def list_undisturbed(plan: Path) -> list[Facts]:
     """Return the rows of an undisturbed audit: their keys from the plan, their counts by hand."""
     macs: dict[str, float] = {f"nets.py:net_{number:02d}": MACS[number] for number in range(1, COUNT + 1)}
-    keys = {case.spec: case.key("") for case in list_cases(Plan.load(plan))}
+    keys = {case.spec: case.compute_key("") for case in list_cases(Plan.load(plan))}
     statuses = {spec: "complete" if spec in macs else "failed" for spec in keys}
     return sorted((spec, key, statuses[spec], 1, macs.get(spec)) for spec, key in keys.items())
 

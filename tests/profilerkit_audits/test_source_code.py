@@ -18,10 +18,10 @@ from profilerkit_audits.source_code import read_code
 def caches() -> Iterator[None]:
     """The packages that are installed are looked up once in a process; here they change."""
     source_code._has_version.cache_clear()
-    source_code._distributions.cache_clear()
+    source_code._find_distributions.cache_clear()
     yield
     source_code._has_version.cache_clear()
-    source_code._distributions.cache_clear()
+    source_code._find_distributions.cache_clear()
 
 
 def write(path: Path, text: str) -> Path:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
-from profilerkit.cli.options import TypedOption, format_option
-from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError, by_likeness
+from profilerkit.cli.options import TypedOption
+from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError
 from profilerkit.process.clean_output import wants_color
+
+from .runs import choose_store, show_check, show_diff
+from .stores import form_option
 
 if TYPE_CHECKING:
     from ..running import Audit, AuditResult
@@ -20,22 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 FORMS = ("console", "json", "markdown", "junit")
-
-
-def _form(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value not in FORMS and not context.resilient_parsing:
-        raise click.BadParameter(f"{value!r}: there are {', '.join(FORMS)}")
-    return value
-
-
-def _engine(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Check the name of an engine now, and not when the plan is read."""
-    from ..engine import list_engines
-
-    names = [info.name for info in list_engines()]
-    if value not in names and not context.resilient_parsing:
-        raise click.BadParameter(f"{value!r}: there are, nearest first: {', '.join(by_likeness(value, names))}")
-    return value
 
 
 @click.command("audit")
@@ -53,7 +43,6 @@ def _engine(context: click.Context, parameter: click.Parameter, value: str) -> s
     default="local",
     show_default=True,
     metavar="NAME",
-    callback=_engine,
     help="What runs the models: local or ray.",
 )
 @click.option(
@@ -63,8 +52,8 @@ def _engine(context: click.Context, parameter: click.Parameter, value: str) -> s
     help="The cluster of the engine ray; by default one on this machine.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
-@format_option(
-    "Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit.", _form
+@form_option(
+    *FORMS, help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit."
 )
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
 @click.option("--check", metavar="RUN", help="Run nothing; check a run of the store against a budget.")
@@ -94,8 +83,13 @@ def command(
 
     --diff and --check take runs by identifier, by the beginning of one, or by age: 'last', 'last~1' the one before.
     """
-    if diff or check is not None:
-        _over(plan, options["store"], diff, check, budget, (form, quiet, strict))
+    if diff and (check is not None or budget is not None):
+        raise click.UsageError("give --diff, or --check with its --budget")
+    if diff:
+        show_diff(choose_store(plan, options["store"]), diff, form, quiet, strict)
+        return
+    if check is not None:
+        show_check(choose_store(plan, options["store"]), check, budget, form, quiet, strict)
         return
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
@@ -103,25 +97,48 @@ def command(
         raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
     if budget is not None:
         raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    try:
-        audit = _audit(plan, quiet or dry_run, options)
+    with _report_errors():
+        audit = _read_audit(plan, quiet or dry_run, options)
         if dry_run:
-            import msgspec
-
-            from ..estimating import describe, estimate
-
-            estimated = estimate(audit)
-            emit(json.dumps(msgspec.to_builtins(estimated), indent=1) if form == "json" else describe(estimated))
+            _print_estimate(audit, form)
             return
         finished = _run(audit)
+    if not quiet:
+        _print_result(finished, form)
+    _end(audit, finished, strict)
+
+
+@contextmanager
+def _report_errors() -> Iterator[None]:
+    """Say what is wrong with a plan, an engine or a store, and leave with the exit code of it."""
+    try:
+        yield
     except (PlanError, ArgumentError) as error:
         raise click.BadParameter(str(error), param_hint="PLAN") from error
     except NotOfferedError as error:
         raise click.BadParameter(str(error), param_hint="--engine") from error
     except StoreError as error:
         fail(str(error), MODEL_FAILED, error)
-    _show(finished, form, quiet)
-    _end(audit, finished, strict)
+
+
+def _read_audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
+    try:
+        from ..running import Audit, Watch
+    except ImportError as error:
+        fail(f"audits need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
+    from ..plan import Plan
+    from .progress import watch
+
+    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else watch(sys.stderr))
+
+
+def _print_estimate(audit: Audit, form: str) -> None:
+    import msgspec
+
+    from ..estimating import describe, estimate
+
+    estimated = estimate(audit)
+    emit(json.dumps(msgspec.to_builtins(estimated), indent=1) if form == "json" else describe(estimated))
 
 
 def _run(audit: Audit) -> AuditResult:
@@ -136,52 +153,18 @@ def _run(audit: Audit) -> AuditResult:
         sys.exit(INTERRUPTED)
 
 
-def _over(
-    plan: str | None,
-    store: str | None,
-    diff: tuple[str, str] | None,
-    check: str | None,
-    budget: str | None,
-    how: tuple[str, bool, bool],
-) -> None:
-    """Show what is asked of runs that are over."""
-    from .runs import choose_store, show_check, show_diff
+def _print_result(finished: AuditResult, form: str) -> None:
+    """Print the summary, or the rows as a list in JSON, one at a time: there may be ten thousand."""
+    if form == "console":
+        from ..summary import summarize
 
-    url = choose_store(plan, store)
-    if diff and (check is not None or budget is not None):
-        raise click.UsageError("give --diff, or --check with its --budget")
-    if diff:
-        show_diff(url, diff, *how)
-    elif check is not None:
-        show_check(url, check, budget, *how)
-
-
-def _audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
-    try:
-        from ..running import Audit, Watch
-    except ImportError as error:
-        fail(f"audits need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
-    from ..plan import Plan
-    from .progress import watch
-
-    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else watch(sys.stderr))
-
-
-def _show(finished: AuditResult, form: str, quiet: bool) -> None:
-    if quiet:
+        emit(summarize(finished, wants_color()), colored=True)
         return
-    if form == "json":
-        emit("[")
-        previous = ""
-        for row in finished.rows():
-            if previous:
-                emit(f"{previous},")
-            previous = json.dumps(row.to_dict(), ensure_ascii=False)
-        emit(f"{previous}\n]" if previous else "]")
-        return
-    from ..summary import summarize
-
-    emit(summarize(finished, wants_color()), colored=True)
+    emit("[")
+    texts = (json.dumps(row.to_dict(), ensure_ascii=False) for row in finished.rows())
+    for text, following in pairwise(chain(texts, [""])):
+        emit(f"{text}," if following else text)
+    emit("]")
 
 
 def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:

@@ -28,6 +28,6 @@ def command(model: str, metric: str, store: str, form: str) -> None:
 
         histories = history(store, model, metric)
     if form == "json":
-        emit(json.dumps([one_history.to_dict() for one_history in histories], indent=1, ensure_ascii=False))
+        emit(json.dumps([series.to_dict() for series in histories], indent=1, ensure_ascii=False))
         return
-    emit("\n\n".join(draw_grid(one_history.grid(), form) for one_history in histories))
+    emit("\n\n".join(draw_grid(series.grid(), form) for series in histories))

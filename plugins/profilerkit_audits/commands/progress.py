@@ -10,6 +10,7 @@ from profilerkit.foreign_text import on_terminal
 from ..estimating import format_duration
 from ..rows import Row, RowStatus
 from ..running import Watch
+from ..summary import shorten
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -36,7 +37,7 @@ class Counts(Watch):
         self.done: int = 0
         self.failed: int = 0
         self.reused: int = 0
-        self.running: dict[int, str] = {}
+        self.running: set[str] = set()
         self.began_at: float = time.monotonic()
 
     def begin(self, cases: int, reused: int) -> None:
@@ -45,11 +46,11 @@ class Counts(Watch):
 
     def start(self, case: Case) -> None:
         """Note a case that runs."""
-        self.running[id(case)] = case.spec
+        self.running.add(case.key)
 
     def end(self, case: Case, row: Row) -> None:
         """Note a case that is done."""
-        self.running.pop(id(case), None)
+        self.running.discard(case.key)
         self.done += 1
         self.failed += row.status is RowStatus.FAILED
 
@@ -72,7 +73,7 @@ class PlainLines(Counts):
         """Write the row's line."""
         super().end(case, row)
         settings = " ".join(f"{name}={value}" for name, value in row.settings.items())
-        reason = f": {shorten(row.reason)}" if row.reason else ""
+        reason = f": {shorten(row.reason, _REASON)}" if row.reason else ""
         left = "" if self.seconds_left is None else f", {format_duration(self.seconds_left)} left"
         number = f"[{self.reused + self.done}/{self.total}{left}]"
         self._write(f"{number} {row.status.value} {row.spec}{f' {settings}' if settings else ''}{reason}")
@@ -112,7 +113,7 @@ class TerminalLine(Counts):
         """Draw the line with one more that is done; a failure is printed above it."""
         super().end(case, row)
         if self.display is not None and row.status is RowStatus.FAILED:
-            line = on_terminal(f"failed {row.spec}: {shorten(row.reason)}")
+            line = on_terminal(f"failed {row.spec}: {shorten(row.reason, _REASON)}")
             self.display.console.print(line, markup=False, highlight=False)
         self._draw()
         if self.display is not None and self.reused + self.done >= self.total:
@@ -127,9 +128,3 @@ class TerminalLine(Counts):
         if self.display is not None:
             self.display.update(self.task, completed=self.reused + self.done, description=self.text())
             self.display.refresh()
-
-
-def shorten(reason: str) -> str:
-    """Return a reason in one line of bounded length."""
-    line = " ".join(reason.split())
-    return line if len(line) <= _REASON else f"{line[: _REASON - 3]}..."

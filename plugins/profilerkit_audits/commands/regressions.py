@@ -38,12 +38,12 @@ def command(strict: bool, form: str, **options: Any) -> None:
     if form == "json":
         emit(json.dumps(result.to_dict(), indent=1, ensure_ascii=False))
     else:
-        emit(_text(result, form))
+        emit(_write_text(result, form))
     if strict and result.is_worse:
         sys.exit(NOT_KEPT)
 
 
-def _text(result: Regressions, form: str) -> str:
+def _write_text(result: Regressions, form: str) -> str:
     from ..changes import draw_changes
     from ..regressions import draw_steps
 

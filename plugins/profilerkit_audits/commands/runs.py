@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -64,7 +63,7 @@ def show_check(store: str, run: str, budget: str | None, form: str, quiet: bool,
         sys.exit(NOT_KEPT)
 
 
-def _require(form: str, action: str) -> Any:
+def _require(form: str, action: str) -> None:
     if form not in FORMS[action]:
         raise click.BadParameter(
             f"{form!r}: with --{action} there are {', '.join(FORMS[action])}", param_hint="--format"

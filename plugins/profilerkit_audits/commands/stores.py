@@ -44,16 +44,15 @@ def put_report(store: str, report: Report, spec: str) -> None:
         fail(str(error), MODEL_FAILED, error)
 
 
-def form_option(*forms: str) -> Callable[[Any], Any]:
-    """Return the option ``--format`` with these names."""
+def form_option(*forms: str, help: str = "") -> Callable[[Any], Any]:
+    """Return the option ``--format`` with these names; its help names them unless another one is given."""
 
     def check(context: click.Context, parameter: click.Parameter, value: str) -> str:
         if value not in forms and not context.resilient_parsing:
             raise click.BadParameter(f"{value!r}: there are {', '.join(forms)}")
         return value
 
-    names = f"{', '.join(forms[:-1])} or {forms[-1]}"
-    return format_option(f"Format of the result: {names}.", check)
+    return format_option(help or f"Format of the result: {', '.join(forms[:-1])} or {forms[-1]}.", check)
 
 
 @contextmanager

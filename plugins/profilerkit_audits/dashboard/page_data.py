@@ -61,10 +61,7 @@ def make_page_data(
         "count": len(subjects),
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [
-            _describe_metric(name, newest, *_find_kind(name, newest, kinds.get(name), find_report), context.text)
-            for name in metrics
-        ],
+        "metrics": [_describe_metric(name, newest, kinds.get(name), find_report, context.text) for name in metrics],
         "histories": histories,
         "versions": list(map(json.loads, context.versions)),
         "runs": list(map(context.describe_run, runs)),
@@ -80,7 +77,7 @@ class _Context:
             return visible(line if private else hide_text(line))
 
         self.text = lru_cache(maxsize=None)(show)
-        self.places = {run.run: number for number, run in enumerate(runs)}
+        self.run_numbers = {run.run: number for number, run in enumerate(runs)}
         self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
         #: The versions of rows as JSON, each with its number.
         self.versions: dict[str, int] = {}
@@ -101,7 +98,7 @@ class _Context:
             "commit": lambda row: text(shorten_commit(row.commit)),
             "created": lambda row: _shorten_moment(row.created),
             "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
-            "run": lambda row: self.places.get(row.run, -1),
+            "run": lambda row: self.run_numbers.get(row.run, -1),
             "versions": self.number_versions,
         }
 
@@ -114,12 +111,12 @@ class _Context:
         rows = subject.rows
         return {
             "at": [_shorten_moment(row.created) for row in rows],
-            "run": [self.places.get(row.run, -1) for row in rows],
+            "run": [self.run_numbers.get(row.run, -1) for row in rows],
             "status": [row.status.value for row in rows],
             "commit": [self.text(shorten_commit(row.commit)) for row in rows],
             "versions": [self.number_versions(row) for row in rows],
-            "code": _number([row.code for row in rows]),
-            "machine": _number([row.machine for row in rows]),
+            "code": _number_alike([row.code for row in rows]),
+            "machine": _number_alike([row.machine for row in rows]),
             "values": _list_values(subject),
         }
 
@@ -179,8 +176,14 @@ def _find_kind(
 
 
 def _describe_metric(
-    name: str, rows: Sequence[Row], scale: Scale | None, comparative: Comparative, text: Text
+    name: str,
+    rows: Sequence[Row],
+    kind: type[Metric] | None,
+    find_report: Callable[[Row], Report | None],
+    text: Text,
 ) -> dict[str, Any]:
+    """Return a metric with its value in each row, and what is said of values that are not complete."""
+    scale, comparative = _find_kind(name, rows, kind, find_report)
     values = [row.values.get(name) for row in rows]
     unit = next((value.unit for value in values if value is not None and value.unit), "")
     content: dict[str, Any] = {
@@ -203,7 +206,7 @@ def _describe_metric(
     return {**content, "intervals": intervals} if any(intervals) else content
 
 
-def _number(values: Sequence[str]) -> list[int]:
+def _number_alike(values: Sequence[str]) -> list[int]:
     """Return a number for each text, equal for equal ones: the page says whether they differ, and not what they are."""
     numbers: dict[str, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]

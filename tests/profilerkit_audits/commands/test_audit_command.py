@@ -92,7 +92,7 @@ def test_budgets_and_strict_make_the_exit_code_1(zoo: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["zoo.toml", "--engine", "lokal"], "'lokal': there are, nearest first: local"),
+        (["zoo.toml", "--engine", "lokal"], "there is no engine 'lokal'; there are, nearest first: local"),
         (["zoo.toml", "--format", "yaml"], "'yaml': there are console, json"),
         (["none.toml"], "cannot read the plan none.toml: No such file"),
         (["bad.toml"], "bad.toml: unknown key 'metrik'; did you mean 'metrics'?"),
@@ -171,7 +171,7 @@ class Terminal(io.StringIO):
 
 def told(stream: Any) -> str:
     shown = watch(stream)
-    cases = [Case(f"nets.py:net_{number}", Path()) for number in range(3)]
+    cases = [Case(f"nets.py:net_{number}", Path(), key=str(number)) for number in range(3)]
     shown.begin(4, 1)
     for case in cases:
         shown.start(case)

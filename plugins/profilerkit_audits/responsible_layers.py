@@ -1,0 +1,146 @@
+"""The layers that are responsible for a count that moved, each with its difference and the operators that changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from profilerkit.results.report import Report
+from profilerkit.trace.alignment import align
+
+__all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operators"]
+
+#: The column of the aligned layers that a metric is the sum of.
+_COLUMNS = {
+    "macs": "own_macs",
+    "flops": "own_flops",
+    "total_params": "params",
+    "trainable_params": "params",
+    "model_size": "params",
+}
+#: How many kinds of layers, and how many operators of each, are named.
+_NAMED = 4
+
+
+class _Move(NamedTuple):
+    """What equal layers have in common: their type, the difference of each, and whether they are new."""
+
+    kind: str
+    difference: float
+    change: str
+
+
+def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
+    """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
+
+    A layer whose operators changed has them behind its difference: those of the first of equal layers. Layers that have
+    only another name are left out. For the peak of memory it is the layer at which the peak stands, in either report.
+    """
+    if metric == "memory_footprint":
+        return tuple(_find_peaks(before, after))
+    column = _COLUMNS.get(metric)
+    if column is None or before.layers is None or after.layers is None:
+        return ()
+    if metric == "model_size" and before.get("total_params") == after.get("total_params") is not None:
+        return ("as many parameters as before: buffers or dtypes differ",)
+    paths: dict[_Move, list[tuple[str, str]]] = {}
+    for move, both_paths in _find_moves(before, after, column):
+        paths.setdefault(move, []).append(both_paths)
+    counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
+    ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
+    operators = [sum_operators(report, metric) if metric in ("macs", "flops") else {} for report in (before, after)]
+    unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
+    texts = []
+    for move in ranked[:_NAMED]:
+        first = paths[move][0]
+        texts.append(_describe_move(move, counts[move], unit, first[0], compare_operators(*operators, first)))
+    rest = sum(counts[move] for move in ranked[_NAMED:])
+    return (*texts, *([f"and {rest} more layers"] if rest else []))
+
+
+def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
+    """Return counts without layers that came for equal ones of their type that went: they have another name now."""
+    left = Counter(counts)
+    for move in counts:
+        if move.change == "added":
+            gone = _Move(move.kind, -move.difference, "removed")
+            pairs = min(counts[move], counts[gone])
+            left[move] -= pairs
+            left[gone] -= pairs
+    return +left
+
+
+def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, tuple[str, str]]]:
+    """Yield each layer that moved, with its path in both reports."""
+    for row in align(before, after):
+        if column == "params" and not row["is_leaf"]:
+            continue
+        difference = (row[f"other_{column}"] or 0) - (row[column] or 0)
+        if difference:
+            other_path = row["path"] if row["other_path"] is None else row["other_path"]
+            yield _Move(row["other_type"] or row["type"], difference, row["change"]), (row["path"], other_path)
+
+
+def _describe_move(move: _Move, count: int, unit: str, path: str, operators: str) -> str:
+    more = f" and {count - 1} like it" if count > 1 else ""
+    how = f", {move.change}" if move.change in ("added", "removed") else f" by {operators}" if operators else ""
+    return f"{path or '(model)'} ({move.kind}){more}: {move.difference:+,}{unit}{' each' if more else ''}{how}"
+
+
+def _find_peaks(before: Report, after: Report) -> Iterator[str]:
+    for name, report in (("before", before), ("after", after)):
+        memory, operators = report.memory, report.operators
+        if memory is None or operators is None or memory.peak_index is None:
+            continue
+        peak: Mapping[str, Any] = operators[memory.peak_index]
+        live = memory.live_bytes[memory.peak_index]
+        layer = peak["layer"] or "(model)"
+        yield f"{name}: peak after {peak['operator']} in {layer}, {live:,} B beside {memory.weight_bytes:,} B"
+
+
+#: For each layer and operator its calls and its count.
+Operators = Mapping[tuple[str, str], tuple[int, float]]
+
+
+def sum_operators(report: Report, column: str) -> Operators:
+    """Return the calls of each operator in each layer of a report, and the sum of their ``macs`` or ``flops``."""
+    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    for row in report.operators or ():
+        key = str(row["layer"]), str(row["operator"])
+        calls, count = sums.get(key, (0, 0))
+        sums[key] = calls + 1, count + (row[column] or 0)
+    return sums
+
+
+def compare_operators(before: Operators, after: Operators, layers: tuple[str, str]) -> str:
+    """Return the operators of a layer, named by its path in either report, whose counts moved; the largest first.
+
+    Empty if one operator moved that is called as often as before: the difference of the layer says the same.
+
+    >>> before = {("rotary", "bmm"): (1, 16)}
+    >>> compare_operators(before, {("rotary", "mul"): (1, 8)}, ("rotary", "rotary"))
+    'bmm -16 (no longer called), mul +8 (not called before)'
+    """
+    old, new = (
+        {name: sums for (layer, name), sums in side.items() if layer == path}
+        for side, path in zip((before, after), layers, strict=True)
+    )
+    moved = []
+    for name in dict.fromkeys((*old, *new)):
+        (calls, count), (new_calls, new_count) = old.get(name, (0, 0)), new.get(name, (0, 0))
+        if count != new_count:
+            moved.append((new_count - count, name, _describe_calls(calls, new_calls)))
+    if not moved or (len(moved) == 1 and not moved[0][2]):
+        return ""
+    moved.sort(key=lambda move: -abs(move[0]))
+    texts = [f"{name} {difference:+,}{calls}" for difference, name, calls in moved[:_NAMED]]
+    return ", ".join([*texts, *([f"and {len(moved) - _NAMED} more operators"] if len(moved) > _NAMED else [])])
+
+
+def _describe_calls(before: int, after: int) -> str:
+    if before == after:
+        return ""
+    if not before:
+        return " (not called before)"
+    return f" ({before} -> {after} calls)" if after else " (no longer called)"
