@@ -27,7 +27,7 @@ PARTICIPLES = {
     "benchmarks": 17,
     "docs": 3,
     "examples": 4,
-    "profilerkit": 22,
+    "profilerkit": 18,
     "profilerkit_jax": 2,
     "profilerkit_predict": 5,
     "profilerkit_tensorflow": 5,
