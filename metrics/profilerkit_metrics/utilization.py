@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
+from profilerkit.errors import NotOfferedError
 from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import NamesDevices, require_capability
@@ -34,7 +35,7 @@ __all__ = [
     "TrainingMfu",
     "choose_device",
     "compute_share",
-    "dtype_ran_in",
+    "find_dtype",
 ]
 
 #: How attention may be counted.
@@ -197,8 +198,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
-        return compute_share(trace, execution_time, where, ran_in, attention)
+        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
+        return compute_share(trace, execution_time, where, dtype, attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -219,10 +220,10 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
         return {
-            TrainingMfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention, recomputed=False),
-            TrainingHfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention),
+            TrainingMfu.NAME: compute_share(training_trace, training_time, where, dtype, attention, recomputed=False),
+            TrainingHfu.NAME: compute_share(training_trace, training_time, where, dtype, attention),
         }
 
 
@@ -286,12 +287,15 @@ def choose_device(model: Any, backend: Backend, options: RunOptions, requested: 
     return require_capability(backend, NamesDevices).device_info(backend.resolve_device(model, options.device))
 
 
-def dtype_ran_in(options: RunOptions, dtype: str | None) -> str | Unavailable | None:
-    """Return the dtype of all products, None for those of the trace; unavailable where autocast chooses it."""
+def find_dtype(options: RunOptions, dtype: str | None) -> str | None:
+    """Return the dtype of all products; None if each has that of the trace.
+
+    Raises `NotOfferedError` where autocast has chosen it.
+    """
     if dtype is not None or "autocast" not in options.requested:
         return dtype
     if options.autocast is True:
-        return Unavailable("autocast chose the dtype of the products: give it, dtype='bf16'")
+        raise NotOfferedError("autocast chose the dtype of the products: give it, dtype='bf16'")
     return str(options.autocast)
 
 
@@ -299,7 +303,7 @@ def compute_share(
     trace: ModelTrace,
     time: Measurement,
     where: DeviceInfo,
-    dtype: str | Unavailable | None,
+    dtype: str | None,
     attention: Attention = "full",
     *,
     recomputed: bool = True,
@@ -307,8 +311,6 @@ def compute_share(
     """Return the share of the peak that the products of a trace reach in a time."""
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
-    if isinstance(dtype, Unavailable):
-        return dtype
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
     try:
         least = seconds_at_peak(macs, where, dtype)

@@ -13,7 +13,7 @@ from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
-from .utilization import Attention, choose_device, compute_share, dtype_ran_in
+from .utilization import Attention, choose_device, compute_share, find_dtype
 
 __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
@@ -103,10 +103,10 @@ class ComputeWatchedUtilization(ProfilerFunction):
         ranks = training_trace.rank.ranks if training_trace.rank is not None else 1
         steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
         time = Measurement(tuple(step.seconds * ranks / (step.calls or 1) for step in steps))
-        where, ran_in = choose_device(model, backend, run_options, peaks_of), dtype_ran_in(run_options, dtype)
+        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
         note = f"{_describe_calls([step.calls or 0 for step in steps])} in a step{_describe_ranks(ranks)}"
         return {
-            name: _add_note(compute_share(training_trace, time, where, ran_in, attention, recomputed=recomputed), note)
+            name: _add_note(compute_share(training_trace, time, where, dtype, attention, recomputed=recomputed), note)
             for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
         }
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from ..arguments.checks import DEPTH, ONE_BATCH_SIZE, TOP, Check
+from ..arguments.checks import DEPTH, ONE_BATCH_SIZE, TOP, Check, positive
 from ..arguments.shape_text import shapes_of_text
 from ..backend import RUN_CHECKS
 from ..errors import ArgumentError, NotOfferedError
@@ -146,10 +146,7 @@ def _check_outputs(context: click.Context, parameter: click.Parameter, paths: tu
     return tuple(targets)
 
 
-def _check_timeout(name: str, text: str) -> Any:
-    from ..isolation.limits import parse_timeout
-
-    return Check("a number of seconds above zero, such as 30", lambda value: parse_timeout(float(value)))(name, text)
+_TIMEOUT = Check("a number of seconds above zero, such as 30", lambda text: positive("30").read(float(text)))
 
 
 def _check_memory(name: str, text: str) -> int:
@@ -255,7 +252,7 @@ isolation_options: CommandDecorator = _combine(
     _make_shared(
         "--timeout",
         metavar="SECONDS",
-        callback=make_callback(_check_timeout),
+        callback=make_callback(_TIMEOUT),
         help="End a model's process after this time; implies --isolate.",
     ),
     _make_shared(

@@ -383,7 +383,7 @@ class Waiting:
 
 
 def next_group(*runs: Any) -> list[int]:
-    group = Conductor(runs)._next_group()
+    group = Conductor(runs)._find_next_group()
     return [place for place, run in enumerate(runs) if any(run is part for part in group)]
 
 
