@@ -7,11 +7,10 @@ import json
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from platform import python_version
 
 from profilerkit.results.report import Report
 
-from .machines import digest_machine, find_commit, read_machine
+from .machines import digest_machine, find_commit, read_machine, read_stated_machine
 from .plausibility import find_flags
 from .rows import Row, read_report
 from .store import Run, Store
@@ -24,16 +23,18 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
 
     Args:
         store: A store, or the URL or path of one.
-        report: The report, from wherever it is.
+        report: The report, from wherever it is: the row is of the machine that it states.
         spec: The text by which the model was loaded; the name of the report by default.
     """
     if not isinstance(store, Store):
         with Store.open(store) as opened:
             return add_report(opened, report, spec)
-    facts, spec = read_machine(), spec or report.name
-    machine, commit = digest_machine(facts), find_commit(Path.cwd())
+    here, spec, commit = read_machine(), spec or report.name, find_commit(Path.cwd())
+    facts = read_stated_machine(report.environment)
+    machine = digest_machine(facts) if facts else ""
     about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
-    run = store.begin_run(Run(facts=about, machine=machine, commit=commit), facts)
+    run = store.begin_run(Run(facts=about, machine=digest_machine(here), commit=commit), here)
+    python = {name: fact for name, fact in report.environment.items() if name == "python"}
     arguments = {"batch_size": report.batch_size, **report.arguments}
     settings = {name: value for name, value in arguments.items() if value is not None}
     measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
@@ -44,10 +45,10 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
         settings=settings,
         flags=find_flags(report),
         machine=machine,
-        versions={"python": python_version(), "profilerkit": version("profilerkit")},
+        versions={**python, "profilerkit": version("profilerkit")},
         run=run.run,
         commit=commit,
     )
-    row = store.add(row, report)
+    row = store.add(row, report, facts)
     store.end_run(run.run)
     return row

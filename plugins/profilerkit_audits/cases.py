@@ -83,12 +83,12 @@ class Case:
         return str(self.settings.get("device") or "cpu").lower()
 
     @property
-    def precision(self) -> str:
-        """The lowest dtype that is computed with, as far as the plan says; "float32" where it does not."""
+    def precision(self) -> str | None:
+        """The lowest dtype that is computed with; None where the plan does not say."""
         autocast = self.settings.get("autocast")
         if autocast:
             return str(autocast) if autocast is not True else "bfloat16"
-        return str(self.settings.get("dtype") or "float32")
+        return self.settings.get("dtype")
 
     def compute_key(self, machine: str) -> str:
         """Return the digest of what is measured; the kind of machine is part of it where times are."""

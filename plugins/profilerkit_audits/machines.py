@@ -15,7 +15,7 @@ from typing import Any
 
 from profilerkit.process.environment import machine
 
-__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine", "shorten_commit"]
+__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine", "read_stated_machine", "shorten_commit"]
 
 #: What makes a machine one of a kind: neither its name nor the version of its kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
@@ -27,6 +27,18 @@ def read_machine() -> dict[str, str]:
     """Return the facts that times depend on, as text; the machine's name is not among them."""
     facts = {"system": platform.system(), "architecture": platform.machine(), **machine()}
     return {name: facts[name] for name in _KIND if name in facts}
+
+
+def read_stated_machine(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of the machine that a report states in its environment; empty if it states none.
+
+    They are those of this machine, with the architecture, which no report states, if it is of that kind.
+    """
+    facts = {name: environment[name] for name in _KIND if name in environment}
+    if "os" in environment:
+        facts["system"] = environment["os"].partition(" ")[0]
+    here = read_machine()
+    return here if facts and facts.items() <= here.items() else facts
 
 
 def digest_machine(facts: Mapping[str, str]) -> str:

@@ -74,7 +74,7 @@ def _make_outcome(
         spec=case.spec,
         key=case.key,
         settings=dict(case.settings),
-        flags=find_flags(report, case.device, case.precision),
+        flags=find_flags(report, case.settings.get("device"), case.precision),
         machine=digest_machine(machine),
         versions=dict(case.versions),
         code=case.code.digest,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
@@ -24,11 +25,12 @@ ACCELERATOR_FLOPS = 5e16
 _NONZERO = ("macs", "flops", "total_params", "memory_footprint")
 
 
-def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> tuple[str, ...]:
+def find_flags(report: Report, device: str | None = None, dtype: str | None = None) -> tuple[str, ...]:
     """Return why values of a report are not plausible, a sentence each; none of a report that is fine.
 
     They are a zero count, a time of zero, a time that means more FLOPs in a second than the machine can do, and a
-    throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with.
+    throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with, as far as they were
+    stated: where the report leaves open what was used, the higher ceiling counts.
     """
     flags = []
     for name, record in report.statuses.items():
@@ -39,7 +41,7 @@ def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> t
             flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
     flops, time, throughput = (report.get(name) for name in ("flops", "execution_time", "throughput"))
     if is_number(flops) and isinstance(time, Measurement) and time.median > 0:
-        machine, ceiling = _find_ceiling(device, dtype)
+        machine, ceiling = _find_ceiling(report, device, dtype)
         rate = flops / time.median
         if rate > ceiling:
             flags.append(
@@ -51,9 +53,25 @@ def find_flags(report: Report, device: str = "cpu", dtype: str = "float32") -> t
     return tuple(flags)
 
 
-def _find_ceiling(device: str, dtype: str) -> tuple[str, float]:
+def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tuple[str, float]:
     """Return what computes, and the FLOPs in a second that it cannot exceed."""
-    if not device.startswith("cpu"):
+    if not _runs_on_cpu(report, device):
         return "any accelerator", ACCELERATOR_FLOPS
-    factor = 1 if dtype in ("float32", "float64") else LOW_PRECISION
-    return "the cores of this machine", CORE_FLOPS * (os.cpu_count() or 1) * factor
+    cores = report.environment.get("cores", "")
+    count = int(cores) if cores.isdecimal() else os.cpu_count() or 1
+    return f"{count} cores", CORE_FLOPS * count * (1 if _is_wide(report, dtype) else LOW_PRECISION)
+
+
+def _runs_on_cpu(report: Report, device: str | None) -> bool:
+    """Return whether only a CPU can have run the model: the device that was stated, or the only one that there is."""
+    stated = device or report.arguments.get("device")
+    there = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
+    names = [name.strip().lower() for text in there for name in text.split(",")]
+    return all(name.startswith("cpu") for name in names if name)
+
+
+def _is_wide(report: Report, dtype: str | None) -> bool:
+    """Return whether all is computed in float32 or float64: the dtype that was stated, or those of the weights."""
+    root: Mapping[str, Any] = next(iter(report.layers or ()), {})
+    dtypes = [dtype] if dtype else root.get("params_by_dtype") or ()
+    return "autocast" not in report.arguments and all(name in ("float32", "float64") for name in dtypes)

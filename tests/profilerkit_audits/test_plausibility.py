@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from profilerkit import Completeness, Measurement, Report, profile
+from profilerkit.trace.records import LayerTable
 from profilerkit_audits.local_engine import State, may_go, may_start
 from profilerkit_audits.plausibility import ACCELERATOR_FLOPS, CORE_FLOPS, find_flags
 from profilerkit_numpy.layers import Sequential, dense
@@ -52,6 +53,31 @@ def test_more_flops_in_a_second_than_the_device_can_do(device: str, dtype: str, 
     assert find_flags(below, device, dtype) == ()
     (flag,) = find_flags(above, device, dtype)
     assert "FLOP/s, beyond the" in flag
+
+
+@pytest.mark.parametrize(
+    ("report_facts", "factor"),
+    [
+        ({"environment": {"cores": "7"}}, 7 * CORE_FLOPS),  # of the machine that it was measured on
+        ({"environment": {"cores": "7", "accelerators": "NVIDIA H100"}}, ACCELERATOR_FLOPS),  # it may have run there
+        ({"environment": {"cores": "7", "devices": "cpu:0"}}, 7 * CORE_FLOPS),
+        (
+            {"environment": {"cores": "7", "accelerators": "H100"}, "arguments": {"device": "cpu"}},
+            7 * CORE_FLOPS,
+        ),
+        ({"environment": {"cores": "7"}, "arguments": {"device": "cuda:1"}}, ACCELERATOR_FLOPS),
+        ({"environment": {"cores": "7"}, "arguments": {"autocast": "True"}}, 7 * 16 * CORE_FLOPS),
+        ({"environment": {"cores": "7"}, "layers": "bfloat16"}, 7 * 16 * CORE_FLOPS),
+    ],
+)
+def test_what_nobody_stated_is_read_from_the_report(report_facts: dict[str, Any], factor: float, fine: Report) -> None:
+    """A report of a graphics card, or of weights in bfloat16, is as plausible as one of a plan that says so."""
+    if "layers" in report_facts:
+        rows = [{**row, "params_by_dtype": {report_facts["layers"]: 40}} for row in fine.layerwise]
+        report_facts = {**report_facts, "layers": LayerTable(rows)}
+    timed = replace(with_value(fine, "execution_time", Measurement((1e-3,) * 3)), **report_facts)
+    assert find_flags(with_value(timed, "flops", int(factor * 1e-3 * 0.99))) == ()
+    assert len(find_flags(with_value(timed, "flops", int(factor * 1e-3 * 1.01)))) == 1
 
 
 def test_a_throughput_without_a_batch(fine: Report) -> None:

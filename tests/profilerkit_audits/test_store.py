@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace as with_facts
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from msgspec.structs import replace
 from profilerkit import Completeness, Report, StoreError, profile
 from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, Value, add_report
+from profilerkit_audits.machines import read_machine
 from profilerkit_audits.store import parse_url
 from profilerkit_numpy.layers import Sequential, dense
 
@@ -177,6 +181,18 @@ def test_a_report_without_a_spec_has_its_name_as_one(store: Store) -> None:
     assert len(keys) == len(set(keys.values())) == 2
     again = add_report(store, other, "other")
     assert (again.key, again.attempt) == (keys["other"], 2), "said or not, it is the same model"
+
+
+def test_a_report_from_elsewhere_is_of_its_own_machine(store: Store) -> None:
+    """Times are compared within one kind of machine: whoever puts a report in must not lend it the own one."""
+    here = {"os": f"{platform.system()} 1.0", "cores": str(os.cpu_count())}
+    elsewhere = {"os": "Linux 6.1", "cpu": "another", "cores": "96", "python": "3.12.1"}
+    rows = [add_report(store, with_facts(report(), environment=facts)) for facts in (here, elsewhere, {})]
+    machines = store.machines()
+    assert machines[rows[0].machine] == read_machine()
+    assert machines[rows[1].machine] == {"system": "Linux", "cpu": "another", "cores": "96"}
+    assert (rows[1].versions["python"], "python" in rows[0].versions) == ("3.12.1", False)
+    assert rows[2].machine == "", "it states none"
 
 
 # The journal ----------------------------------------------------------------------------------------------------------
