@@ -103,8 +103,7 @@ class _Misses:
 
     def __init__(self, threshold: float | None) -> None:
         self._threshold: float | None = _THRESHOLD("threshold", threshold)
-        self._total = 0
-        self._wrong = 0
+        self._total = self._wrong = self._lost = 0
         #: Of single scores that are not known to be probabilities or logits: wrong ones above 0.5, and above 0.
         self._unsure = np.zeros(2, int)
         self._are_unsure = False
@@ -115,8 +114,10 @@ class _Misses:
         scores = np.asarray(batch.scores())
         expected = _find_class_indices(np.asarray(batch.targets()), scores)
         self._total += expected.size
+        lost = _find_lost(scores)
+        self._lost += int(lost.sum())
         if not _is_single(scores):
-            self._wrong += int((scores.argmax(-1) != expected).sum())
+            self._wrong += int(((scores.argmax(-1) != expected) | lost).sum())
             return
         values = scores if scores.ndim == 1 else scores[..., 0]
         threshold = self._choose_threshold(batch)
@@ -133,11 +134,12 @@ class _Misses:
 
     def _add_by_both(self, values: Array, expected: Array) -> None:
         self._are_unsure = True
-        self._in_unit_range &= bool(((values >= 0) & (values <= 1)).all())
+        self._in_unit_range &= not bool(((values < 0) | (values > 1)).any())
         self._unsure += [_count_wrong(values, expected, threshold) for threshold in (0.5, 0.0)]
 
     def per_cent(self) -> float:
-        """Return the per cent of wrong predictions; a note says if the scores were taken for probabilities."""
+        """Return the per cent of wrong predictions; notes say if scores were taken for probabilities, or were none."""
+        _note_lost(self._lost, self._total)
         if not self._are_unsure:
             return 100.0 * self._wrong / _require_samples(self._total)
         if self._in_unit_range:
@@ -151,7 +153,18 @@ class _Misses:
 
 
 def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
-    return int(((values > threshold) != expected).sum())
+    return int((((values > threshold) != expected) | _find_lost(values)).sum())
+
+
+def _find_lost(scores: Array) -> Array:
+    """Return of each sample whether one of its scores is no number, as after an overflow: nothing is predicted then."""
+    lost: Array = np.isnan(scores) if scores.ndim == 1 else np.isnan(scores).any(-1)
+    return lost
+
+
+def _note_lost(lost: int, total: int) -> None:
+    if lost:
+        note(f"{lost} of {total} samples have scores that are no numbers (nan); they count as wrong")
 
 
 def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, float]:
@@ -159,7 +172,7 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
 
     Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
     """
-    hits, total, guesses = dict.fromkeys(topk, 0), 0, max(topk)
+    hits, total, lost, guesses = dict.fromkeys(topk, 0), 0, 0, max(topk)
     for batch in batches:
         scores = np.asarray(batch.scores())
         if scores.ndim != 2:
@@ -167,10 +180,12 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
         if scores.shape[1] < guesses:
             raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
         ranked = np.argsort(-scores, axis=1, kind="stable")[:, :guesses]
-        right = ranked == _find_class_indices(np.asarray(batch.targets()), scores)[:, None]
+        is_lost = _find_lost(scores)[:, None]
+        right = (ranked == _find_class_indices(np.asarray(batch.targets()), scores)[:, None]) & ~is_lost
         for k in hits:
             hits[k] += int(right[:, :k].any(1).sum())
-        total += len(scores)
+        total, lost = total + len(scores), lost + int(is_lost.sum())
+    _note_lost(lost, total)
     return {f"top-{k}": 100.0 * count / _require_samples(total) for k, count in hits.items()}
 
 

@@ -243,7 +243,7 @@ class ComputeMbu(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
     ) -> Any:
-        """Return the share as a measurement.
+        """Return the share as a measurement; unavailable of a training step.
 
         Args:
             model: The model.
@@ -254,6 +254,8 @@ class ComputeMbu(ProfilerFunction):
             peaks_of: That of `ComputeMfu`.
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
         """
+        if run_options.training:
+            return Unavailable("a training step was timed, which reads more than the weights")
         where = choose_device(model, backend, run_options, peaks_of)
         bandwidth = where.bandwidth
         if bandwidth is None:

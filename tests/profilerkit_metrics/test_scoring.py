@@ -51,6 +51,21 @@ def test_a_single_score_is_compared_with_what_suits_it(
     assert bool(notes) == (probabilities is None and threshold is None)
 
 
+NAN = float("nan")
+
+
+def test_scores_that_are_no_numbers_predict_nothing() -> None:
+    """An overflow leaves nan, which ``argmax`` takes for the highest and a threshold for class 0: both may be right."""
+    lost = batch([[NAN, NAN], [NAN, 1.0], [0.0, 1.0]], [0, 0, 1])
+    with notes_of_scoring() as notes:
+        assert accuracy([lost]) == pytest.approx(100 / 3)
+        assert topk_hits([lost], (1, 2)) == {"top-1": pytest.approx(100 / 3), "top-2": pytest.approx(100 / 3)}
+        assert notes == ["2 of 3 samples have scores that are no numbers (nan); they count as wrong"]
+        assert accuracy([batch([NAN, 0.2], [0, 0], True)]) == 50
+        assert accuracy([batch([NAN, 0.2], [0, 0])]) == 50, "0.2 is still taken for a probability"
+    assert accuracy([batch([[1, 2], [3, 0]], [1, 0])]) == 100, "integers have no nan"
+
+
 def test_scores_that_are_not_known_are_logits_if_one_is_outside_of_the_unit_range() -> None:
     """Whichever batch it is in: 0.2 of the first batch is class 1 then."""
     first, second = batch([0.2], [1]), batch([-3.0], [0])

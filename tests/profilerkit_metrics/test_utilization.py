@@ -10,7 +10,17 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, RunOptions, Unavailable, profile
+from profilerkit import (
+    ArgumentError,
+    Completeness,
+    DeviceInfo,
+    Measurement,
+    Noted,
+    NotOfferedError,
+    RunOptions,
+    Unavailable,
+    profile,
+)
 from profilerkit.devices import Figure, macs_by_dtype
 from profilerkit.inputs import ModelInputs
 from profilerkit.plugging.backends import backend_named
@@ -80,9 +90,12 @@ def test_the_dtype_may_be_given() -> None:
 
 def test_autocast_needs_the_dtype() -> None:
     trace = make_trace(product(100, "float32"))
-    assert mfu(trace, RunOptions(autocast=True)) == Unavailable(
-        "autocast chose the dtype of the products: give it, dtype='bf16'"
-    )
+    with pytest.raises(NotOfferedError, match="autocast chose the dtype of the products: give it, dtype='bf16'"):
+        mfu(trace, RunOptions(autocast=True))
+    network = nn.Sequential(nn.Linear(8, 2))
+    how: dict[str, Any] = {"autocast": True, "peaks_of": TOY, "num_iters": 3}
+    record = profile(network, input_shape=(8,), metrics=["mfu"], **how).status("mfu")
+    assert record.completeness is Completeness.UNAVAILABLE, "a report has it as a reason"
     assert mfu(trace, RunOptions(autocast="bfloat16")).value.median == pytest.approx(200 / 4000)
 
 
@@ -101,6 +114,8 @@ def test_a_share_above_one_says_that_the_peak_is_wrong() -> None:
 def test_a_timed_training_step_is_no_forward_pass() -> None:
     share = mfu(make_trace(product(100, "float32")), RunOptions(training=True))
     assert share == Unavailable("a training step was timed: training_mfu is its share")
+    share = ComputeMbu()(None, BACKEND, make_trace(), ONE_SECOND, RunOptions(training=True), peaks_of=TOY)
+    assert share == Unavailable("a training step was timed, which reads more than the weights")
 
 
 def test_mbu_is_weights_and_cache_over_the_bandwidth() -> None:
