@@ -158,8 +158,8 @@ def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
 
 def _find_lost(scores: Array) -> Array:
     """Return of each sample whether one of its scores is no number, as after an overflow: nothing is predicted then."""
-    lost: Array = np.isnan(scores) if scores.ndim == 1 else np.isnan(scores).any(-1)
-    return lost
+    is_nan: Array = np.isnan(scores)
+    return is_nan if scores.ndim == 1 else np.asarray(is_nan.any(-1))
 
 
 def _note_lost(lost: int, total: int) -> None:

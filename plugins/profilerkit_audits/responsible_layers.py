@@ -49,12 +49,12 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
         paths.setdefault(move, []).append(both_paths)
     counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
     ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
-    operators = [sum_operators(report, metric) if metric in ("macs", "flops") else {} for report in (before, after)]
+    old, new = (sum_operators(report, metric) if metric in ("macs", "flops") else {} for report in (before, after))
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     texts = []
     for move in ranked[:_NAMED]:
         first = paths[move][0]
-        texts.append(_describe_move(move, counts[move], unit, first[0], compare_operators(*operators, first)))
+        texts.append(_describe_move(move, counts[move], unit, first[0], compare_operators(old, new, first)))
     rest = sum(counts[move] for move in ranked[_NAMED:])
     return (*texts, *([f"and {rest} more layers"] if rest else []))
 
