@@ -64,5 +64,6 @@ def toy_facts(**changes: Any) -> ModelFacts:
             WeightPart(WeightKind.EMBEDDING, 200, 400, "bfloat16", 4),
         ),
         "dtype": "bfloat16",
+        "architecture": "ToyForCausalLM",
     }
     return ModelFacts(**{**values, **groups, **changes})

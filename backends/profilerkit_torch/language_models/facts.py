@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 
-from profilerkit import InputError, ModelTrace
+from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.checkpoints.placing import PackedLayer, Placement, place_tensors
-from profilerkit_predict.checkpoints.quantization import Formats, read_formats
-from profilerkit_predict.checkpoints.safetensors import read_safetensors_folder
 from profilerkit_predict.language_models.laws import find_terms, split_phases
 from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
 from profilerkit_predict.language_models.shapes import find_shapes
-from profilerkit_predict.language_models.weights import count_unrouted_macs, find_passes, weight_parts
+from profilerkit_predict.language_models.weights import (
+    count_unrouted_macs,
+    find_passes,
+    list_layer_weights,
+    list_matrices,
+    weight_parts,
+)
 
 from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_windows
 from .configurations import (
     describe_execution,
-    find_folder,
     find_longest_context,
-    find_quantization,
     find_routing,
     find_sizes,
 )
@@ -32,7 +34,9 @@ from .decoders import require_decoder
 from .dtypes import find_dtype
 from .following import choose_length, find_cache_growth, follow
 from .models import make_language_model
+from .own_heads import Passes, find_own_heads
 from .passes import count_pass, split_passes
+from .storage import find_storage
 
 __all__ = ["find_facts"]
 
@@ -74,9 +78,10 @@ def find_facts(
     windows = find_windows(language_model, calls.windows)
     terms, strangers = find_terms(prefill, decode, batch=batch, prompt=length, windows=windows)
     routing = find_routing(config)
-    storage = _find_storage(trace, config)
+    storage = find_storage(trace, config)
     head = _find_head_weight(language_model, trace)
-    weights = weight_parts(trace, decode, batch, head, routing, storage.formats, storage.packed)
+    layer_weights = list_layer_weights(trace, decode, batch, head, routing)
+    weights = weight_parts(layer_weights, storage.formats, storage.packed)
     unrouted = count_unrouted_macs(trace, decode, batch, routing)
     parts = find_cache_growth(language_model, calls.contents)
     cached = 1 if is_encoder_decoder else length
@@ -87,7 +92,7 @@ def find_facts(
         notes.append(_GROWING)
     notes += storage.notes
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
-    return ModelFacts(
+    facts = ModelFacts(
         name=name or type(language_model).__name__,
         execution=describe_execution(config, has_experts=any(part.routing is not None for part in weights)),
         parameters=trace.total_params,
@@ -96,6 +101,8 @@ def find_facts(
         sizes=find_sizes(config),
         work=Work(terms, find_latent_attention(language_model, parts), unrouted),
         cache=CacheGrowth(parts, tuple(calls.contents), count_repeats(language_model, calls.contents[0])),
+        architecture=type(language_model).__name__,
+        matrices=list_matrices(layer_weights),
         traced=TracedPasses(
             count_pass(trace, indices[0], batch, length, 0, calls.contents[0]),
             count_pass(trace, indices[1], batch, 1, cached, calls.contents[1]),
@@ -106,6 +113,8 @@ def find_facts(
         unknown_storage=storage.unknown,
         notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
     )
+    passes = Passes(prefill, decode, batch, length, windows)
+    return replace(facts, own_heads=find_own_heads(language_model, facts, passes, layer_weights, storage))
 
 
 def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:
@@ -148,53 +157,3 @@ def _find_head_weight(model: Any, trace: ModelTrace) -> int | None:
     records = [layer for layer in trace.layers if layer.path == path]
     weights = [weight for layer in records for weight in layer.parameters if weight.name == "weight"]
     return weights[0].identity if weights else None
-
-
-# How the weights are stored -------------------------------------------------------------------------------------------
-
-
-class _Storage(NamedTuple):
-    """How weights are stored: in which formats, and why that is unknown; None if it is known.
-
-    ``packed`` has the bytes of packed weights by layer, where the files of a checkpoint tell them; these have notes.
-    """
-
-    formats: Formats
-    unknown: str | None
-    packed: Mapping[str, PackedLayer] | None = None
-    notes: tuple[str, ...] = ()
-
-
-def _find_storage(trace: ModelTrace, config: Any) -> _Storage:
-    """Return how the weights of a model are stored: by the files beside its configuration, else by what that says."""
-    try:
-        formats, unknown = read_formats(find_quantization(config)), None
-    except InputError as error:
-        formats, unknown = read_formats(None), str(error)
-    placement = _place_files(trace, config)
-    if placement is None:
-        return _Storage(formats, unknown)
-    if not placement.layers:
-        formats = read_formats(None)
-    return _Storage(formats, None, placement.layers, tuple(_note_files(placement)))
-
-
-def _place_files(trace: ModelTrace, config: Any) -> Placement | None:
-    """Return where the tensors of the files beside a configuration belong; None without files, or for other names."""
-    folder = find_folder(config)
-    tensors = read_safetensors_folder(folder) if folder is not None else ()
-    layers = {
-        layer.path: any(len(weight.shape) == 3 for weight in layer.parameters)
-        for layer in trace.layers
-        if layer.parameters and layer.path
-    }
-    placement = place_tensors(tensors, layers)
-    total = sum(tensor.bytes for tensor in tensors)
-    return placement if tensors and 2 * placement.left_over < total else None
-
-
-def _note_files(placement: Placement) -> Iterator[str]:
-    """Yield what the files of a checkpoint told."""
-    yield "the bytes of packed weights are those of the checkpoint's files"
-    if placement.left_over:
-        yield f"{placement.left_over:,} bytes of these files are of no layer of this model, and not counted"

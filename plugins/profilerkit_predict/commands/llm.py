@@ -61,19 +61,24 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--cache-dtype", help="The format of keys and values in the cache: bf16, fp8, int8, nvfp4.")
 @click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
+@click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share the model, by default as tp."
 )
 @click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
 @click.option("--shared-prefix", type=_COUNT, help="Tokens at the start of all prompts that are the same.")
-@click.option("--engine", help="Whose blocks and reserve are the defaults: vllm, tensorrt-llm.")
+@click.option("--lora-rank", type=_COUNT, help="The rank of adapters (LoRA) beside the weights.")
+@click.option("--lora-adapters", type=_COUNT, help="How many different adapters are resident.  [default: 1]")
+@click.option("--lora-targets", help="Matrices that adapters change: q_proj,v_proj.  [default: all but the head]")
+@click.option("--engine", help="Whose rules of the cache hold, and defaults: vllm, sglang, tensorrt-llm.")
 @click.option("--block-size", type=_COUNT, help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
 @click.option(
     "--prefill-tokens",
     type=_COUNT,
     default=8192,
     show_default=True,
-    help="Most tokens in one pass; sets the memory of activations.",
+    help="Most tokens in one pass over prompts; sets the memory of activations.",
 )
 @click.option(
     "--reserve",

@@ -8,12 +8,15 @@ from profilerkit.process.lazy import install_lazy_names, module_of_each
 
 if TYPE_CHECKING:
     from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat, WeightKind
+    from .adapters import Adapters
     from .api import kv_bytes, kv_bytes_per_token, llm
     from .caching import CacheBytes
     from .comparison import LanguageModelComparison
+    from .engines import EngineRule
     from .fitting import Fit, Memory
     from .formulas import count_expected_experts
     from .layout import Layout
+    from .queueing import Arrivals, Burst
     from .records import (
         CacheContents,
         CacheGrowth,
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
         GeneratedTokens,
         LatentAttention,
         Law,
+        MatrixShape,
         ModelFacts,
         ModelSizes,
         PassCounts,
@@ -36,16 +40,21 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .rewrites import REWRITES, Rewrite
     from .serving import Serving
-    from .step_cost import Resource, Step, StepCost, StepTerm
+    from .speculation import Speculation
+    from .step_cost import Piece, Resource, Step, StepCost, StepTerm
 
 __all__ = [
     "REWRITES",
     "WEIGHT_FORMATS",
+    "Adapters",
+    "Arrivals",
+    "Burst",
     "CacheBytes",
     "CacheContents",
     "CacheGrowth",
     "CacheLayer",
     "CacheTensor",
+    "EngineRule",
     "ExecutionModel",
     "Fit",
     "GeneratedTokens",
@@ -54,15 +63,18 @@ __all__ = [
     "LatentAttention",
     "Law",
     "Layout",
+    "MatrixShape",
     "Memory",
     "ModelFacts",
     "ModelSizes",
     "PassCounts",
+    "Piece",
     "ReadIn",
     "Resource",
     "Rewrite",
     "Routing",
     "Serving",
+    "Speculation",
     "Step",
     "StepCost",
     "StepTerm",
@@ -80,21 +92,25 @@ __all__ = [
 
 _MODULES = module_of_each(
     {
+        ".adapters": "Adapters",
         ".api": "kv_bytes kv_bytes_per_token llm",
         ".caching": "CacheBytes",
         ".comparison": "LanguageModelComparison",
+        ".engines": "EngineRule",
         ".fitting": "Fit Memory",
         "..checkpoints.formats": "WEIGHT_FORMATS WeightFormat WeightKind",
         ".formulas": "count_expected_experts",
         ".layout": "Layout",
+        ".queueing": "Arrivals Burst",
         ".records": """
             CacheContents CacheGrowth CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention Law
-            ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses WeightPart Work
+            MatrixShape ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses WeightPart Work
         """,
         ".report": "LanguageModelReport",
         ".rewrites": "REWRITES Rewrite",
         ".serving": "Serving",
-        ".step_cost": "Resource Step StepCost StepTerm",
+        ".speculation": "Speculation",
+        ".step_cost": "Piece Resource Step StepCost StepTerm",
     }
 )
 

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .step_cost import Step, StepTerm
 
-__all__ = ["TERM_TITLES", "list_answers", "list_term_rows", "title_terms"]
-
-#: The columns of `list_term_rows`.
-TERM_TITLES = ("", "first token", "takes", "last token", "takes")
+__all__ = ["list_answers", "list_steps", "list_term_rows", "list_term_titles", "title_terms"]
 
 
 def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
@@ -61,12 +58,25 @@ def title_terms(report: LanguageModelReport) -> str:
     return f"Where a step goes, batch {report.serving[-1].batch:,}, on each device"
 
 
+def list_steps(report: LanguageModelReport) -> dict[str, Step]:
+    """Return the steps of the largest batch by what they make: a prefill, the last one, and what drafts for it."""
+    row, speculation = report.serving[-1], report.speculation
+    steps = {"first token": row.prefill, "last token": row.decode}
+    if row.draft is not None and speculation is not None:
+        steps[f"{speculation.draft_tokens} drafted"] = row.draft.repeat(speculation.draft_tokens)
+    return steps
+
+
+def list_term_titles(report: LanguageModelReport) -> tuple[str, ...]:
+    """Return the columns of `list_term_rows`."""
+    return ("", *(title for name in list_steps(report) for title in (name, "takes")))
+
+
 def list_term_rows(report: LanguageModelReport) -> Iterable[tuple[str, ...]]:
-    """Yield a row for each term of a prefill and of the last step; of all resources the slowest binds."""
-    row = report.serving[-1]
-    first, last = ({term.name: term for term in step.terms} for step in (row.prefill, row.decode))
-    for name in dict.fromkeys((*first, *last)):
-        yield name, *_write_term(first.get(name)), *_write_term(last.get(name))
+    """Yield a row for each term of the steps; of all resources the slowest binds."""
+    steps = [{term.name: term for term in step.terms} for step in list_steps(report).values()]
+    for name in dict.fromkeys(name for terms in steps for name in terms):
+        yield name, *(cell for terms in steps for cell in _write_term(terms.get(name)))
 
 
 def _write_term(term: StepTerm | None) -> tuple[str, str]:

@@ -1,7 +1,8 @@
-"""What serving engines do by default: the tokens of a block of the cache, and the memory that they leave free."""
+"""What serving engines do by default: blocks of the cache, what they keep of windows, and what they leave free."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,51 @@ from typing import Any
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 
-__all__ = ["ENGINES", "EngineRule", "find_engine"]
+__all__ = ["ANY_ENGINE", "ENGINES", "EngineRule", "LatentLayout", "WindowPool", "find_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPool:
+    """How an engine divides its memory between layers with a window and those without one, before requests come.
+
+    Attributes:
+        share: The tokens that a layer with a window has, of those of a layer without one.
+        architectures: The models that have such pools. Of others all tokens are kept in each layer.
+    """
+
+    share: float
+    architectures: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LatentLayout:
+    """How an engine stores latents that an indexer chooses, in a cache of 8 bits.
+
+    Attributes:
+        group: How many elements of a latent, one byte each, share a scale.
+        scale_bytes: The bytes of a scale.
+        rope_bytes: The bytes of an element of the part with the position.
+    """
+
+    group: int
+    scale_bytes: int
+    rope_bytes: int
+
+    def count_bytes(self, rank: int, rope: int) -> int:
+        """Return the bytes of a token in one layer.
+
+        >>> LatentLayout(128, 4, 2).count_bytes(512, 64)
+        656
+        """
+        return rank + math.ceil(rank / self.group) * self.scale_bytes + rope * self.rope_bytes
+
+    def count_index_bytes(self, elements: int) -> int:
+        """Return the bytes of an indexer's keys of so many elements, one byte each with scales.
+
+        >>> LatentLayout(128, 4, 2).count_index_bytes(128)
+        132
+        """
+        return elements + math.ceil(elements / self.group) * self.scale_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,41 +62,87 @@ class EngineRule:
     """The defaults of an engine.
 
     Attributes:
-        name: Its name; empty for none in particular.
+        name: Its name; None for none in particular.
         block_size: Tokens of a block of the cache.
-        reserve: The share of a device's memory that it leaves free.
-        source: The address that both were read from.
+        reserve: The share of a device's memory that it leaves free; None where that depends on the device.
+        sources: The addresses that all of this was read from.
+        window_spare_blocks: How many blocks more than its tokens fill a window takes, as it can begin inside of one.
+        window_pool: Pools that are divided beforehand; None where blocks outside of a window are freed.
+        sparse_latents: How latents are stored that an indexer chooses; None for one byte an element.
     """
 
-    name: str
+    name: str | None
     block_size: int
-    reserve: float
-    source: str
+    reserve: float | None
+    sources: tuple[str, ...] = ()
+    window_spare_blocks: int = 0
+    window_pool: WindowPool | None = None
+    sparse_latents: LatentLayout | None = None
 
+
+#: The engine that is taken where none is named: what any has to keep.
+ANY_ENGINE = EngineRule(None, 16, 0.1)
 
 #: The engines by name.
 ENGINES: Mapping[str, EngineRule] = {
-    rule.name: rule
+    str(rule.name): rule
     for rule in (
-        # gpu_memory_utilization = 0.92
-        EngineRule("vllm", 16, 0.08, "https://docs.vllm.ai/en/stable/api/vllm/config/cache/"),
-        # free_gpu_memory_fraction = 0.9, of the memory that weights leave: a tenth of all is more than it leaves free
         EngineRule(
-            "tensorrt-llm", 32, 0.1, "https://nvidia.github.io/TensorRT-LLM/llm-api/reference/KvCacheConfig.html"
+            "vllm",
+            16,
+            0.08,  # gpu_memory_utilization = 0.92
+            (
+                "https://docs.vllm.ai/en/stable/api/vllm/config/cache/",
+                "https://github.com/vllm-project/vllm/blob/main/vllm/v1/kv_cache_interface.py",
+                "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/deepseek_v2.py",
+            ),
+            window_spare_blocks=1,  # SlidingWindowSpec.max_memory_usage_bytes
+            sparse_latents=LatentLayout(128, 4, 2),  # 656 bytes of 512 and 64; of keys 132 of 128
+        ),
+        EngineRule(
+            "sglang",
+            1,
+            None,
+            (
+                "https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/server_arguments.md",
+                "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/configs/model_config.py",
+            ),
+            window_pool=WindowPool(
+                0.8,  # --swa-full-tokens-ratio
+                frozenset(
+                    {
+                        "Gemma4ForCausalLM",
+                        "Gemma4ForConditionalGeneration",
+                        "GptOssForCausalLM",
+                        "Llama4ForConditionalGeneration",
+                        "MiMoV2FlashForCausalLM",
+                        "Step3p5ForCausalLM",
+                    }
+                ),
+            ),
+        ),
+        EngineRule(
+            "tensorrt-llm",
+            32,
+            0.1,  # free_gpu_memory_fraction = 0.9, of what weights leave: a tenth of all is more than it leaves free
+            (
+                "https://nvidia.github.io/TensorRT-LLM/llm-api/reference/KvCacheConfig.html",
+                "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/kvcache.md",
+            ),
+            window_spare_blocks=1,  # blocks that leave the window are freed whole
         ),
     )
 }
-_ANY = EngineRule("", 16, 0.1, "")
 
 
 def find_engine(name: Any) -> EngineRule:
     """Return the rule of an engine, for None the usual one; raises `ArgumentError` for an unknown one."""
     if name is None:
-        return _ANY
+        return ANY_ENGINE
     rule = ENGINES.get(name.lower()) if isinstance(name, str) else None
     if rule is None:
         raise ArgumentError(
-            f"engine={shown(name)} is no engine whose defaults are known; there are, nearest first: "
+            f"engine={shown(name)} is no engine whose rules are known; there are, nearest first: "
             f"{', '.join(by_likeness(str(name), ENGINES))}; otherwise give block_size (--block-size) and reserve "
             "(--reserve)"
         )

@@ -60,6 +60,8 @@ class Estimator:
         cost, facts = self.cost, self.cost.facts
         if cost.devices > 1:
             return "estimates are for one device: the time of communication is not in a calibration"
+        if cost.adapters is not None:
+            return "no estimates with adapters: the calibration has no products of low rank"
         if cost.weights is not None and cost.stored_weight_bytes != sum(part.bytes for part in facts.weights):
             return f"no estimates for {cost.weights.name}: the calibration has products of the model's own dtype alone"
         if cost.weights is None and any(name != facts.dtype for name in facts.storage_formats):

@@ -18,6 +18,8 @@ from profilerkit_pages.figures.canvas import (
     unit_for,
 )
 
+from .answers import list_steps
+
 if TYPE_CHECKING:
     from . import LanguageModelReport, Step
 
@@ -94,7 +96,7 @@ def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
     report without a device, or with one that lacks a figure.
     """
     report, row = reports[0], reports[0].serving[-1]
-    steps = {"First token": row.prefill, "Last token": row.decode}
+    steps = {name.capitalize(): step for name, step in list_steps(report).items()}
     if any(step.seconds is None for step in steps.values()):
         raise ValueError(f"step_terms of {report.title}: give a device with a peak for the dtype and a bandwidth")
     names = dict.fromkeys(term.name for step in steps.values() for term in step.terms)

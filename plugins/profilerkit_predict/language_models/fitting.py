@@ -27,6 +27,8 @@ class Memory:
             not known: then what is needed is more.
         reserve: What is left free, for the framework, kernels and fragments.
         capacity: What the device has; None if that is not known.
+        adapters: Its share of adapters.
+        drafter: Its share of the weights and the cache of what drafts tokens.
     """
 
     weights: int
@@ -34,11 +36,14 @@ class Memory:
     activations: int | None
     reserve: int
     capacity: int | None
+    adapters: int = 0
+    drafter: int = 0
 
     @property
     def total(self) -> int:
         """The bytes that are needed."""
-        return self.weights + self.cache + (self.activations or 0) + self.reserve
+        kept = self.weights + self.adapters + self.drafter + self.cache
+        return kept + (self.activations or 0) + self.reserve
 
     @property
     def fits(self) -> bool | None:
@@ -73,19 +78,32 @@ class Fit:
 
 
 def count_memory(
-    cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, layout: Layout
+    cost: StepCost,
+    batch: int,
+    context: int,
+    prefill_tokens: int,
+    reserve: float,
+    layout: Layout,
+    drafter: StepCost | None = None,
 ) -> Memory:
-    """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass."""
+    """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
+
+    What drafts tokens is on the same devices, and has the weights and the cache of ``drafter``.
+    """
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
     sequences = math.ceil(batch / layout.data)
     tokens = max(min(sequences * context, prefill_tokens), sequences)
     return Memory(
         cost.device_weight_bytes(layout),
-        cost.device_cache_bytes(context, batch, layout),
+        cost.cache.count_device_bytes(context, batch, layout),
         None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
+        cost.device_adapter_bytes(layout),
+        0
+        if drafter is None
+        else drafter.device_weight_bytes(layout) + drafter.cache.count_device_bytes(context, batch, layout),
     )
 
 
@@ -94,7 +112,9 @@ def _scale_activations(traced: PassCounts, tokens: int) -> int:
     return math.ceil(traced.activation_bytes * tokens / (traced.batch * traced.new_tokens))
 
 
-def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float) -> Fit:
+def fit(
+    cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, drafter: StepCost | None = None
+) -> Fit:
     """Return what fits on the devices of a step cost.
 
     Args:
@@ -103,10 +123,11 @@ def fit(cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: 
         context: Tokens of each.
         prefill_tokens: The most tokens in one pass.
         reserve: The share of each device's memory that is left free.
+        drafter: What drafts tokens on the same devices; None for nothing.
     """
 
     def memory(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
-        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout)
+        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, drafter)
 
     requested = memory(batch, context)
     if requested.capacity is None:

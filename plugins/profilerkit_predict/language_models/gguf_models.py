@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from .records import (
     ExecutionModel,
     LatentAttention,
     Law,
+    MatrixShape,
     ModelFacts,
     ModelSizes,
     Routing,
@@ -79,6 +80,8 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
         sizes=sizes.describe(),
         work=Work(tuple(_terms(weights, sizes, latent)), latent),
         cache=CacheGrowth(layers),
+        architecture=sizes.architecture,
+        matrices=tuple(_list_matrices(used, kinds, sizes)),
         notes=tuple(notes),
     )
 
@@ -123,6 +126,22 @@ def _weight_parts(
         elements, stored = sum(tensor.elements for tensor in members), sum(tensor.bytes for tensor in members)
         layers = len({tensor.name.split(".")[1] for tensor in members}) if part.routing is not None else 1
         yield replace(part, elements=elements, bytes=stored, layers=layers)
+
+
+def _list_matrices(
+    tensors: Iterable[StoredTensor], kinds: Mapping[str, WeightKind], sizes: _Sizes
+) -> Iterator[MatrixShape]:
+    """Yield the matrices of products by their names in a layer, without routers and those that are cut by heads."""
+    counts: Counter[MatrixShape] = Counter()
+    for tensor in tensors:
+        name = tensor.name.removesuffix(".weight").rpartition(".")[2]
+        if kinds[tensor.name] is WeightKind.EXPERTS:
+            _, rows, columns = tensor.shape
+            counts[MatrixShape(name, rows, columns, 1, Routing(sizes.experts, sizes.experts_per_token))] += 1
+        elif kinds[tensor.name] is WeightKind.MATRIX and len(tensor.shape) == 2 and name != "ffn_gate_inp":
+            rows, columns = tensor.shape
+            counts[MatrixShape(name, rows, columns, 1)] += 1
+    yield from (replace(matrix, count=count) for matrix, count in counts.items())
 
 
 def _terms(weights: Iterable[WeightPart], sizes: _Sizes, latent: LatentAttention | None) -> Iterator[Term]:

@@ -28,6 +28,7 @@ __all__ = [
     "GeneratedTokens",
     "LatentAttention",
     "Law",
+    "MatrixShape",
     "ModelFacts",
     "ModelSizes",
     "PassCounts",
@@ -200,6 +201,35 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
+class MatrixShape:
+    """Matrices of products that are alike, of all layers: those beside which adapters stand.
+
+    Attributes:
+        name: Their name in a layer: "q_proj".
+        rows: The features that they make.
+        columns: The features that they take.
+        count: How many there are; of experts, in how many layers.
+        routing: How tokens are sent to them; None for those that all tokens go through.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    count: int
+    routing: Routing | None = None
+
+    @property
+    def experts(self) -> int:
+        """How many there are in each layer."""
+        return 1 if self.routing is None else self.routing.experts
+
+    @property
+    def experts_per_token(self) -> int:
+        """How many of those each token goes through."""
+        return 1 if self.routing is None else self.routing.experts_per_token
+
+
+@dataclass(frozen=True, slots=True)
 class WeightPart:
     """Weights of one kind.
 
@@ -212,6 +242,7 @@ class WeightPart:
         routing: How tokens are sent to experts; None for other kinds.
         layers: In how many layers.
         read_in: Which passes read it.
+        is_shared: Whether it is of another model, for which this one drafts: it is read, and not stored again.
     """
 
     kind: WeightKind
@@ -222,6 +253,7 @@ class WeightPart:
     routing: Routing | None = None
     layers: int = 1
     read_in: ReadIn = ReadIn.ALL
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,9 +455,12 @@ class ModelFacts:
         sizes: Its sizes.
         work: What its multiply-accumulates follow.
         cache: What it keeps of the tokens that it has seen.
+        architecture: Its class in transformers, or the architecture that a GGUF file names.
+        matrices: The matrices of its products.
         traced: The passes that were traced; None where no code was followed, as of a GGUF file.
         encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
             decoder alone.
+        own_heads: A layer of its own that predicts further tokens, as a model; None where its configuration has none.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
     """
@@ -438,8 +473,11 @@ class ModelFacts:
     sizes: ModelSizes
     work: Work
     cache: CacheGrowth
+    architecture: str
+    matrices: tuple[MatrixShape, ...] = ()
     traced: TracedPasses | None = None
     encoder_prompt: int | None = None
+    own_heads: ModelFacts | None = None
     unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
 

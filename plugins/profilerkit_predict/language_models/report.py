@@ -13,13 +13,12 @@ from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .caching import CacheBytes
-from .engines import EngineRule
 from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
 from .serving import ASSUMPTIONS, Serving
 from .speculation import Speculation
-from .step_cost import StepCost
+from .step_cost import Step, StepCost
 from .text import is_traced_pass, json_text, report_text
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ class LanguageModelReport:
         fits: What fits, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.
-        engine: The engine whose defaults hold for blocks of the cache and for the memory that stays free.
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 
@@ -57,7 +55,6 @@ class LanguageModelReport:
     fits: tuple[Fit, ...] = ()
     measured: GeneratedTokens | None = None
     speculation: Speculation | None = None
-    engine: EngineRule | None = None
     cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -145,12 +142,13 @@ class LanguageModelReport:
                 "tier": self.device.tier if self.device else None,
                 "devices": self.cost.devices,
                 "layout": str(self.cost.layout),
-                "name": self.engine.name if self.engine else "",
+                "name": self.cost.engine.name,
                 "block_size": self.cost.block_size,
                 "shared_prefix": self.cost.shared_prefix,
+                "adapters": self.cost.adapters
+                and (asdict(self.cost.adapters) | {"parameters": self.cost.adapters.parameters}),
                 "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
-                "speculation": self.speculation
-                and (asdict(self.speculation) | {"tokens_per_step": self.speculation.tokens_per_step}),
+                "speculation": self.speculation and _write_speculation(self.speculation),
                 "assumptions": list(ASSUMPTIONS),
                 "serving": [_write_serving(serving) for serving in self.serving],
                 "estimates": self.reason_without_estimates or "by a calibration",
@@ -203,9 +201,21 @@ def _counts(counts: Any) -> dict[str, Any]:
 
 def _write_serving(serving: Serving) -> dict[str, Any]:
     values = asdict(serving)
-    for name, step in (("prefill", serving.prefill), ("decode", serving.decode)):
-        values[name] |= {"bytes": step.bytes, "seconds": step.seconds, "bound_by": step.bound_by}
+    for name in ("prefill", "decode", "draft"):
+        step: Step | None = getattr(serving, name)
+        if step is not None:
+            values[name] |= {"bytes": step.bytes, "seconds": step.seconds, "bound_by": step.bound_by}
     return values
+
+
+def _write_speculation(speculation: Speculation) -> dict[str, Any]:
+    drafter = speculation.drafter
+    return {
+        "draft_tokens": speculation.draft_tokens,
+        "acceptance": speculation.acceptance,
+        "tokens_per_step": speculation.tokens_per_step,
+        "drafter": drafter and {"name": drafter.facts.name, "parameters": drafter.facts.parameters},
+    }
 
 
 def _write_measured(tokens: GeneratedTokens) -> dict[str, Any]:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .estimating import Estimate, average, compute_rate
+from .queueing import Arrivals, Burst
 from .speculation import Speculation
 from .step_cost import Step, StepCost
 
-__all__ = ["ASSUMPTIONS", "ESTIMATED", "ROUTED", "SAMPLED", "SHARED", "Serving", "predict_serving"]
+__all__ = [
+    "ASSUMPTIONS",
+    "ESTIMATED",
+    "ROUTED",
+    "SAMPLED",
+    "SHARED",
+    "Serving",
+    "average_later_token",
+    "predict_serving",
+]
 
 #: What holds for every predicted time, in words.
 ASSUMPTIONS = (
     "times are lower bounds where they are not called estimates: the greatest of products at the dense peak, "
     "compulsory bytes at the bandwidth, and what devices send each other at the rate of their link; no launch, no host",
     "attention of the engine counts as attended: causal, and inside the window; as written it counts in full",
-    "no queue, no continuous batching: all prompts of a batch start together and have the same length",
+    "no continuous batching: all prompts of a batch start together and have the same length",
 )
 
 #: What holds for models with experts, in words.
@@ -33,7 +44,7 @@ SHARED = (
 
 #: What holds for every estimate, in words.
 ESTIMATED = (
-    "estimates are by the device's calibration: products by their shapes, fused attention, traffic after fusion; no "
+    "estimates are by the device's calibration: products by their shapes, fused attention, arrivals after fusion; no "
     "time of the host, as of captured graphs; an interval is made to hold nine of ten networks like those of the "
     "calibration"
 )
@@ -55,6 +66,9 @@ class Serving:
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
         requires_devices: How many devices are needed to hold it; None if that is not known or never enough.
+        draft: The step that drafts one token for each sequence, with the longest cache; None where that is not counted.
+        burst: The first tokens of the prompts, run in order in passes of at most so many tokens; None if not known.
+        arrivals: What requests at a rate find; None without one, or if a figure of the device is not known.
         first_token: Seconds of the prefill between two ends; None if not even the bound is known.
         per_token: The mean seconds of a later token between two ends, over at most `SAMPLED` of them.
         decode_rate: Tokens of all sequences in a second of decoding, between two ends.
@@ -74,6 +88,9 @@ class Serving:
     tokens_per_second: float | None
     cache_bytes: int
     requires_devices: int | None = None
+    draft: Step | None = None
+    burst: Burst | None = None
+    arrivals: Arrivals | None = None
     first_token: Estimate | None = None
     per_token: Estimate | None = None
     decode_rate: Estimate | None = None
@@ -96,14 +113,19 @@ def predict_serving(
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
 
     The prefill makes the first token, each later step one more: ``new - 1`` steps. With speculation a step checks the
-    drafted tokens besides, and its time is divided by the tokens that it makes on average.
+    drafted tokens besides; its time, and that of what drafts them, is divided by the tokens that it makes on average.
+    What drafts goes through the prompts too, after the first token.
     """
     shared = cost.shared_prefix
     prefill = cost(batch, prompt - shared, shared)
     steps = list(_list_steps(cost, batch, prompt, new, speculation))
     first, later = prefill.seconds, _average_seconds(steps, speculation)
     uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None
-    total = None if first is None or (steps and later is None) else first + (later or 0.0) * len(steps)
+    drafter = speculation.drafter if speculation is not None and steps else None
+    drafter_prefill = 0.0 if drafter is None else drafter(batch, prompt - shared, shared).seconds or 0.0
+    total = None
+    if first is not None and (later is not None or not steps):
+        total = first + drafter_prefill + (later or 0.0) * len(steps)
     estimate = cost.estimate(batch, prompt - shared, shared)
     per_token = _per_token(cost, batch, prompt, new, later, speculation)
     return Serving(
@@ -111,35 +133,65 @@ def predict_serving(
         prompt,
         new,
         prefill,
-        steps[-1] if steps else prefill,
+        steps[-1].check if steps else prefill,
         first,
         later,
         batch / later if later else None,
         batch * new / total if total else None,
         cost.cache_bytes(prompt + new - 1, batch),
         requires_devices,
-        estimate,
-        per_token,
-        compute_rate(batch, (per_token, 1)),
-        compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
-        None
+        draft=steps[-1].draft if steps else None,
+        first_token=estimate,
+        per_token=per_token,
+        decode_rate=compute_rate(batch, (per_token, 1)),
+        rate=compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
+        uniform_time_per_output_token=None
         if uniform is None
         else _average_seconds(_list_steps(uniform, batch, prompt, new, speculation), speculation),
     )
 
 
-def _list_steps(cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None) -> Iterator[Step]:
-    """Yield the steps after the first token."""
-    for index in range(new - 1):
+def average_later_token(
+    cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None
+) -> float | None:
+    """Return the mean seconds of a later token, over at most `SAMPLED` steps; None if it is not known."""
+    return _average_seconds(_list_steps(cost, batch, prompt, new, speculation, _spread_indices(new - 1)), speculation)
+
+
+class _Cycle(NamedTuple):
+    """A step after the first token, and the one that drafts a token for it; None where nothing is drafted."""
+
+    check: Step
+    draft: Step | None
+
+
+def _list_steps(
+    cost: StepCost,
+    batch: int,
+    prompt: int,
+    new: int,
+    speculation: Speculation | None,
+    indices: Iterable[int] | None = None,
+) -> Iterator[_Cycle]:
+    """Yield the steps after the first token, or some of them by their indices."""
+    for index in range(new - 1) if indices is None else indices:
         count = _count_checked(cost, prompt + index, speculation)
-        yield cost(batch, count, prompt + index, count)
+        draft = speculation.draft(batch, prompt + index) if speculation is not None else None
+        yield _Cycle(cost(batch, count, prompt + index, count), draft)
 
 
-def _average_seconds(steps: Iterable[Step], speculation: Speculation | None) -> float | None:
-    """Return the mean seconds of a token; None if one is not known, or for no step."""
-    seconds = [step.seconds for step in steps]
-    durations = [duration for duration in seconds if duration is not None]
-    if not durations or len(durations) != len(seconds):
+def _average_seconds(cycles: Iterable[_Cycle], speculation: Speculation | None) -> float | None:
+    """Return the mean seconds of a token; None if one is not known, or for no step.
+
+    Tokens are drafted one after the other, then all are checked.
+    """
+    durations = []
+    for cycle in cycles:
+        drafting = 0.0 if cycle.draft is None else cycle.draft.seconds
+        if cycle.check.seconds is None or drafting is None:
+            return None
+        durations.append(cycle.check.seconds + drafting * (speculation.draft_tokens if speculation is not None else 0))
+    if not durations:
         return None
     return sum(durations) / len(durations) / (speculation.tokens_per_step if speculation is not None else 1)
 

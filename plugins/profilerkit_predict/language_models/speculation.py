@@ -1,15 +1,22 @@
-"""Speculative decoding: tokens that a draft model or further heads propose, and how many of them a step accepts."""
+"""Speculative decoding: tokens that something drafts, how many of them a step accepts, and what drafts them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
-__all__ = ["Speculation", "read_speculation"]
+from .formulas import dtype_bytes
+from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightKind, WeightPart, Work
+from .step_cost import Step, StepCost
+
+__all__ = ["OWN_HEADS", "Speculation", "make_drafter", "read_parameters", "read_speculation"]
+
+#: The value of ``draft=`` for layers of the model itself that predict further tokens.
+OWN_HEADS = "mtp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,29 +24,40 @@ class Speculation:
     """Tokens that are drafted for each step, which checks all of them and makes one more.
 
     Attributes:
-        draft_tokens: How many are drafted for a step.
+        draft_tokens: How many are drafted for a step, one after the other.
         acceptance: The share of drafted tokens that is accepted, where all before it were.
+        drafter: The cost of a step of what drafts them; None where that is not counted.
     """
 
     draft_tokens: int
     acceptance: float
+    drafter: StepCost | None = None
 
     @property
     def tokens_per_step(self) -> float:
         """How many tokens a step makes on average: one, and each drafted one as long as all before it are accepted.
+
+        ``(1 - a ** (k + 1)) / (1 - a)`` for ``k`` tokens of acceptance ``a``.
 
         >>> Speculation(3, 0.5).tokens_per_step
         1.875
         """
         return sum(self.acceptance**count for count in range(self.draft_tokens + 1))
 
+    def draft(self, batch: int, cached: int) -> Step | None:
+        """Return the step that drafts one token for each sequence; None where that is not counted."""
+        return None if self.drafter is None else self.drafter(batch, 1, cached)
 
-def read_speculation(draft_tokens: Any, acceptance: Any) -> Speculation | None:
-    """Return the speculation of both arguments; None for neither. Raises `ArgumentError` for one without the other."""
-    if draft_tokens is None and acceptance is None:
+
+def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> Speculation | None:
+    """Return the speculation of the first two arguments; None for none of them.
+
+    Raises `ArgumentError` for some of them without the others.
+    """
+    if draft_tokens is None and acceptance is None and draft is None:
         return None
     if draft_tokens is None or acceptance is None:
-        lacking = "acceptance" if acceptance is None else "draft_tokens"
+        lacking = "draft_tokens" if draft_tokens is None else "acceptance"
         raise ArgumentError(
             f"{lacking} is missing: speculation needs draft_tokens (--draft-tokens), the tokens that are drafted for a "
             "step, and acceptance (--acceptance), the share of them that is accepted"
@@ -50,3 +68,35 @@ def read_speculation(draft_tokens: Any, acceptance: Any) -> Speculation | None:
             f"acceptance={shown(acceptance)}: give the share of drafted tokens that is accepted, from 0 to 1"
         )
     return Speculation(at_least(1)("draft_tokens", draft_tokens), float(acceptance))
+
+
+def read_parameters(draft: Any) -> int | None:
+    """Return the parameters that ``draft`` gives as a number or its text, "250e6"; None for anything else.
+
+    Raises `ArgumentError` for a number that is none of parameters.
+    """
+    try:
+        number = float(draft) if isinstance(draft, (str, int, float)) and not isinstance(draft, bool) else None
+    except ValueError:
+        return None
+    if number is None:
+        return None
+    if number < 1 or number != int(number):
+        raise ArgumentError(f"draft={shown(draft)}: give the parameters that draft a token, a whole number from 1")
+    return int(number)
+
+
+def make_drafter(facts: ModelFacts, parameters: int) -> ModelFacts:
+    """Return heads of so many parameters, each of which multiplies every token, as a model without a cache."""
+    part = WeightPart(WeightKind.MATRIX, parameters, parameters * dtype_bytes(facts.dtype), facts.dtype)
+    return ModelFacts(
+        name=f"heads of {parameters:,} parameters",
+        execution=ExecutionModel("engine", "a number of parameters"),
+        parameters=parameters,
+        weights=(part,),
+        dtype=facts.dtype,
+        sizes=replace(facts.sizes, layers=0),
+        work=Work((Term(Law.TOKEN, parameters),)),
+        cache=CacheGrowth(()),
+        architecture=facts.architecture,
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
@@ -13,6 +14,9 @@ from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat
+from .adapters import Adapters
+from .engine_cache import EngineCache
+from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
 from .layout import ONE_DEVICE, Layout
@@ -21,7 +25,7 @@ from .records import CacheLayer, ModelFacts, ReadIn, WeightKind, WeightPart
 from .rewrites import engine_macs
 from .traffic import LinkTraffic, count_link_bytes
 
-__all__ = ["Resource", "Step", "StepCost", "StepTerm"]
+__all__ = ["Piece", "Resource", "Step", "StepCost", "StepTerm"]
 
 
 class Resource(StrEnum):
@@ -76,6 +80,23 @@ class Step:
     link_seconds: float = 0.0
     terms: tuple[StepTerm, ...] = ()
 
+    def repeat(self, times: int) -> Step:
+        """Return the step so many times, one after the other."""
+        terms = tuple(
+            replace(term, amount=term.amount * times, seconds=_multiply(term.seconds, times)) for term in self.terms
+        )
+        return Step(
+            self.execution,
+            self.macs * times,
+            self.weight_bytes * times,
+            self.cache_read_bytes * times,
+            self.cache_write_bytes * times,
+            _multiply(self.compute_seconds, times),
+            _multiply(self.memory_seconds, times),
+            self.link_seconds * times,
+            terms,
+        )
+
     @property
     def bytes(self) -> int:
         """The bytes that must be moved: weights and cache."""
@@ -98,6 +119,27 @@ class Step:
         return max(seconds, key=seconds.__getitem__)
 
 
+class Piece(NamedTuple):
+    """Some sequences of a step that are alike.
+
+    Attributes:
+        sequences: How many there are.
+        new_tokens: New tokens of each.
+        cached: Tokens of each that are in the cache already.
+        logits: Of how many tokens of each the head makes logits.
+    """
+
+    sequences: int
+    new_tokens: int = 1
+    cached: int = 0
+    logits: int = 1
+
+    @property
+    def is_decode(self) -> bool:
+        """Whether it is a step after a prompt: in a chunk of a prompt only the last token has logits."""
+        return self.cached > 0 and self.new_tokens == self.logits
+
+
 @dataclass(frozen=True)
 class StepCost:
     """The cost of a step by batch, new tokens and tokens in the cache: ``cost(batch=8, new_tokens=1, cached=2048)``.
@@ -110,7 +152,7 @@ class StepCost:
         facts: The model.
         device: The device; None for counts alone.
         weights: The format of the matrices; None for the one that they have.
-        peak_dtype: The dtype whose peak the products run at.
+        peak_dtype: The dtype whose peak the products run at; None for that of the activations.
         layout: How devices share the model.
         block_size: Tokens in a block of the paged cache.
         cache_format: The format of the keys and values in the cache; None for the dtype of the activations. States of
@@ -120,22 +162,43 @@ class StepCost:
             fewest: a bound, as real routers are between the two.
         shared_prefix: Tokens at the start of all prompts that are the same: they are in the cache once for each
             replica, and a step reads them once.
+        engine: What an engine keeps of windows, and how it stores latents.
+        adapters: Adapters beside the weights; None for none.
     """
 
     facts: ModelFacts
     device: DeviceInfo | None = None
     weights: WeightFormat | None = None
-    peak_dtype: str = ""
+    peak_dtype: str | None = None
     layout: Layout = ONE_DEVICE
     block_size: int = 16
     cache_format: WeightFormat | None = None
     has_uniform_routing: bool = False
     shared_prefix: int = 0
+    engine: EngineRule = ANY_ENGINE
+    adapters: Adapters | None = None
 
     @property
     def devices(self) -> int:
         """How many devices share the model."""
         return self.layout.devices
+
+    @cached_property
+    def cache(self) -> EngineCache:
+        """The cache of the engine."""
+        return EngineCache(self.facts, self.engine, self.block_size, self.cache_format, self.shared_prefix)
+
+    @property
+    def cache_layers(self) -> tuple[CacheLayer, ...]:
+        """How the engine's cache grows; see `EngineCache`."""
+        return self.cache.parts
+
+    def cache_bytes(self, context: int, batch: int = 1) -> int:
+        """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
+
+        Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
+        """
+        return self.cache.count_bytes(context, batch)
 
     def __call__(self, batch: int, new_tokens: int = 1, cached: int = 0, logits: int = 1) -> Step:
         """Return what a serving engine needs for a step of ``batch`` sequences.
@@ -151,14 +214,25 @@ class StepCost:
         batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
         if not isinstance(cached, int) or isinstance(cached, bool) or cached < 0:
             raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
-        require_context(self.facts.sizes.longest_context, new_tokens + cached, self.facts.name)
-        self._require_traced_source(new_tokens)
-        read, written = map(round, self._cache_traffic(batch, new_tokens, cached))
-        terms = tuple(self._list_terms(batch, new_tokens, cached, logits))
+        return self.run_together([Piece(batch, new_tokens, cached, logits)])
+
+    def run_together(self, pieces: Sequence[Piece]) -> Step:
+        """Return what a step takes whose sequences are not all alike; weights are read once.
+
+        A pass can have the rest of one prompt and the start of another, or decode other sequences at the same time.
+
+        Raises `InputError` if the model does not take so many tokens.
+        """
+        for piece in pieces:
+            require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
+            self._require_traced_source(piece.new_tokens)
+        read, written = map(round, self.cache.count_traffic(pieces))
+        sequences, tokens = _count_sequences(pieces), _count_tokens(pieces)
+        terms = tuple(self._list_terms(pieces))
         return Step(
             "engine",
-            engine_macs(self.facts.work, batch, new_tokens, cached, logits),
-            self.weight_bytes_read(batch * new_tokens, is_first=not cached),
+            self._count_macs(pieces) + self._count_adapter_macs(pieces),
+            self.weight_bytes_read(tokens, is_first=_has_first(pieces)) + self._count_adapter_bytes(sequences),
             read,
             written,
             _sum_seconds(terms, Resource.COMPUTE),
@@ -167,27 +241,30 @@ class StepCost:
             terms,
         )
 
-    def _list_terms(self, batch: int, new_tokens: int, cached: int, logits: int) -> Iterator[StepTerm]:
+    def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
         """Yield what a step takes of the busiest device; in prefill the stages of a pipeline share it evenly.
 
         In a chunk of a prefill, or after a shared prefix, there are tokens in the cache too; but only of the last new
         one there are logits.
         """
-        is_decode = cached > 0 and new_tokens == logits
+        is_decode = all(piece.is_decode for piece in pieces)
         layout, stages = self.layout, 1 if is_decode else self.layout.pipeline
-        sequences = layout.count_sequences(batch, is_decode)
+        own = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
         shares = layout.tensor * stages
-        macs = engine_macs(self.facts.work, sequences, new_tokens, cached, logits) / shares
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
-        yield StepTerm("products", Resource.COMPUTE, macs, 2 * macs / peak if peak else None)
+        macs = {"products": self._count_macs(own), "products of adapters": self._count_adapter_macs(own)}
+        for name, count in macs.items():
+            if count or name == "products":
+                yield StepTerm(name, Resource.COMPUTE, count / shares, 2 * count / shares / peak if peak else None)
 
         amounts: dict[str, float] = {}
         for part in self.facts.weights:
             spread = layout.data if part.routing is not None else 1
             name = _WEIGHT_TERMS[part.kind]
-            read_bytes = self._count_read_bytes(part, sequences * new_tokens * spread, is_first=not cached)
+            read_bytes = self._count_read_bytes(part, _count_tokens(own) * spread, is_first=_has_first(pieces))
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
-        read, written = self._cache_traffic(sequences, new_tokens, cached, layout.tensor)
+        amounts["adapters"] = self._count_adapter_bytes(_count_sequences(own)) / shares
+        read, written = self.cache.count_traffic(own, layout.tensor)
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():
@@ -195,9 +272,21 @@ class StepCost:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
 
         link = self.device.link if self.device else None
-        for traffic in self._list_link_traffic(sequences * new_tokens):
+        for traffic in self._list_link_traffic(_count_tokens(own)):
             amount = traffic.bytes / stages
             yield StepTerm(traffic.name, Resource.LINK, amount, amount / (link / 2) if link else None)
+
+    def _count_macs(self, pieces: Iterable[Piece]) -> int:
+        return sum(
+            engine_macs(self.facts.work, piece.sequences, piece.new_tokens, piece.cached, piece.logits)
+            for piece in pieces
+        )
+
+    def _count_adapter_macs(self, pieces: Iterable[Piece]) -> int:
+        return 0 if self.adapters is None else self.adapters.macs_of_a_token * _count_tokens(pieces)
+
+    def _count_adapter_bytes(self, sequences: int) -> int:
+        return 0 if self.adapters is None else self.adapters.count_read_bytes(sequences)
 
     def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
         """Return the bytes that a device sends for so many tokens of its own."""
@@ -269,112 +358,22 @@ class StepCost:
     @cached_property
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
-        return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights)
+        return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights if not part.is_shared)
 
-    @cached_property
-    def cache_layers(self) -> tuple[CacheLayer, ...]:
-        """How the engine's cache grows: that of the model, or latents where the model has latent attention.
-
-        Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
-        """
-        return tuple(self._store(layer) for layer in self._list_layers())
-
-    def _store(self, layer: CacheLayer) -> CacheLayer:
-        """Return a part of the cache in the format of the cache."""
-        if self.cache_format is None:
-            return layer
-        elements = layer.bytes_per_entry // dtype_bytes(self.facts.dtype)
-        return replace(layer, bytes_per_entry=self.cache_format.count_bytes(elements))
-
-    def _list_layers(self) -> tuple[CacheLayer, ...]:
-        """Return the parts of the cache in the dtype of the activations."""
-        latent = self.facts.work.latent
-        if latent is not None:
-            token_bytes = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
-            latents = CacheLayer("latents", token_bytes, most_read=latent.most_attended, heads=1)
-            keys = CacheLayer("keys of the indexer", latent.index_bytes, heads=1)
-            return (latents, keys) if latent.index_bytes else (latents,)
-        alike: dict[CacheLayer, list[CacheLayer]] = {}
-        for layer in self.facts.cache.parts:
-            alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
-        return tuple(self._join_parts(layers) for layers in alike.values())
-
-    def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
-        """Return parts of a cache that grow alike as one."""
-        repeats, first = self.facts.cache.repeats, layers[0]
-        return replace(
-            first,
-            path=f"{len(layers)} parts",
-            bytes_per_entry=sum(layer.bytes_per_entry for layer in layers) // repeats,
-            constant_bytes=sum(layer.constant_bytes for layer in layers),
-            heads=first.heads and max(1, first.heads // repeats),
-        )
-
-    def cache_bytes(self, context: int, batch: int = 1) -> int:
-        """Return the bytes of the engine's paged cache after so many tokens of so many sequences.
-
-        Of an encoder-decoder the tokens are those of the prompt and those that were decoded.
-        """
-        tokens = self._in_cache(context)
-        return sum(self._count_paged_bytes(layer, tokens, batch) for layer in self.cache_layers)
-
-    def _count_paged_bytes(self, layer: CacheLayer, tokens: int, sequences: int) -> int:
-        """Return the bytes of a part of the cache in blocks, of which whole ones can be of several sequences."""
-        blocks = self._count_shared_entries(layer) // self.block_size
-        shared = layer.bytes_per_entry * blocks * self.block_size
-        return sequences * layer.count_paged_bytes(tokens, self.block_size) - (sequences - 1) * shared
-
-    def _count_shared_entries(self, layer: CacheLayer) -> int:
-        """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
-        return 0 if layer.window is not None or layer.waits else layer.entries(self.shared_prefix)
-
-    def device_cache_bytes(self, context: int, batch: int, layout: Layout | None = None) -> int:
-        """Return the bytes of the cache that a device has in a layout, that of the cost by default.
-
-        Tensor parallelism shares the heads: a device has at least one, and latents whole.
-        """
-        layout, tokens = layout or self.layout, self._in_cache(context)
-        sequences = math.ceil(batch / layout.data)
-        return sum(
-            math.ceil(
-                self._count_paged_bytes(layer, tokens, sequences)
-                / min(layout.tensor, layer.heads or layout.tensor)
-                / layout.pipeline
-            )
-            for layer in self.cache_layers
-        )
+    def device_adapter_bytes(self, layout: Layout) -> int:
+        """Return the bytes of adapters that a device has in a layout: its share of those of a replica."""
+        stored = 0 if self.adapters is None else self.adapters.stored_bytes
+        return math.ceil(stored / layout.tensor / layout.pipeline)
 
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights that a device has in a layout: a share of a replica, and of all experts."""
         total = 0.0
         for part in self.facts.weights:
+            if part.is_shared:
+                continue
             spread = layout.expert_devices if part.routing is not None else layout.tensor
             total += count_stored_bytes(part, self.weights) / spread
         return math.ceil(total / layout.pipeline)
-
-    def _in_cache(self, context: int) -> int:
-        """Return how many tokens the growing part of the cache has: those of the prompt are in an encoder's states."""
-        source = self.facts.encoder_prompt
-        return context if source is None else max(context - source + 1, 0)
-
-    def _cache_traffic(self, batch: int, new_tokens: int, cached: int, tensor: int = 1) -> tuple[float, float]:
-        """Return the bytes of the cache that a step reads, and those that it writes, of one of so many devices.
-
-        What is constant is a state, which each step reads and writes, or the cross attention's part, written once.
-        """
-        before, is_decode = self._in_cache(cached) if cached else 0, cached > 0
-        new = 1 if self.facts.is_encoder_decoder else new_tokens
-        keeps_constant = self.facts.is_encoder_decoder and is_decode
-        read = written = saved = 0.0
-        for layer in self.cache_layers:
-            shares = min(tensor, layer.heads or tensor)
-            is_even = layer.stride == 1 or layer.waits
-            added = layer.entries(new) if is_even else layer.entries(before + new) - layer.entries(before)
-            entries, constant = layer.entries_read(before), layer.constant_bytes
-            read += (layer.bytes_per_entry * entries + constant * is_decode) / shares
-            written += (layer.bytes_per_entry * added + constant * (not keeps_constant)) / shares
-            saved += layer.bytes_per_entry * min(self._count_shared_entries(layer), entries) / shares
-        return batch * read - (batch - 1) * saved, batch * written
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts
@@ -385,6 +384,20 @@ class StepCost:
             )
 
 
+def _count_sequences(pieces: Iterable[Piece]) -> int:
+    return sum(piece.sequences for piece in pieces)
+
+
+def _count_tokens(pieces: Iterable[Piece]) -> int:
+    """Return how many new tokens all sequences have."""
+    return sum(piece.sequences * piece.new_tokens for piece in pieces)
+
+
+def _has_first(pieces: Iterable[Piece]) -> bool:
+    """Return whether a step has the start of a prompt, for which alone an encoder is read."""
+    return any(not piece.cached for piece in pieces)
+
+
 #: How a reader knows the kinds of weights.
 _WEIGHT_TERMS = {
     WeightKind.MATRIX: "matrices",
@@ -393,6 +406,10 @@ _WEIGHT_TERMS = {
     WeightKind.HEAD: "head",
     WeightKind.OTHER: "norms and buffers",
 }
+
+
+def _multiply(seconds: float | None, times: int) -> float | None:
+    return None if seconds is None else seconds * times
 
 
 def _sum_seconds(terms: Iterable[StepTerm], resource: Resource) -> float | None:

@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.formats import list_product_dtypes
-from .answers import TERM_TITLES, list_answers, list_term_rows, title_terms
+from .answers import list_answers, list_term_rows, list_term_titles, title_terms
 from .formatting import show_bytes, show_count, show_rate, show_seconds
 from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
 
 if TYPE_CHECKING:
     from .comparison import LanguageModelComparison
     from .fitting import Fit
+    from .queueing import Arrivals, Burst
     from .records import PassCounts
     from .report import LanguageModelReport
     from .serving import Serving
+    from .speculation import Speculation
 
 __all__ = [
     "comparison_table",
@@ -63,8 +65,9 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
             )
         )
     if report.fits and report.fits[0].memory.capacity is not None:
-        tables.append(("Memory of one device", _FITS, [_fit_row(fit) for fit in report.fits]))
-    tables.append((title_terms(report), TERM_TITLES, list(list_term_rows(report))))
+        tables.append(_write_fits(report))
+    tables.append((title_terms(report), list_term_titles(report), list(list_term_rows(report))))
+    tables += _list_queues(report)
     tables += [("Model", ("", ""), list(_model_rows(report))), *_list_passes(report)]
     if report.measured is not None:
         tables.append(("Measured", _MEASURED, list(_write_measured_rows(report))))
@@ -77,8 +80,10 @@ _SERVING = ("batch", "first token", "per token", "tokens/s", "cache")
 #: A column of models with experts, beside the bound of each token.
 _ROUTED = "uniform routing"
 _ESTIMATES = ("batch", "first token", "between", "per token", "between", "tokens/s", "between")
+_BURST = ("batch", "passes", "first", "mean", "last")
 _MEASURED = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
-_FITS = ("batch", "weights", "cache", "activations", "reserve", "total", "fits", "context", "batch fits", "devices")
+#: What memory is for, by the names of `Memory`.
+_USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
 
 
 def _engine_title(report: LanguageModelReport) -> str:
@@ -99,6 +104,13 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "weights", f"{report.weights}, {cache}"
     yield "longest context", "no maximum" if facts.sizes.longest_context is None else f"{facts.sizes.longest_context:,}"
     yield ("as written" if facts.traced else "read from"), str(facts.execution)
+    adapters = report.cost.adapters
+    if adapters is not None:
+        yield (
+            "adapters",
+            f"{adapters.count:,} of rank {adapters.rank}, {show_count(adapters.parameters)} parameters each",
+        )
+        yield "", f"beside {', '.join(dict.fromkeys(matrix.name for matrix in adapters.matrices))}"
     slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
     constant = sum(layer.constant_bytes for layer in facts.cache.parts)
     yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
@@ -144,17 +156,21 @@ def _write_serving_row(report: LanguageModelReport, index: int) -> tuple[str, ..
     )
 
 
-def _fit_row(fit: Any) -> tuple[str, ...]:
+def _write_fits(report: LanguageModelReport) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+    """Return the table of what fits, with a column for each use of memory that any row has."""
+    uses = [name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)]
+    titles = ("batch", *uses, "total", "fits", "context", "batch fits", "devices")
+    return "Memory of one device", titles, [_fit_row(fit, uses) for fit in report.fits]
+
+
+def _fit_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
     memory = fit.memory
     context = (
         "-" if not fit.longest_context else f"{fit.longest_context:,}{' (model)' if fit.is_models_maximum else ''}"
     )
     return (
         f"{fit.batch:,}",
-        *(
-            show_bytes(size)
-            for size in (memory.weights, memory.cache, memory.activations, memory.reserve, memory.total)
-        ),
+        *(show_bytes(getattr(memory, name)) for name in (*uses, "total")),
         "yes" if memory.fits else "no",
         context,
         f"{fit.largest_batch:,}" if fit.largest_batch else "-",
@@ -229,16 +245,9 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
         yield report.reason_without_estimates or ESTIMATED
     if report.cost.shared_prefix:
         yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
-    if report.engine is not None and report.engine.name:
-        yield f"blocks of {report.cost.block_size} tokens, and the reserve, are those of {report.engine.name} " + (
-            f"where they were not given ({report.engine.source})"
-        )
+    yield from _list_engine_notes(report)
     if report.speculation is not None:
-        yield _SPECULATION.format(
-            count=report.speculation.draft_tokens,
-            share=report.speculation.acceptance,
-            tokens=report.speculation.tokens_per_step,
-        )
+        yield from _list_speculation_notes(report.speculation)
     for fit in report.fits:
         if not fit.memory.fits and fit.memory.capacity is not None:
             yield _NO_FIT.format(
@@ -255,6 +264,26 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
         )
 
 
+def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
+    """Yield what the named engine does that the numbers follow, and where that was read."""
+    rule, pool = report.cost.engine, report.cost.engine.window_pool
+    if rule.name is None:
+        return
+    defaults = "the block size is" if rule.reserve is None else "the block size and the reserve are"
+    yield f"{defaults} that of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
+    if not any(layer.window is not None for layer in report.facts.cache.parts):
+        return
+    if pool is None:
+        yield f"{rule.name} frees blocks that are outside of a window: a window takes {rule.window_spare_blocks} more"
+    elif report.facts.architecture in pool.architectures:
+        yield (
+            f"{rule.name} has pools for layers with a window and without one, divided beforehand: a layer with one has "
+            f"{pool.share:g} times the tokens of a layer without"
+        )
+    else:
+        yield f"{rule.name} keeps all tokens in layers with a window, of a model that is not {_NAMES_OF_POOLS}"
+
+
 def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
     """Yield why what several devices send each other is not in the times, if it is not."""
     if report.cost.devices == 1:
@@ -264,6 +293,52 @@ def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
         yield _UNSENT.format(why="the rate of the link between them is not known")
     elif sizes.width is None or sizes.layers is None:
         yield _UNSENT.format(why="the features of a token, or the number of layers, are not known")
+
+
+def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
+    """Yield what speculation is taken to do, and what drafts."""
+    count, drafter = speculation.draft_tokens, speculation.drafter
+    yield _SPECULATION.format(count=count, share=speculation.acceptance, tokens=speculation.tokens_per_step)
+    if drafter is None:
+        yield "what drafts them is counted nowhere: neither its time nor its memory"
+    else:
+        yield (
+            f"they are drafted one after the other by {drafter.facts.name}, {show_count(drafter.facts.parameters)} "
+            "parameters; a time of a token has that of drafting, and memory its weights and cache"
+        )
+        yield from drafter.facts.notes
+
+
+def _list_queues(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    """Yield the table of prompts that arrive at once and take several passes, and that of requests at a rate."""
+    bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
+    if bursts:
+        rows = [_write_burst(burst) for burst in bursts]
+        yield "Prompts that arrive at once, run in order: seconds until the first token", _BURST, rows
+    arrivals = report.serving[-1].arrivals
+    if arrivals is not None:
+        yield f"{arrivals.rate:g} requests/s that arrive at random", ("", ""), list(_write_arrivals(arrivals))
+
+
+def _write_burst(burst: Burst) -> tuple[str, ...]:
+    seconds = (burst.first, burst.mean, burst.last)
+    return f"{burst.batch:,}", f"{burst.passes:,}", *(show_seconds(value) for value in seconds)
+
+
+def _write_arrivals(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
+    yield "most", f"{arrivals.most_requests:.3g} requests/s can be served"
+    yield "prompts", f"take {100 * arrivals.load:.3g} % of the time"
+    if arrivals.first_token is None or arrivals.sequences is None:
+        yield "first token", "the queue grows without end"
+        return
+    yield (
+        "first token",
+        f"at least {show_seconds(arrivals.first_token)}, of which a prompt waits {show_seconds(arrivals.wait)}",
+    )
+    yield (
+        "later tokens",
+        f"at least {show_seconds(arrivals.per_token)} each, of {arrivals.sequences:,} sequences at once",
+    )
 
 
 def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
@@ -283,13 +358,13 @@ def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
 
 _SPECULATION = (
     "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
-    "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number, and the "
-    "work and memory of what drafts them are not in them"
+    "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number"
 )
 _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
     "memory enough; give devices={needed} (--devices) for the bounds of so many"
 )
+_NAMES_OF_POOLS = "Gemma 4, gpt-oss, Llama 4, MiMo-V2 or Step-3.5"
 _UNSENT = "what devices send each other is not in the times: {why}"
 
 

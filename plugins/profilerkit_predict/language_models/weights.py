@@ -13,59 +13,98 @@ from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, WeightR
 from ..checkpoints.placing import PackedLayer
 from ..checkpoints.quantization import Formats
 from .laws import find_root_call
-from .records import ReadIn, Routing, WeightKind, WeightPart
+from .records import MatrixShape, ReadIn, Routing, WeightKind, WeightPart
 
-__all__ = ["count_unrouted_macs", "find_passes", "weight_parts"]
+__all__ = [
+    "LayerWeight",
+    "count_unrouted_macs",
+    "find_passes",
+    "list_layer_weights",
+    "list_matrices",
+    "weight_parts",
+]
+
+
+class LayerWeight(NamedTuple):
+    """A weight, the layer that holds it, and what it is: a part without sizes."""
+
+    layer: LayerRecord
+    weight: WeightRecord
+    part: WeightPart
+
+
+def list_layer_weights(
+    trace: ModelTrace, decode: Iterable[OpRecord], batch: int, head: int | None = None, routing: Routing | None = None
+) -> tuple[LayerWeight, ...]:
+    """Return the weights of all layers and what each is, tied ones once.
+
+    A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole.
+    Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one.
+
+    Args:
+        trace: The trace of both passes.
+        decode: The operators of a step of one token for each sequence: they tell how many experts a token is sent to.
+        batch: The sequences.
+        head: The identity of the weight that makes logits, if it is known.
+        routing: How many experts a token is sent to by the configuration, for layers in which all of them were run.
+    """
+    macs, tables, passes = _macs_by_layer(decode), _tables(trace.layers), find_passes(trace)
+    weights: dict[int, LayerWeight] = {}
+    for layer in trace.layers:
+        layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
+        for weight in (*layer.parameters, *layer.buffers):
+            if weight.identity not in weights:
+                part = _describe(weight, layer, layer_routing, weight.identity in tables, weight.identity == head)
+                weights[weight.identity] = LayerWeight(layer, weight, replace(part, read_in=passes[layer.path]))
+    return tuple(weights.values())
 
 
 def weight_parts(
-    trace: ModelTrace,
-    decode: Iterable[OpRecord],
-    batch: int,
-    head: int | None = None,
-    routing: Routing | None = None,
+    weights: Iterable[LayerWeight],
     formats: Formats = lambda path, kind: None,
     packed: Mapping[str, PackedLayer] | None = None,
 ) -> tuple[WeightPart, ...]:
-    """Return the weights by kind and dtype, tied ones once.
+    """Return weights by kind and dtype.
 
-    A table is a weight that only layers of embeddings hold; one that is tied to the head is the head, and read whole.
-    Experts are weights of three dimensions of a layer that multiplies a token by a whole number of the first one:
-    ``decode``, the operators of a step of one token for each of ``batch`` sequences, tell how many. Where all were run,
-    ``routing``, that of the configuration, says to how many a token is sent. ``head`` is the identity of the weight
-    that makes logits, if it is known. ``formats`` tells how the checkpoint stores the weights of a layer; ``packed``
-    has the bytes of layers whose files were looked at.
+    ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
+    were looked at.
     """
-    macs = _macs_by_layer(decode)
-    tables = _tables(trace.layers)
-    passes = find_passes(trace)
     sizes: defaultdict[WeightPart, _Sizes] = defaultdict(_Sizes)
-    seen: set[int] = set()
-    for layer in trace.layers:
-        layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
-        in_files = (packed or {}).get(layer.path)
-        has_experts = False
-        for weight in (*layer.parameters, *layer.buffers):
-            if weight.identity in seen:
-                continue
-            seen.add(weight.identity)
-            part = _describe(weight, layer, layer_routing, weight.identity in tables, weight.identity == head)
-            form, stored = formats(layer.path, part.kind), weight.bytes
-            dtype = part.dtype if form is None else form.name
-            if form is not None:
-                stored = form.count_bytes(weight.count)
-            if in_files is not None and part.kind is not WeightKind.OTHER:
-                dtype = in_files.dtype if form is None else form.name
-                stored, in_files = in_files.bytes, replace(in_files, bytes=0)  # all of the layer with its first weight
-            size = sizes[replace(part, dtype=dtype, read_in=passes[layer.path])]
-            size.elements += weight.count
-            size.bytes += stored
-            size.layers += part.routing is None or not has_experts
-            has_experts = has_experts or part.routing is not None
+    in_files = dict(packed or {})
+    with_experts: set[str] = set()
+    for layer, weight, part in weights:
+        form, stored, dtype = formats(layer.path, part.kind), weight.bytes, part.dtype
+        if form is not None:
+            stored, dtype = form.count_bytes(weight.count), form.name
+        if layer.path in in_files and part.kind is not WeightKind.OTHER:
+            files = in_files[layer.path]
+            stored, dtype = files.bytes, files.dtype if form is None else form.name
+            in_files[layer.path] = replace(files, bytes=0)  # all bytes of the layer count with its first weight
+        size = sizes[replace(part, dtype=dtype)]
+        size.elements += weight.count
+        size.bytes += stored
+        size.layers += part.routing is None or layer.path not in with_experts
+        if part.routing is not None:
+            with_experts.add(layer.path)
     parts = (
         replace(part, elements=size.elements, bytes=size.bytes, layers=size.layers) for part, size in sizes.items()
     )
     return tuple(sorted(parts, key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
+
+
+def list_matrices(weights: Iterable[LayerWeight]) -> tuple[MatrixShape, ...]:
+    """Return the matrices of linear layers and of experts that every pass reads, by their names in a layer."""
+    counts: Counter[MatrixShape] = Counter()
+    for layer, weight, part in weights:
+        if part.read_in is not ReadIn.ALL:
+            continue
+        if part.kind is WeightKind.EXPERTS:
+            _, rows, columns = weight.shape
+            counts[MatrixShape(weight.name, rows, columns, 1, part.routing)] += 1
+        elif part.kind is WeightKind.MATRIX and ("Linear" in layer.type or "Conv1D" in layer.type):
+            rows, columns = weight.shape[:2]
+            counts[MatrixShape(layer.path.rpartition(".")[2], rows, columns, 1)] += 1
+    return tuple(replace(matrix, count=count) for matrix, count in counts.items())
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
     cost = StepCost(toy_facts(parts=layers), DEVICE, cache_format=weight_format(name))
     assert cost.cache_bytes(32, 2) == 2 * (32 * entry + 100)
     assert cost(2, 1, 32).cache_read_bytes == 2 * (32 * entry + 100)
-    assert cost.device_cache_bytes(32, 2) == cost.cache_bytes(32, 2)
+    assert cost.cache.count_device_bytes(32, 2, cost.layout) == cost.cache_bytes(32, 2)
 
 
 def test_latents_have_the_format_of_the_cache() -> None:
@@ -183,7 +183,7 @@ def test_a_prefix_is_stored_and_read_once() -> None:
     layers = (CacheLayer("layers.0", 8), CacheLayer("layers.1", 8, window=10))
     cost = StepCost(toy_facts(parts=layers), DEVICE, shared_prefix=40)
     assert cost.cache_bytes(50, 4) == 4 * (64 + 16) * 8 - 3 * 32 * 8
-    assert cost.device_cache_bytes(50, 4) == cost.cache_bytes(50, 4)
+    assert cost.cache.count_device_bytes(50, 4, cost.layout) == cost.cache_bytes(50, 4)
     assert cost(4, 1, 50).cache_read_bytes == 4 * (50 + 9) * 8 - 3 * 40 * 8
     row = predict_serving(cost, 4, 48, 2)
     assert row.prefill == cost(4, 8, 40)

@@ -193,13 +193,13 @@ def test_layers_for_images_are_stored_and_not_read() -> None:
 def test_devices_share_heads_and_hold_latents_whole() -> None:
     report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
     whole = report.cost.cache_bytes(PROMPT, 8)
-    assert [report.cost.device_cache_bytes(PROMPT, 8, Layout(devices)) for devices in (1, 2, 4)] == [
+    assert [report.cost.cache.count_device_bytes(PROMPT, 8, Layout(devices)) for devices in (1, 2, 4)] == [
         whole,
         whole // 2,
         whole // 2,
     ]
     latent: Any = llm(deepseek_32(), prompt=PROMPT, new=4, dtype="bf16")
-    assert latent.cost.device_cache_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
+    assert latent.cost.cache.count_device_bytes(PROMPT, 8, Layout(4)) == latent.cost.cache_bytes(PROMPT, 8)
 
 
 def test_a_folder_has_the_dtype_of_its_configuration(tmp_path: Path) -> None:

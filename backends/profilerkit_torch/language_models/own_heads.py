@@ -1,0 +1,97 @@
+"""Layers of a model that predict further tokens (MTP), which its checkpoint has and transformers leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from profilerkit.trace.records import OpRecord
+from profilerkit_predict.language_models.formulas import dtype_bytes
+from profilerkit_predict.language_models.laws import find_terms
+from profilerkit_predict.language_models.records import CacheGrowth, Law, ModelFacts, Term, WeightKind, WeightPart, Work
+from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
+
+from .configurations import find_number, find_text_configuration
+from .storage import Storage
+
+__all__ = ["Passes", "find_own_heads"]
+
+#: What configurations call the number of these layers.
+_FURTHER = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+_ONE_OF_SEVERAL = "it has {count} layers that predict further tokens; memory and bytes are those of one"
+
+
+class Passes(NamedTuple):
+    """The operators of both traced passes, with what their laws follow from."""
+
+    prefill: Sequence[OpRecord]
+    decode: Sequence[OpRecord]
+    batch: int
+    prompt: int
+    windows: dict[str, int | None]
+
+
+def find_own_heads(
+    model: Any, facts: ModelFacts, passes: Passes, weights: Sequence[LayerWeight], storage: Storage
+) -> ModelFacts | None:
+    """Return what a layer that predicts further tokens takes, as a model of its own; None for a model without them.
+
+    It is a layer like the last one, with a product that joins what that made with the embedding of the next token, of
+    twice the features; the table and the head are the model's. As DeepSeek-V3 has it, section 2.2 of
+    https://arxiv.org/abs/2412.19437.
+    """
+    count = find_number(find_text_configuration(model.config), *_FURTHER)
+    width, layers = facts.sizes.width, facts.sizes.layers
+    last = _find_last_layer(model, layers) if count and layers else None
+    if count is None or width is None or layers is None or last is None or facts.work.unrouted_macs:
+        return None
+    inside = [weight for weight in weights if _is_inside(weight.layer.path, last)]
+    joined = 2 * width * width
+    shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
+    parts = (
+        *weight_parts(inside, storage.formats, storage.packed),
+        WeightPart(WeightKind.MATRIX, joined, joined * dtype_bytes(facts.dtype), facts.dtype),
+        *shared,
+    )
+    prefill, decode = (
+        [op for op in operators if _is_inside(op.layer, last)] for operators in (passes.prefill, passes.decode)
+    )
+    terms, _ = find_terms(prefill, decode, batch=passes.batch, prompt=passes.prompt, windows=passes.windows)
+    head = (term for term in facts.work.terms if term.law is Law.LAST)
+    latent = facts.work.latent
+    if latent is not None:
+        latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
+    return replace(
+        facts,
+        name=f"its own layer {layers:,}",
+        parameters=sum(part.elements for part in parts if not part.is_shared),
+        weights=parts,
+        sizes=replace(facts.sizes, layers=1),
+        work=Work((*terms, Term(Law.TOKEN, joined), *head), latent),
+        cache=CacheGrowth(
+            tuple(part for part in facts.cache.parts if str(layers - 1) in part.path.split(".")),
+            repeats=facts.cache.repeats,
+        ),
+        matrices=(),
+        traced=None,
+        notes=(_ONE_OF_SEVERAL.format(count=count),) if count > 1 else (),
+    )
+
+
+#: What such a layer uses of the model.
+_SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
+
+
+def _find_last_layer(model: nn.Module, layers: int) -> str | None:
+    """Return the path of the last of so many layers; None where no list has as many."""
+    for path, module in model.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) == layers:
+            return f"{path}.{layers - 1}"
+    return None
+
+
+def _is_inside(path: str, layer: str) -> bool:
+    return path == layer or path.startswith(f"{layer}.")

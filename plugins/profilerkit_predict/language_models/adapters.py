@@ -1,0 +1,91 @@
+"""Adapters of low rank (LoRA) that are resident beside the weights: their bytes, and what they add to a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from profilerkit.arguments.checks import at_least
+from profilerkit.error_text import shown
+from profilerkit.errors import ArgumentError, by_likeness
+
+from .formulas import dtype_bytes
+from .records import MatrixShape, ModelFacts
+
+__all__ = ["Adapters", "read_adapters"]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """Adapters of one rank, each two thin matrices beside every matrix that it changes, in the dtype of activations.
+
+    Attributes:
+        rank: Their rank.
+        count: How many different ones are resident. Sequences are taken to use as many of them as they can.
+        matrices: The matrices that they change.
+        element_bytes: The bytes of an element.
+    """
+
+    rank: int
+    count: int
+    matrices: tuple[MatrixShape, ...]
+    element_bytes: int
+
+    @property
+    def parameters(self) -> int:
+        """The elements of one adapter."""
+        return sum(self._count_elements(matrix) * matrix.experts for matrix in self.matrices)
+
+    @property
+    def macs_of_a_token(self) -> int:
+        """The multiply-accumulates that an adapter adds to a token: every element once, of experts the chosen ones."""
+        return sum(self._count_elements(matrix) * matrix.experts_per_token for matrix in self.matrices)
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of all of them."""
+        return self.count * self.parameters * self.element_bytes
+
+    def count_read_bytes(self, sequences: int) -> int:
+        """Return the bytes that a step over so many sequences reads: an adapter once, however many of them use it."""
+        return min(self.count, sequences) * self.macs_of_a_token * self.element_bytes
+
+    def _count_elements(self, matrix: MatrixShape) -> int:
+        return matrix.count * self.rank * (matrix.rows + matrix.columns)
+
+
+def read_adapters(facts: ModelFacts, rank: Any, count: Any, targets: Any) -> Adapters | None:
+    """Return the adapters of these arguments; None without a rank.
+
+    Args:
+        facts: The model.
+        rank: The rank.
+        count: How many; None for one.
+        targets: The names of the matrices that they change, such as "q_proj,v_proj"; None for all.
+
+    Raises `ArgumentError` for arguments without a rank, and for names that no matrix of the model has.
+    """
+    if rank is None:
+        for name, value in {"lora_adapters": count, "lora_targets": targets}.items():
+            if value is not None:
+                raise ArgumentError(f"{name}={shown(value)} without a rank: give lora_rank (--lora-rank) too")
+        return None
+    matrices = facts.matrices
+    if targets is not None:
+        names = targets.split(",") if isinstance(targets, str) else targets
+        matrices = tuple(_select(facts, [str(name).strip() for name in names]))
+    number = at_least(1)("lora_adapters", 1 if count is None else count)
+    return Adapters(at_least(1)("lora_rank", rank), number, matrices, dtype_bytes(facts.dtype))
+
+
+def _select(facts: ModelFacts, names: Iterable[str]) -> Iterable[MatrixShape]:
+    """Yield the matrices of these names."""
+    known = dict.fromkeys(matrix.name for matrix in facts.matrices)
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise ArgumentError(
+                f"lora_targets: {facts.name} has no matrix {name!r}; there are, nearest first: "
+                f"{', '.join(by_likeness(name, known))}"
+            )
+        yield from (matrix for matrix in facts.matrices if matrix.name == name)

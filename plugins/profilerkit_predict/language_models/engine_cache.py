@@ -1,0 +1,187 @@
+"""The cache of a serving engine: its parts, its bytes in blocks, and what a step reads and writes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from profilerkit.process.cached import cached_property
+
+from ..checkpoints.formats import WeightFormat
+from .engines import ANY_ENGINE, EngineRule
+from .formulas import dtype_bytes
+from .layout import Layout
+from .records import CacheLayer, ModelFacts
+
+if TYPE_CHECKING:
+    from .step_cost import Piece
+
+__all__ = ["CacheTraffic", "EngineCache"]
+
+
+class CacheTraffic(NamedTuple):
+    """Bytes of a cache that a step reads, and those that it writes."""
+
+    read: float
+    written: float
+
+
+@dataclass(frozen=True)
+class EngineCache:
+    """The cache of a model in an engine.
+
+    Attributes:
+        facts: The model.
+        engine: What the engine keeps of windows, and how it stores latents.
+        block_size: Tokens in a block.
+        form: The format of keys and values; None for the dtype of the activations. States of constant size keep that.
+        shared_prefix: Tokens at the start of all prompts that are the same.
+    """
+
+    facts: ModelFacts
+    engine: EngineRule = ANY_ENGINE
+    block_size: int = 16
+    form: WeightFormat | None = None
+    shared_prefix: int = 0
+
+    @cached_property
+    def parts(self) -> tuple[CacheLayer, ...]:
+        """How it grows: as the cache of the model does, or as latents where the model has latent attention.
+
+        Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
+        """
+        if self.facts.work.latent is not None:
+            return self._list_latents()
+        alike: dict[CacheLayer, list[CacheLayer]] = {}
+        for layer in self.facts.cache.parts:
+            alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
+        return tuple(self._join_parts(layers) for layers in alike.values())
+
+    def _list_latents(self) -> tuple[CacheLayer, ...]:
+        """Return the latents, and the keys of an indexer where there is one."""
+        latent = self.facts.work.latent
+        assert latent is not None  # noqa: S101 - asked for such models alone
+        layout = self.engine.sparse_latents if latent.most_attended is not None else None
+        entry = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
+        keys = latent.index_bytes
+        if layout is not None:
+            keys = layout.count_index_bytes(keys // dtype_bytes(self.facts.dtype))
+        elif keys:
+            keys = self._store(keys)
+        if layout is not None and self.form is not None and self.form.name == "fp8":
+            entry = latent.layers * layout.count_bytes(latent.rank, latent.rope)
+        else:
+            entry = self._store(entry)
+        latents = CacheLayer("latents", entry, most_read=latent.most_attended, heads=1)
+        return (latents, CacheLayer("keys of the indexer", keys, heads=1)) if keys else (latents,)
+
+    def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
+        """Return parts of a cache that grow alike as one, in the format of the cache."""
+        repeats, first = self.facts.cache.repeats, layers[0]
+        return replace(
+            first,
+            path=f"{len(layers)} parts",
+            bytes_per_entry=self._store(sum(layer.bytes_per_entry for layer in layers) // repeats),
+            constant_bytes=sum(layer.constant_bytes for layer in layers),
+            heads=first.heads and max(1, first.heads // repeats),
+        )
+
+    def _store(self, entry: int) -> int:
+        """Return the bytes of an entry in the format of the cache, from those in the dtype of the activations."""
+        return entry if self.form is None else self.form.count_bytes(entry // dtype_bytes(self.facts.dtype))
+
+    def count_bytes(self, context: int, batch: int = 1) -> int:
+        """Return its bytes in blocks after so many tokens of so many sequences."""
+        tokens = self._count_tokens(context)
+        return sum(self._count_paged_bytes(part, tokens, batch) for part in self.parts)
+
+    def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
+        """Return its bytes on each device of a layout.
+
+        Tensor parallelism shares the heads: a device has at least one, and latents whole.
+        """
+        tokens, sequences = self._count_tokens(context), math.ceil(batch / layout.data)
+        return sum(
+            math.ceil(
+                self._count_paged_bytes(part, tokens, sequences)
+                / min(layout.tensor, part.heads or layout.tensor)
+                / layout.pipeline
+            )
+            for part in self.parts
+        )
+
+    def _count_paged_bytes(self, part: CacheLayer, tokens: int, sequences: int) -> int:
+        """Return the bytes of a part in blocks, of which whole ones can be of several sequences."""
+        blocks = self._count_shared_entries(part) // self.block_size
+        shared = part.bytes_per_entry * blocks * self.block_size
+        entries = self._count_entries_in_blocks(part, tokens)
+        return sequences * (part.constant_bytes + part.bytes_per_entry * entries) - (sequences - 1) * shared
+
+    def _count_entries_in_blocks(self, part: CacheLayer, tokens: int) -> int:
+        """Return how many entries the blocks of one sequence have room for, by what the engine keeps of windows."""
+        if part.waits:
+            return part.entries(tokens)
+        pool = self.engine.window_pool
+        if pool is not None and any(other.window is not None for other in self.parts):
+            return self._count_entries_of_pool(part, tokens)
+        blocks = math.ceil(part.entries(tokens) / self.block_size)
+        if part.window is not None:
+            blocks = min(blocks + self.engine.window_spare_blocks, math.ceil(tokens / self.block_size))
+        return blocks * self.block_size
+
+    def _count_entries_of_pool(self, part: CacheLayer, tokens: int) -> int:
+        """Return the entries of one sequence in pools whose ratio is fixed: one is full before the other.
+
+        A sequence takes as much of both as of the pool that has less room for it.
+        """
+        pool, entries = self.engine.window_pool, replace(part, window=None).entries(tokens)
+        assert pool is not None  # noqa: S101 - asked for such engines alone
+        if self.facts.architecture in pool.architectures:
+            needed = max(other.entries(tokens) for other in self.parts if other.window is not None)
+            entries = max(entries, math.ceil(needed / pool.share))
+            if part.window is not None:
+                entries = math.ceil(pool.share * entries)
+        return math.ceil(entries / self.block_size) * self.block_size
+
+    def _count_shared_entries(self, part: CacheLayer) -> int:
+        """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
+        return 0 if part.window is not None or part.waits else part.entries(self.shared_prefix)
+
+    def _count_tokens(self, context: int) -> int:
+        """Return how many tokens the growing part has: those of an encoder's prompt are in its states."""
+        source = self.facts.encoder_prompt
+        return context if source is None else max(context - source + 1, 0)
+
+    def count_traffic(self, pieces: Iterable[Piece], tensor: int = 1) -> CacheTraffic:
+        """Return the bytes that a step reads and writes, of one of so many devices that share the heads.
+
+        A prefix that sequences share is read once.
+        """
+        read = written = most_shared = 0.0
+        for piece in pieces:
+            of_one, shared = self._count_traffic_of_one(piece, tensor)
+            read += piece.sequences * (of_one.read - shared)
+            written += piece.sequences * of_one.written
+            most_shared = max(most_shared, shared)
+        return CacheTraffic(read + most_shared, written)
+
+    def _count_traffic_of_one(self, piece: Piece, tensor: int) -> tuple[CacheTraffic, float]:
+        """Return the bytes of one sequence, and which of those that it reads are of the prefix.
+
+        What is constant is a state, which each step reads and writes, or the cross attention's part, written once.
+        """
+        before, is_decode = self._count_tokens(piece.cached) if piece.cached else 0, piece.cached > 0
+        new = 1 if self.facts.is_encoder_decoder else piece.new_tokens
+        keeps_constant = self.facts.is_encoder_decoder and is_decode
+        read = written = shared = 0.0
+        for part in self.parts:
+            shares = min(tensor, part.heads or tensor)
+            is_even = part.stride == 1 or part.waits
+            added = part.entries(new) if is_even else part.entries(before + new) - part.entries(before)
+            entries, constant = part.entries_read(before), part.constant_bytes
+            read += (part.bytes_per_entry * entries + constant * is_decode) / shares
+            written += (part.bytes_per_entry * added + constant * (not keeps_constant)) / shares
+            shared += part.bytes_per_entry * min(self._count_shared_entries(part), entries) / shares
+        return CacheTraffic(read, written), shared

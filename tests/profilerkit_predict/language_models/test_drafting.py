@@ -1,0 +1,124 @@
+"""What drafts tokens, against counts by hand: its time, its memory, and where it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from toy_language_model import DEVICE, toy_facts
+
+from profilerkit import ArgumentError, InputError
+from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, ModelFacts, StepCost
+from profilerkit_predict.language_models.answers import list_term_rows, list_term_titles
+from profilerkit_predict.language_models.fitting import count_memory
+from profilerkit_predict.language_models.layout import ONE_DEVICE
+from profilerkit_predict.language_models.requests import add_drafter, find_drafter
+from profilerkit_predict.language_models.serving import predict_serving
+from profilerkit_predict.language_models.speculation import (
+    Speculation,
+    make_drafter,
+    read_parameters,
+    read_speculation,
+)
+
+COST = StepCost(toy_facts(), DEVICE)
+#: A model that drafts: 100 elements of matrices instead of 1,000, 2 bytes a token in its cache.
+SMALL = toy_facts(
+    name="Small",
+    weights=(replace(toy_facts().weights[0], elements=100, bytes=200),),
+    parts=(CacheLayer("layers.0", 2),),
+)
+
+
+def speculate(drafter: ModelFacts, tokens: int = 3, acceptance: float = 0.5) -> Speculation:
+    speculation = add_drafter(Speculation(tokens, acceptance), COST, drafter)
+    assert speculation is not None
+    return speculation
+
+
+@pytest.mark.parametrize(("tokens", "acceptance"), [(1, 0.5), (3, 0.7), (8, 0.9)])
+def test_the_tokens_of_a_step_are_those_of_the_closed_form(tokens: int, acceptance: float) -> None:
+    expected = (1 - acceptance ** (tokens + 1)) / (1 - acceptance)
+    assert Speculation(tokens, acceptance).tokens_per_step == pytest.approx(expected)
+
+
+def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> None:
+    """Two sequences: a step that drafts reads 200 bytes of matrices, 2 bytes a cached token, and writes 2."""
+    row = predict_serving(COST, 2, 100, 3, None, speculate(SMALL))
+    drafting = [(200 + 2 * cached * 2 + 2 * 2) / 1e9 for cached in (100, 101)]
+    checking = [COST(2, 4, cached, 4).seconds or 0.0 for cached in (100, 101)]
+    assert row.draft is not None
+    assert row.draft.seconds == pytest.approx(drafting[1])
+    assert row.time_per_output_token == pytest.approx((sum(checking) + 3 * sum(drafting)) / 2 / 1.875)
+    drafter_prefill = StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0
+    first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
+    assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
+
+
+def test_what_drafts_takes_memory_on_the_same_devices() -> None:
+    drafter = StepCost(SMALL, DEVICE)
+    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, drafter)
+    assert memory.drafter == 200 + 4 * 32 * 2
+    assert memory.total == count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE).total + memory.drafter
+
+
+def test_heads_of_a_number_of_parameters_are_read_for_each_token() -> None:
+    heads = make_drafter(COST.facts, 250)
+    row = predict_serving(COST, 2, 100, 3, None, speculate(heads))
+    assert row.draft is not None
+    assert (row.draft.macs, row.draft.bytes) == (2 * 250, 500)
+
+
+def test_weights_of_the_model_are_read_and_not_stored_again() -> None:
+    head = replace(COST.facts.weights[1], is_shared=True)
+    drafter = StepCost(toy_facts(weights=(*SMALL.weights, head)), DEVICE)
+    assert drafter.device_weight_bytes(ONE_DEVICE) == drafter.stored_weight_bytes == 200
+    assert drafter(1, 1, 20).weight_bytes == 200 + 200
+
+
+def test_the_table_of_steps_has_what_is_drafted() -> None:
+    speculation = speculate(SMALL)
+    row = predict_serving(COST, 2, 100, 3, None, speculation)
+    report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
+    assert list_term_titles(report) == ("", "first token", "takes", "last token", "takes", "3 drafted", "takes")
+    rows = {cells[0]: cells[1:] for cells in list_term_rows(report)}
+    assert rows["matrices"][4:] == ("600 B", "600 ns")
+    text = report.to_text()
+    assert "they are drafted one after the other by Small, 1.3 k parameters" in text
+    assert "checks 3 drafted tokens, of which each is accepted with 0.5" in " ".join(text.split())
+    assert report.to_dict()["engine"]["speculation"]["drafter"] == {"name": "Small", "parameters": 1300}
+
+
+def test_what_is_not_counted_is_said() -> None:
+    speculation = read_speculation(3, 0.5)
+    row = predict_serving(COST, 2, 100, 3, None, speculation)
+    report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
+    assert "what drafts them is counted nowhere: neither its time nor its memory" in report.to_text()
+
+
+def test_own_layers_that_draft_are_those_of_the_configuration() -> None:
+    def follow(model: Any) -> Any:
+        raise AssertionError(model)
+
+    assert find_drafter("mtp", toy_facts(own_heads=SMALL), 100, follow) is SMALL
+    with pytest.raises(InputError, match="the configuration of Toy names no layers that predict further tokens"):
+        find_drafter("mtp", toy_facts(), 100, follow)
+
+
+@pytest.mark.parametrize(
+    ("draft", "parameters"), [("250e6", 250_000_000), (1000, 1000), ("hf:llama", None), (None, None)]
+)
+def test_a_number_is_one_of_parameters(draft: Any, parameters: int | None) -> None:
+    assert read_parameters(draft) == parameters
+
+
+@pytest.mark.parametrize("draft", [0, -1, 1.5, "0.5"])
+def test_a_number_that_is_none_of_parameters_is_an_error(draft: Any) -> None:
+    with pytest.raises(ArgumentError, match="give the parameters that draft a token, a whole number from 1"):
+        read_parameters(draft)
+
+
+def test_a_draft_needs_its_tokens() -> None:
+    with pytest.raises(ArgumentError, match="draft_tokens is missing: speculation needs draft_tokens"):
+        read_speculation(None, None, "mtp")

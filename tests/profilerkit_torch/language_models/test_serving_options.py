@@ -1,0 +1,96 @@
+"""Adapters and what drafts, of small and published configurations, against counts by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from profilerkit import InputError, llm
+
+transformers = pytest.importorskip("transformers")
+
+#: A layer: q and o of 64 by 64, k and v of 32 by 64, three matrices of 64 by 128, two norms of 64.
+SIZES = {
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "tie_word_embeddings": False,
+}
+ATTENTION, INNER = 2 * 64 * 64 + 2 * 32 * 64, 3 * 64 * 128
+LENGTHS: dict[str, Any] = {"prompt": 16, "new": 4, "dtype": "bf16", "device": "h100"}
+
+
+def make_llama(**changes: Any) -> Any:
+    return transformers.LlamaConfig(**{**SIZES, **changes})
+
+
+def test_adapters_stand_beside_the_matrices_that_are_named() -> None:
+    """Rank 4 in two layers: q_proj of 64 by 64 and v_proj of 32 by 64; all of them with o, k and the three others."""
+    some: Any = llm(make_llama(), lora_rank=4, lora_adapters=2, lora_targets="q_proj, v_proj", **LENGTHS)
+    assert some.cost.adapters.parameters == 2 * 4 * ((64 + 64) + (32 + 64))
+    assert some.fits[0].memory.adapters == 2 * some.cost.adapters.parameters * 2
+    every: Any = llm(make_llama(), lora_rank=4, **LENGTHS)
+    attention = 2 * (64 + 64) + 2 * (32 + 64)
+    assert every.cost.adapters.parameters == 2 * 4 * (attention + 3 * (64 + 128))
+    assert every.reason_without_estimates.startswith("by a data sheet")
+    assert "2 of rank 4" in str(some)
+    assert "beside q_proj, v_proj" in str(some)
+
+
+def test_adapters_of_experts_are_those_that_a_token_is_sent_to() -> None:
+    """Four experts of 2 * 32 by 64 and 64 by 32, two a token, in two layers."""
+    config = transformers.MixtralConfig(
+        **{**SIZES, "intermediate_size": 32}, num_local_experts=4, num_experts_per_tok=2
+    )
+    report: Any = llm(config, lora_rank=4, lora_targets=["gate_up_proj", "down_proj"], **LENGTHS)
+    of_expert = 4 * ((64 + 64) + (64 + 32))
+    assert report.cost.adapters.parameters == 2 * 4 * of_expert
+    assert report.cost.adapters.macs_of_a_token == 2 * 2 * of_expert
+
+
+def test_a_second_model_drafts() -> None:
+    drafter, options = make_llama(num_hidden_layers=1), {"draft_tokens": 2, "acceptance": 0.5}
+    report: Any = llm(make_llama(), draft=drafter, name="Two layers", **options, **LENGTHS)
+    alone: Any = llm(drafter, **LENGTHS)
+    assert report.speculation.drafter.facts.parameters == alone.facts.parameters
+    assert report.serving[0].draft == alone.cost(1, 1, 16 + 2)
+    memory = alone.fits[0].memory
+    assert report.fits[0].memory.drafter == memory.weights + memory.cache
+
+
+def test_a_layer_of_its_own_drafts() -> None:
+    """A layer like the last one, a product of 128 by 64, and the model's head of 100 by 64, which is stored once."""
+    options = {"draft_tokens": 2, "acceptance": 0.5, "draft": "mtp"}
+    report: Any = llm(make_llama(num_nextn_predict_layers=1), **options, **LENGTHS)
+    layer, joined, head = ATTENTION + INNER, 2 * 64 * 64, 100 * 64
+    drafter = report.speculation.drafter
+    assert drafter.facts.parameters == layer + 2 * 64 + joined
+    step = drafter(1, 1, 17)
+    assert step.macs == layer + joined + head + 18 * 2 * 64
+    row_of_table = 2 * 64
+    # Norms have 2 bytes an element, and so have matrices; keys and values of 17 tokens in 2 heads of 16.
+    assert step.weight_bytes == 2 * (layer + 2 * 64 + joined + head) + row_of_table
+    assert step.cache_read_bytes == 17 * 2 * 2 * 16 * 2
+    with pytest.raises(InputError, match="names no layers that predict further tokens"):
+        llm(make_llama(), **options, **LENGTHS)
+
+
+@pytest.mark.slow
+def test_the_layer_that_drafts_of_deepseek_v3_has_the_published_parameters() -> None:
+    """README_WEIGHTS.md of deepseek-ai/DeepSeek-V3: "11.5B unique parameters" of the MTP module."""
+    config = transformers.DeepseekV3Config(num_nextn_predict_layers=1)
+    report: Any = llm(config, draft="mtp", draft_tokens=1, acceptance=0.85, prompt=64, new=2, dtype="bf16")
+    assert report.speculation.drafter.facts.parameters == pytest.approx(11.5e9, abs=0.05e9)
+
+
+def test_requests_at_a_rate_are_shown() -> None:
+    report: Any = llm(make_llama(), batch=(1, 4), prefill_tokens=20, rate=50.0, **LENGTHS)
+    text = str(report)
+    assert "Prompts that arrive at once, run in order: seconds until the first token" in text
+    assert "50 requests/s that arrive at random" in text
+    assert report.serving[1].arrivals.load == pytest.approx(50 * report.cost(1, 16).seconds)
+    assert report.to_dict()["engine"]["serving"][1]["burst"]["passes"] == 4
