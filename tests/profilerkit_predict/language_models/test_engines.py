@@ -7,8 +7,9 @@ from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import weight_format
-from profilerkit_predict.language_models import CacheLayer, LatentAttention, StepCost
+from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, LatentAttention, StepCost
 from profilerkit_predict.language_models.engines import ENGINES, find_engine
+from profilerkit_predict.language_models.serving import predict_serving
 
 #: A layer with a window of 10 tokens, which keeps 9 for the next one, and one without, of 8 bytes a token each.
 PARTS = (CacheLayer("layers.0", 8, window=10), CacheLayer("layers.1", 8))
@@ -58,3 +59,19 @@ def test_latents_that_an_indexer_chooses_have_a_layout() -> None:
     assert StepCost(facts, DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 2 * (576 + 128)
     plain = toy_facts(latent=LatentAttention(2, 4, 512, 64, 8, 8))
     assert StepCost(plain, DEVICE, cache_format=fp8, engine=vllm).cache_bytes(16) == 16 * 2 * 576
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "note"),
+    [
+        ("vllm", "Toy", "vllm frees blocks that are outside of a window: a window takes 1 more"),
+        ("sglang", "GptOssForCausalLM", "a layer with one has 0.8 times the tokens of a layer without"),
+        ("sglang", "Toy", "sglang keeps all tokens in layers with a window, of a model that is not Gemma 4"),
+    ],
+)
+def test_a_report_says_what_the_engine_does_and_where_that_was_read(name: str, architecture: str, note: str) -> None:
+    cost = StepCost(toy_facts(parts=PARTS, architecture=architecture), DEVICE, engine=find_engine(name))
+    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    text = " ".join(report.to_text().split())
+    assert note in text
+    assert all(source in text for source in cost.engine.sources)
