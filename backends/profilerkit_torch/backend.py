@@ -75,7 +75,13 @@ from .untouched.settings import SETTINGS
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
-    from profilerkit_predict.language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from profilerkit_predict.language_models.records import (
+        CacheContents,
+        GeneratedTokens,
+        InputEncoder,
+        InputKind,
+        ModelFacts,
+    )
     from profilerkit_predict.meshes.records import RankTrace
     from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
@@ -311,6 +317,12 @@ class TorchBackend(
 
         with apart():
             return find_facts(model, prompt, dtype, name)
+
+    def find_input_encoder(self, model: Any, kind: InputKind, dtype: str | None = None) -> InputEncoder:
+        """See `FollowsLanguageModels`."""
+        from .language_models.encoders import find_input_encoder
+
+        return find_input_encoder(model, kind, dtype)
 
     def language_model_cache(
         self, model: Any, context: int, batch: int, dtype: str | None = None

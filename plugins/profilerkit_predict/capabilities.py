@@ -14,7 +14,7 @@ from profilerkit.protocols import Capability
 if TYPE_CHECKING:
     from .joining.reading import ProfileFile
     from .joining.records import Recording
-    from .language_models.records import CacheContents, GeneratedTokens, ModelFacts
+    from .language_models.records import CacheContents, GeneratedTokens, InputEncoder, InputKind, ModelFacts
     from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
@@ -88,6 +88,13 @@ class FollowsLanguageModels(Protocol):
 
         ``dtype`` is that of activations and cache; the model's own by default. Raises `InputError` for a model that
         generates no tokens, or returns no cache.
+        """
+
+    @abstractmethod
+    def find_input_encoder(self, model: Any, kind: InputKind, dtype: str | None = None) -> InputEncoder:
+        """Return what the encoder of a model makes of one image, or of one clip of sound, on shapes alone.
+
+        Raises `InputError` for a model that takes none, or whose configuration does not tell their size.
         """
 
     @abstractmethod

@@ -54,7 +54,7 @@ _UNROUTED = (
 )
 _UNREAD = (
     "{count:,} parameters of layers that text does not go through ({layers}) take memory, and no step reads them; "
-    "where they are for images or sound, the work for those is not counted"
+    "where they are for images or sound, images= (--images) or audio= (--audio) counts the work for those"
 )
 _ENCODER_DECODER = (
     "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "
@@ -112,6 +112,7 @@ def find_facts(
         encoder_prompt=length if is_encoder_decoder else None,
         unknown_storage=storage.unknown,
         notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
+        notes_on_text=tuple(_list_notes_on_text(trace)),
     )
     passes = Passes(prefill, decode, batch, length, windows)
     return replace(facts, own_heads=find_own_heads(language_model, facts, passes, layer_weights, storage))
@@ -125,14 +126,18 @@ def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: in
         yield _SPLIT.format(layers=_shorten(strangers))
     if unrouted:
         yield _UNROUTED
+    if trace.uncounted:
+        yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
+
+
+def _list_notes_on_text(trace: ModelTrace) -> Iterator[str]:
+    """Yield which layers text does not go through."""
     passes = find_passes(trace)
     unread = [layer for layer in trace.layers if passes[layer.path] is ReadIn.NONE]
     count = sum(weight.count for layer in unread for weight in layer.parameters)
     if count:
         outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] is not ReadIn.NONE]
         yield _UNREAD.format(count=count, layers=_shorten(outermost))
-    if trace.uncounted:
-        yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
 
 
 def _does_step_grow(

@@ -62,6 +62,8 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
+@click.option("--images", type=_COUNT, help="Images that each prompt has besides text.")
+@click.option("--audio", type=_COUNT, help="Clips of sound that each prompt has besides text.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share the model, by default as tp."

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         CacheTensor,
         ExecutionModel,
         GeneratedTokens,
+        InputEncoder,
+        InputKind,
         LatentAttention,
         Law,
         MatrixShape,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from .rewrites import REWRITES, Rewrite
     from .serving import Serving
     from .speculation import Speculation
-    from .step_cost import Piece, Resource, Step, StepCost, StepTerm
+    from .step_cost import EncodedInputs, Piece, Resource, Step, StepCost, StepTerm
 
 __all__ = [
     "REWRITES",
@@ -54,10 +56,13 @@ __all__ = [
     "CacheGrowth",
     "CacheLayer",
     "CacheTensor",
+    "EncodedInputs",
     "EngineRule",
     "ExecutionModel",
     "Fit",
     "GeneratedTokens",
+    "InputEncoder",
+    "InputKind",
     "LanguageModelComparison",
     "LanguageModelReport",
     "LatentAttention",
@@ -103,14 +108,15 @@ _MODULES = module_of_each(
         ".layout": "Layout",
         ".queueing": "Arrivals Burst",
         ".records": """
-            CacheContents CacheGrowth CacheLayer CacheTensor ExecutionModel GeneratedTokens LatentAttention Law
-            MatrixShape ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses WeightPart Work
+            CacheContents CacheGrowth CacheLayer CacheTensor ExecutionModel GeneratedTokens InputEncoder InputKind
+            LatentAttention Law MatrixShape ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses
+            WeightPart Work
         """,
         ".report": "LanguageModelReport",
         ".rewrites": "REWRITES Rewrite",
         ".serving": "Serving",
         ".speculation": "Speculation",
-        ".step_cost": "Piece Resource Step StepCost StepTerm",
+        ".step_cost": "EncodedInputs Piece Resource Step StepCost StepTerm",
     }
 )
 

@@ -23,11 +23,11 @@ from .engines import ANY_ENGINE, find_engine
 from .followed import follow
 from .layout import read_layout
 from .queueing import read_rate
-from .records import ModelFacts
+from .records import InputKind, ModelFacts
 from .report import LanguageModelReport
 from .requests import Request, add_drafter, find_drafter, find_peak_dtype, make_report
 from .speculation import read_speculation
-from .step_cost import StepCost
+from .step_cost import EncodedInputs, StepCost
 
 __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 
@@ -48,6 +48,8 @@ def llm(
     acceptance: float | None = None,
     draft: Any = None,
     rate: float | None = None,
+    images: int | None = None,
+    audio: int | None = None,
     devices: int = 1,
     parallel: str | None = None,
     shared_prefix: int | None = None,
@@ -85,6 +87,9 @@ def llm(
         acceptance: The share of drafted tokens that is accepted, where all before them were.
         draft: What drafts them, one after the other: a model as above, "mtp" for layers of the model's own that its
             configuration names, or the number of parameters that draft one token. Default: it is not counted.
+        images: The images that each prompt has besides its text, of the size that the configuration names. Their tokens
+            come on top of ``prompt``, and the prefill runs their encoder.
+        audio: The clips of sound that each prompt has besides, each as long as the encoder takes at once.
         rate: The requests that arrive in a second, at random. Default: all prompts of a batch arrive at once.
         devices: The number of devices that share the model; without ``parallel`` by tensor parallelism.
         parallel: How they share it, such as "tp8", "tp4,pp2" or "dp8,ep8": the devices of tensor (tp), pipeline (pp)
@@ -137,8 +142,14 @@ def llm(
         with collector_paused():  # it would go through all objects many times while modules are imported
             followed = follow(model, _dtype(kind), backend, name, trust)
             lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
-            counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
+            encoded = tuple(
+                EncodedInputs(followed.find_encoder(kind), at_least(1)(kind, count))
+                for kind, count in {InputKind.IMAGES: images, InputKind.AUDIO: audio}.items()
+                if count is not None
+            )
+            lengths = lengths[0] + sum(inputs.tokens for inputs in encoded), lengths[1]
             facts = followed.facts(*lengths)
+        counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
         prefix = requested.get("shared_prefix", 0)
         if prefix >= lengths[0]:
@@ -164,6 +175,7 @@ def llm(
                 shared_prefix=prefix,
                 engine=rule,
                 adapters=adapters,
+                inputs=encoded,
             )
             request = Request(*lengths, counts["prefill_tokens"], share, requests)
             report = make_report(cost, request, batches, add_drafter(speculation, cost, drafter))

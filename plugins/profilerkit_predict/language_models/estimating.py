@@ -57,11 +57,18 @@ class Estimator:
 
     def reason(self) -> str:
         """Return why there are no estimates, in words; empty if there are."""
-        cost, facts = self.cost, self.cost.facts
+        cost = self.cost
         if cost.devices > 1:
             return "estimates are for one device: the time of communication is not in a calibration"
+        if cost.inputs:
+            return "no estimates with images or sound: the shapes of their encoder are not derived"
         if cost.adapters is not None:
             return "no estimates with adapters: the calibration has no products of low rank"
+        return self._find_uncalibrated()
+
+    def _find_uncalibrated(self) -> str:
+        """Return which products of one device no calibration has, in words; empty for none."""
+        cost, facts = self.cost, self.cost.facts
         if cost.weights is not None and cost.stored_weight_bytes != sum(part.bytes for part in facts.weights):
             return f"no estimates for {cost.weights.name}: the calibration has products of the model's own dtype alone"
         if cost.weights is None and any(name != facts.dtype for name in facts.storage_formats):

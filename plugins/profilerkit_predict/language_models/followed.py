@@ -18,7 +18,7 @@ from .caching import CacheBytes, cache_bytes, compute_slope
 from .gguf_models import find_gguf_facts
 from .growth import find_growth
 from .lengths import choose_lengths, require_context
-from .records import ModelFacts
+from .records import InputEncoder, InputKind, ModelFacts
 
 __all__ = ["FollowedFile", "FollowedModel", "follow"]
 
@@ -50,6 +50,9 @@ class FollowedFile:
 
     def facts(self, prompt: int, new: int) -> ModelFacts:
         return self.header_facts
+
+    def find_encoder(self, kind: InputKind) -> InputEncoder:
+        raise InputError(f"{kind}: {self.header_facts.name} is a file of a model of text; leave it out")
 
     def generate(self, counts: dict[str, int], batch: int) -> Any:
         raise ArgumentError(f"measure=True: {self.header_facts.name} is a file, not a model that can run; leave it out")
@@ -86,6 +89,10 @@ class FollowedModel:
         facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
         require_context(facts.sizes.longest_context, prompt + new, facts.name)
         return facts
+
+    def find_encoder(self, kind: InputKind) -> InputEncoder:
+        encoder: InputEncoder = self.backend.find_input_encoder(self.model, kind, self.dtype)
+        return encoder
 
     @property
     def _title(self) -> str:

@@ -98,10 +98,10 @@ def _list_passes(
                 waiting, cached = waiting - 1, shared
         whole = min(waiting, room // (prompt - shared)) if cached == shared else 0
         if whole:
-            pieces.append(Piece(whole * replicas, prompt - shared, shared))
+            pieces.append(Piece(whole * replicas, prompt - shared, shared, has_inputs=True))
             room, waiting = room - whole * (prompt - shared), waiting - whole
         if room and waiting and cached == shared:
-            pieces.append(Piece(replicas, room, shared))
+            pieces.append(Piece(replicas, room, shared, has_inputs=True))
             cached += room
         yield pieces, before - waiting
 

@@ -26,6 +26,8 @@ __all__ = [
     "CacheTensor",
     "ExecutionModel",
     "GeneratedTokens",
+    "InputEncoder",
+    "InputKind",
     "LatentAttention",
     "Law",
     "MatrixShape",
@@ -256,6 +258,32 @@ class WeightPart:
     is_shared: bool = False
 
 
+class InputKind(StrEnum):
+    """What a prompt has besides text."""
+
+    IMAGES = "images"
+    AUDIO = "audio"
+
+
+@dataclass(frozen=True, slots=True)
+class InputEncoder:
+    """What the encoder of a model makes of one image, or of one clip of sound.
+
+    Attributes:
+        kind: Which of both.
+        size: What it was followed with: "336 by 336 pixels".
+        tokens: How many tokens of the prompt that becomes.
+        macs: Its multiply-accumulates.
+        weights: The weights that it reads; they are among those of the model.
+    """
+
+    kind: InputKind
+    size: str
+    tokens: int
+    macs: int
+    weights: tuple[WeightPart, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionModel:
     """How the numbers take the model to be run; every number of a language model names one.
@@ -463,6 +491,7 @@ class ModelFacts:
         own_heads: A layer of its own that predicts further tokens, as a model; None where its configuration has none.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
+        notes_on_text: What a reader must know where all of a prompt is text.
     """
 
     name: str
@@ -480,6 +509,7 @@ class ModelFacts:
     own_heads: ModelFacts | None = None
     unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
+    notes_on_text: tuple[str, ...] = ()
 
     @property
     def is_encoder_decoder(self) -> bool:

@@ -144,6 +144,10 @@ class LanguageModelReport:
                 "layout": str(self.cost.layout),
                 "name": self.cost.engine.name,
                 "block_size": self.cost.block_size,
+                "inputs": [
+                    {"kind": kind.kind, "count": count, "size": kind.size, "tokens": kind.tokens, "macs": kind.macs}
+                    for kind, count in self.cost.inputs
+                ],
                 "shared_prefix": self.cost.shared_prefix,
                 "adapters": self.cost.adapters
                 and (asdict(self.cost.adapters) | {"parameters": self.cost.adapters.parameters}),
@@ -155,7 +159,7 @@ class LanguageModelReport:
                 "fits": [asdict(fit) for fit in self.fits],
             },
             "measured": None if self.measured is None else _write_measured(self.measured) | self._beside_measured(),
-            "notes": list(facts.notes),
+            "notes": [*facts.notes, *(() if self.cost.inputs else facts.notes_on_text)],
         }
 
     def _beside_measured(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import average_later_token, predict_serving
 from .speculation import OWN_HEADS, Speculation, make_drafter, read_parameters
-from .step_cost import StepCost
+from .step_cost import Piece, StepCost
 
 __all__ = ["Request", "add_drafter", "find_drafter", "find_peak_dtype", "make_report"]
 
@@ -66,7 +66,8 @@ def _predict_arrivals(
     cost: StepCost, request: Request, fits: Fit | None, speculation: Speculation | None
 ) -> Arrivals | None:
     """Return what requests at the rate find with as many sequences as fit; None without a device or a figure of it."""
-    prefill = cost(cost.layout.data, request.prompt - cost.shared_prefix, cost.shared_prefix).seconds
+    shared = cost.shared_prefix
+    prefill = cost.run_together([Piece(cost.layout.data, request.prompt - shared, shared, has_inputs=True)]).seconds
     if request.rate is None or prefill is None or fits is None or not fits.largest_batch:
         return None
     replicas = cost.layout.data
@@ -107,7 +108,7 @@ def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelF
         return speculation
     weights = cost.weights if drafter is cost.facts.own_heads else None
     peak = find_peak_dtype(drafter, cost.device, weights, cost.cache_format)
-    of_drafter = replace(cost, facts=drafter, weights=weights, peak_dtype=peak, adapters=None)
+    of_drafter = replace(cost, facts=drafter, weights=weights, peak_dtype=peak, adapters=None, inputs=())
     return replace(speculation, drafter=of_drafter)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .estimating import Estimate, average, compute_rate
 from .queueing import Arrivals, Burst
 from .speculation import Speculation
-from .step_cost import Step, StepCost
+from .step_cost import Piece, Step, StepCost
 
 __all__ = [
     "ASSUMPTIONS",
@@ -117,7 +117,7 @@ def predict_serving(
     What drafts goes through the prompts too, after the first token.
     """
     shared = cost.shared_prefix
-    prefill = cost(batch, prompt - shared, shared)
+    prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
     steps = list(_list_steps(cost, batch, prompt, new, speculation))
     first, later = prefill.seconds, _average_seconds(steps, speculation)
     uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None

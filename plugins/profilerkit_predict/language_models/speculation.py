@@ -90,7 +90,7 @@ def make_drafter(facts: ModelFacts, parameters: int) -> ModelFacts:
     """Return heads of so many parameters, each of which multiplies every token, as a model without a cache."""
     part = WeightPart(WeightKind.MATRIX, parameters, parameters * dtype_bytes(facts.dtype), facts.dtype)
     return ModelFacts(
-        name=f"heads of {parameters:,} parameters",
+        name="heads of a size that was given",
         execution=ExecutionModel("engine", "a number of parameters"),
         parameters=parameters,
         weights=(part,),

@@ -21,11 +21,11 @@ from .estimating import Estimate, Estimator
 from .formulas import count_expected_experts, count_macs, count_stored_bytes, dtype_bytes
 from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
-from .records import CacheLayer, ModelFacts, ReadIn, WeightKind, WeightPart
+from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightKind, WeightPart
 from .rewrites import engine_macs
 from .traffic import LinkTraffic, count_link_bytes
 
-__all__ = ["Piece", "Resource", "Step", "StepCost", "StepTerm"]
+__all__ = ["EncodedInputs", "Piece", "Resource", "Step", "StepCost", "StepTerm"]
 
 
 class Resource(StrEnum):
@@ -127,17 +127,31 @@ class Piece(NamedTuple):
         new_tokens: New tokens of each.
         cached: Tokens of each that are in the cache already.
         logits: Of how many tokens of each the head makes logits.
+        has_inputs: Whether the images or the sound of each are encoded in this step.
     """
 
     sequences: int
     new_tokens: int = 1
     cached: int = 0
     logits: int = 1
+    has_inputs: bool = False
 
     @property
     def is_decode(self) -> bool:
         """Whether it is a step after a prompt: in a chunk of a prompt only the last token has logits."""
         return self.cached > 0 and self.new_tokens == self.logits
+
+
+class EncodedInputs(NamedTuple):
+    """Images or clips of sound that every prompt has, all of the size that the encoder takes."""
+
+    encoder: InputEncoder
+    count: int
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens of a prompt they are."""
+        return self.count * self.encoder.tokens
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,7 @@ class StepCost:
             replica, and a step reads them once.
         engine: What an engine keeps of windows, and how it stores latents.
         adapters: Adapters beside the weights; None for none.
+        inputs: What each prompt has besides text.
     """
 
     facts: ModelFacts
@@ -177,6 +192,7 @@ class StepCost:
     shared_prefix: int = 0
     engine: EngineRule = ANY_ENGINE
     adapters: Adapters | None = None
+    inputs: tuple[EncodedInputs, ...] = ()
 
     @property
     def devices(self) -> int:
@@ -231,8 +247,10 @@ class StepCost:
         terms = tuple(self._list_terms(pieces))
         return Step(
             "engine",
-            self._count_macs(pieces) + self._count_adapter_macs(pieces),
-            self.weight_bytes_read(tokens, is_first=_has_first(pieces)) + self._count_adapter_bytes(sequences),
+            self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
+            self.weight_bytes_read(tokens, is_first=_has_first(pieces))
+            + self._count_adapter_bytes(sequences)
+            + self._count_encoder_bytes(pieces),
             read,
             written,
             _sum_seconds(terms, Resource.COMPUTE),
@@ -252,7 +270,11 @@ class StepCost:
         own = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
         shares = layout.tensor * stages
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
-        macs = {"products": self._count_macs(own), "products of adapters": self._count_adapter_macs(own)}
+        macs = {
+            "products": self._count_macs(own),
+            "products of adapters": self._count_adapter_macs(own),
+            "products of the encoder": self._count_encoder_macs(own),
+        }
         for name, count in macs.items():
             if count or name == "products":
                 yield StepTerm(name, Resource.COMPUTE, count / shares, 2 * count / shares / peak if peak else None)
@@ -263,6 +285,7 @@ class StepCost:
             name = _WEIGHT_TERMS[part.kind]
             read_bytes = self._count_read_bytes(part, _count_tokens(own) * spread, is_first=_has_first(pieces))
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
+        amounts["encoder"] = self._count_encoder_bytes(own) / shares
         amounts["adapters"] = self._count_adapter_bytes(_count_sequences(own)) / shares
         read, written = self.cache.count_traffic(own, layout.tensor)
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
@@ -284,6 +307,16 @@ class StepCost:
 
     def _count_adapter_macs(self, pieces: Iterable[Piece]) -> int:
         return 0 if self.adapters is None else self.adapters.macs_of_a_token * _count_tokens(pieces)
+
+    def _count_encoder_macs(self, pieces: Iterable[Piece]) -> int:
+        of_one = sum(inputs.count * inputs.encoder.macs for inputs in self.inputs)
+        return of_one * sum(piece.sequences for piece in pieces if piece.has_inputs)
+
+    def _count_encoder_bytes(self, pieces: Iterable[Piece]) -> int:
+        """Return the bytes of encoders, which are read once for all inputs."""
+        if not any(piece.has_inputs for piece in pieces):
+            return 0
+        return sum(count_stored_bytes(part, self.weights) for inputs in self.inputs for part in inputs.encoder.weights)
 
     def _count_adapter_bytes(self, sequences: int) -> int:
         return 0 if self.adapters is None else self.adapters.count_read_bytes(sequences)

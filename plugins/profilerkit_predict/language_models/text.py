@@ -90,7 +90,8 @@ def _engine_title(report: LanguageModelReport) -> str:
     device = report.device
     layout = f", {report.cost.layout}" if report.cost.devices > 1 else ""
     on = f"{report.cost.devices} x {device.name} ({device.tier}){layout}" if device else "no device: counts alone"
-    return f"Engine, {report.prompt:,} tokens of prompt and {report.new:,} new: {on}"
+    encoded = "".join(f", {inputs.tokens:,} of {inputs.encoder.kind}," for inputs in report.cost.inputs)
+    return f"Engine, {report.prompt:,} tokens of prompt{encoded} and {report.new:,} new: {on}"
 
 
 def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
@@ -104,6 +105,9 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "weights", f"{report.weights}, {cache}"
     yield "longest context", "no maximum" if facts.sizes.longest_context is None else f"{facts.sizes.longest_context:,}"
     yield ("as written" if facts.traced else "read from"), str(facts.execution)
+    for encoder, count in report.cost.inputs:
+        size = f"{encoder.size} and {encoder.tokens:,} tokens each, {show_count(encoder.macs)} MACs of their encoder"
+        yield str(encoder.kind), f"{count:,} of {size}"
     adapters = report.cost.adapters
     if adapters is not None:
         yield (
@@ -240,6 +244,7 @@ def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
 def report_notes(report: LanguageModelReport) -> Iterable[str]:
     """Yield what a reader of the numbers of one report must know besides."""
     yield from report.facts.notes
+    yield from () if report.cost.inputs else report.facts.notes_on_text
     yield from _list_missing_links(report)
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
@@ -269,8 +274,8 @@ def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
     rule, pool = report.cost.engine, report.cost.engine.window_pool
     if rule.name is None:
         return
-    defaults = "the block size is" if rule.reserve is None else "the block size and the reserve are"
-    yield f"{defaults} that of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
+    defaults = "the block size is that" if rule.reserve is None else "the block size and the reserve are those"
+    yield f"{defaults} of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
     if not any(layer.window is not None for layer in report.facts.cache.parts):
         return
     if pool is None:

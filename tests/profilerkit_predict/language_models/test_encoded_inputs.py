@@ -1,0 +1,59 @@
+"""Images and sound as tokens with their encoder, against counts by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from toy_language_model import DEVICE, toy_facts
+
+from profilerkit_predict.language_models import (
+    EncodedInputs,
+    InputEncoder,
+    InputKind,
+    LanguageModelReport,
+    Piece,
+    ReadIn,
+    StepCost,
+    WeightKind,
+    WeightPart,
+)
+from profilerkit_predict.language_models.queueing import predict_burst
+from profilerkit_predict.language_models.serving import predict_serving
+
+#: An encoder of 500 elements, of 1,000 bytes, that makes 5 tokens of an image with 7,000 multiply-accumulates.
+PART = WeightPart(WeightKind.MATRIX, 500, 1000, "bfloat16", read_in=ReadIn.NONE)
+ENCODER = InputEncoder(InputKind.IMAGES, "8 by 8 pixels", 5, 7000, (replace(PART, read_in=ReadIn.ALL),))
+FACTS = toy_facts(weights=(*toy_facts().weights, PART), notes_on_text=("text does not go through the encoder",))
+COST = StepCost(FACTS, DEVICE, inputs=(EncodedInputs(ENCODER, 2),))
+
+
+def test_a_prefill_runs_the_encoder_once_for_each_image() -> None:
+    """Three prompts with two images each; the weights of the encoder are read once."""
+    plain, row = StepCost(FACTS, DEVICE)(3, 20), predict_serving(COST, 3, 20, 4)
+    assert row.prefill.macs == plain.macs + 3 * 2 * 7000
+    assert row.prefill.weight_bytes == plain.weight_bytes + 1000
+    amounts = {term.name: term.amount for term in row.prefill.terms}
+    assert (amounts["products of the encoder"], amounts["encoder"]) == (42000, 1000)
+    assert not any("encoder" in term.name for term in row.decode.terms)
+
+
+def test_a_prompt_in_chunks_runs_the_encoder_with_its_first() -> None:
+    burst = predict_burst(COST, 1, 20, 12)
+    first = COST.run_together([Piece(1, 12, 0, has_inputs=True)]).seconds or 0.0
+    assert burst is not None
+    assert burst.last == pytest.approx(first + (COST(1, 8, 12).seconds or 0.0))
+
+
+def test_a_report_shows_them() -> None:
+    row = predict_serving(COST, 1, 20, 4)
+    report = LanguageModelReport("Toy", FACTS, COST, 20, 4, "bfloat16", (row,))
+    text = " ".join(report.to_text().split())
+    assert "Engine, 20 tokens of prompt, 10 of images, and 4 new" in text
+    assert "images 2 of 8 by 8 pixels and 5 tokens each, 7 k MACs of their encoder" in text
+    assert "text does not go through the encoder" not in text
+    inputs = {"kind": "images", "count": 2, "size": "8 by 8 pixels", "tokens": 5, "macs": 7000}
+    assert report.to_dict()["engine"]["inputs"] == [inputs]
+    of_text = StepCost(FACTS, DEVICE)
+    report = LanguageModelReport("Toy", FACTS, of_text, 20, 4, "bfloat16", (predict_serving(of_text, 1, 20, 4),))
+    assert "text does not go through the encoder" in report.to_text()
