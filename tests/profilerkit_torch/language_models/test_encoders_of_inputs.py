@@ -63,7 +63,8 @@ def test_sound_becomes_tokens() -> None:
         "num_attention_heads": 4,
         "max_source_positions": 20,
     }
-    config = transformers.VoxtralConfig(audio_config=audio, text_config=TEXT)
+    text = {**TEXT, "num_key_value_heads": 4, "head_dim": 16}  # Voxtral has other defaults than Llama
+    config = transformers.VoxtralConfig(audio_config=audio, text_config=text)
     report: Any = llm(config, audio=1, **LENGTHS)
     (inputs,) = report.cost.inputs
     convolutions = 40 * 32 * 8 * 3 + 20 * 32 * 32 * 3
