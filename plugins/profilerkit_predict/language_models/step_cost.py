@@ -146,12 +146,12 @@ class EncodedInputs(NamedTuple):
     """Images or clips of sound that every prompt has, all of the size that the encoder takes."""
 
     encoder: InputEncoder
-    count: int
+    number: int
 
     @property
     def tokens(self) -> int:
         """How many tokens of a prompt they are."""
-        return self.count * self.encoder.tokens
+        return self.number * self.encoder.tokens
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ class StepCost:
         return 0 if self.adapters is None else self.adapters.macs_of_a_token * _count_tokens(pieces)
 
     def _count_encoder_macs(self, pieces: Iterable[Piece]) -> int:
-        of_one = sum(inputs.count * inputs.encoder.macs for inputs in self.inputs)
+        of_one = sum(inputs.number * inputs.encoder.macs for inputs in self.inputs)
         return of_one * sum(piece.sequences for piece in pieces if piece.has_inputs)
 
     def _count_encoder_bytes(self, pieces: Iterable[Piece]) -> int:

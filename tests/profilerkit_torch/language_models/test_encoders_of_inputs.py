@@ -77,7 +77,7 @@ def test_sound_becomes_tokens() -> None:
 def test_a_model_of_text_takes_none(option: str, name: str) -> None:
     config = transformers.LlamaConfig(**{key: value for key, value in TEXT.items() if key != "model_type"})
     with pytest.raises(InputError, match=f"{option}: {name} takes none that llm could follow"):
-        llm(config, **{option: 1}, **LENGTHS)
+        llm(config, **{**LENGTHS, option: 1})
 
 
 def test_images_of_any_size_are_refused() -> None:

@@ -53,7 +53,8 @@ def test_adapters_of_experts_are_those_that_a_token_is_sent_to() -> None:
 
 
 def test_a_second_model_drafts() -> None:
-    drafter, options = make_llama(num_hidden_layers=1), {"draft_tokens": 2, "acceptance": 0.5}
+    drafter = make_llama(num_hidden_layers=1)
+    options: dict[str, Any] = {"draft_tokens": 2, "acceptance": 0.5}
     report: Any = llm(make_llama(), draft=drafter, name="Two layers", **options, **LENGTHS)
     alone: Any = llm(drafter, **LENGTHS)
     assert report.speculation.drafter.facts.parameters == alone.facts.parameters
@@ -64,7 +65,7 @@ def test_a_second_model_drafts() -> None:
 
 def test_a_layer_of_its_own_drafts() -> None:
     """A layer like the last one, a product of 128 by 64, and the model's head of 100 by 64, which is stored once."""
-    options = {"draft_tokens": 2, "acceptance": 0.5, "draft": "mtp"}
+    options: dict[str, Any] = {"draft_tokens": 2, "acceptance": 0.5, "draft": "mtp"}
     report: Any = llm(make_llama(num_nextn_predict_layers=1), **options, **LENGTHS)
     layer, joined, head = ATTENTION + INNER, 2 * 64 * 64, 100 * 64
     drafter = report.speculation.drafter
