@@ -43,7 +43,7 @@ class Adapters:
         return sum(self._count_elements(matrix) * matrix.experts_per_token for matrix in self.matrices)
 
     @property
-    def stored_bytes(self) -> int:
+    def total_bytes(self) -> int:
         """The bytes of all of them."""
         return self.count * self.parameters * self.element_bytes
 
@@ -81,11 +81,11 @@ def read_adapters(facts: ModelFacts, rank: Any, count: Any, targets: Any) -> Ada
 
 def _select(facts: ModelFacts, names: Iterable[str]) -> Iterable[MatrixShape]:
     """Yield the matrices of these names."""
-    known = dict.fromkeys(matrix.name for matrix in facts.matrices)
+    names_of_matrices = dict.fromkeys(matrix.name for matrix in facts.matrices)
     for name in dict.fromkeys(names):
-        if name not in known:
+        if name not in names_of_matrices:
             raise ArgumentError(
                 f"lora_targets: {facts.name} has no matrix {name!r}; there are, nearest first: "
-                f"{', '.join(by_likeness(name, known))}"
+                f"{', '.join(by_likeness(name, names_of_matrices))}"
             )
         yield from (matrix for matrix in facts.matrices if matrix.name == name)

@@ -123,11 +123,11 @@ def predict_arrivals(
         most_sequences: How many sequences fit in the memory of a replica.
         replicas: Replicas, which share the requests evenly.
     """
-    own, later = rate / replicas, new - 1
-    load = own * prefill
+    replica_rate, later = rate / replicas, new - 1
+    load = replica_rate * prefill
 
     def keeps_up(sequences: int) -> bool:
-        return own * later * (decode(sequences) or 0.0) <= sequences * (1 - load)
+        return replica_rate * later * (decode(sequences) or 0.0) <= sequences * (1 - load)
 
     if later and decode(1) is None:
         return None

@@ -267,13 +267,15 @@ class StepCost:
         """
         is_decode = all(piece.is_decode for piece in pieces)
         layout, stages = self.layout, 1 if is_decode else self.layout.pipeline
-        own = [piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces]
+        device_pieces = [
+            piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
+        ]
         shares = layout.tensor * stages
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
         macs = {
-            "products": self._count_macs(own),
-            "products of adapters": self._count_adapter_macs(own),
-            "products of the encoder": self._count_encoder_macs(own),
+            "products": self._count_macs(device_pieces),
+            "products of adapters": self._count_adapter_macs(device_pieces),
+            "products of the encoder": self._count_encoder_macs(device_pieces),
         }
         for name, count in macs.items():
             if count or name == "products":
@@ -283,11 +285,13 @@ class StepCost:
         for part in self.facts.weights:
             spread = layout.data if part.routing is not None else 1
             name = _WEIGHT_TERMS[part.kind]
-            read_bytes = self._count_read_bytes(part, _count_tokens(own) * spread, is_first=_has_first(pieces))
+            read_bytes = self._count_read_bytes(
+                part, _count_tokens(device_pieces) * spread, is_first=_has_first(pieces)
+            )
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
-        amounts["encoder"] = self._count_encoder_bytes(own) / shares
-        amounts["adapters"] = self._count_adapter_bytes(_count_sequences(own)) / shares
-        read, written = self.cache.count_traffic(own, layout.tensor)
+        amounts["encoder"] = self._count_encoder_bytes(device_pieces) / shares
+        amounts["adapters"] = self._count_adapter_bytes(_count_sequences(device_pieces)) / shares
+        read, written = self.cache.count_traffic(device_pieces, layout.tensor)
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():
@@ -295,7 +299,7 @@ class StepCost:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
 
         link = self.device.link if self.device else None
-        for traffic in self._list_link_traffic(_count_tokens(own)):
+        for traffic in self._list_link_traffic(_count_tokens(device_pieces)):
             amount = traffic.bytes / stages
             yield StepTerm(traffic.name, Resource.LINK, amount, amount / (link / 2) if link else None)
 
@@ -395,7 +399,7 @@ class StepCost:
 
     def device_adapter_bytes(self, layout: Layout) -> int:
         """Return the bytes of adapters that a device has in a layout: its share of those of a replica."""
-        stored = 0 if self.adapters is None else self.adapters.stored_bytes
+        stored = 0 if self.adapters is None else self.adapters.total_bytes
         return math.ceil(stored / layout.tensor / layout.pipeline)
 
     def device_weight_bytes(self, layout: Layout) -> int:

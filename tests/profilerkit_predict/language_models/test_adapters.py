@@ -24,7 +24,7 @@ def test_an_adapter_has_two_thin_matrices_for_each() -> None:
     adapters = read_adapters(FACTS, 4, 3, None)
     assert adapters is not None
     assert (adapters.parameters, adapters.macs_of_a_token) == (DENSE + EXPERTS, DENSE + CHOSEN)
-    assert adapters.stored_bytes == 3 * (DENSE + EXPERTS) * 2
+    assert adapters.total_bytes == 3 * (DENSE + EXPERTS) * 2
 
 
 @pytest.mark.parametrize(("sequences", "read"), [(1, 1), (2, 2), (8, 3)])
