@@ -34,13 +34,13 @@ __all__ = ["find_gguf_facts"]
 #: Tensors of a layer that are read whole and multiply each token, by the names of llama.cpp.
 _MATRICES = re.compile(
     r"attn_(q|k|v|qkv|output|gate|q_a|q_b|kv_a_mqa|kv_b|k_b|v_b)|ffn_(gate|up|down|gate_inp)(_shexp)?|"
-    r"ffn_gate_up(_shexp)?"
+    r"ffn_gate_up(_shexp)?|nextn\.eh_proj"
 )
 #: Those that are of experts.
 _EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps")
 #: Those that are added or scale: norms, sinks, biases of a router.
 _OTHERS = re.compile(
-    r"(\w+_)?norm(_2)?|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
+    r"(\w+_)?norm(_2)?|nextn\.(enorm|hnorm|shared_head_norm)|attn_sinks|exp_probs_b|rope_(freqs|factors_long|factors_short)|layer_output_scale"
 )
 #: Of how many layers the last one attends to all tokens and the others have a window, by llama.cpp's loaders of models,
 #: which take an integer of the metadata instead of it where there is one.
@@ -70,27 +70,60 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
     extra = sum(tensor.bytes for tensor in file.tensors) - sum(tensor.bytes for tensor in used)
     if extra:
-        notes.append(f"{extra:,} bytes of layers that predict several tokens are left out")
-    return ModelFacts(
+        notes.append(
+            f"{extra:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
+        )
+    facts = ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
         execution=ExecutionModel("engine", f"GGUF of {sizes.architecture}"),
         parameters=sum(tensor.elements for tensor in used),
         weights=weights,
         dtype=dtype,
         sizes=sizes.describe(),
-        work=Work(tuple(_terms(weights, sizes, latent)), latent),
+        work=Work(tuple(_terms(weights, sizes.layers(), latent)), latent),
         cache=CacheGrowth(layers),
         architecture=sizes.architecture,
         matrices=tuple(_list_matrices(used, kinds, sizes)),
         notes=tuple(notes),
     )
+    return replace(facts, own_heads=_find_own_heads(file, sizes, facts))
+
+
+def _find_own_heads(file: GgufFile, sizes: _Sizes, facts: ModelFacts) -> ModelFacts | None:
+    """Return the first layer that predicts further tokens, as a model; None for a file without one.
+
+    Its attention is that of the last layer before it. A table and a head that it does not have are the model's.
+    """
+    tensors = [tensor for tensor in file.tensors if tensor.name.startswith(f"blk.{sizes.blocks}.")]
+    if not tensors:
+        return None
+    kinds = {tensor.name: _find_kind(file, tensor) for tensor in tensors}
+    parts = list(_weight_parts(tensors, kinds, sizes, is_tied=False))
+    lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in parts}
+    parts += [replace(part, is_shared=True) for part in facts.weights if part.kind in lacking]
+    latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
+    attention = list(sizes.layers())[-1:] if latent is None else []
+    entries = list(sizes.cache_layers(dtype_bytes(facts.dtype), latent))
+    return replace(
+        facts,
+        name=f"its own layer {sizes.blocks:,}",
+        parameters=sum(tensor.elements for tensor in tensors),
+        weights=tuple(parts),
+        sizes=replace(facts.sizes, layers=1),
+        work=Work(tuple(_terms(parts, attention, latent)), latent),
+        cache=CacheGrowth(tuple(entries[-1:])),
+        matrices=(),
+        notes=(),
+    )
 
 
 def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
     """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
-    if tensor.name in ("token_embd.weight", "position_embd.weight"):
+    if tensor.name in ("token_embd.weight", "position_embd.weight") or tensor.name.endswith(
+        "nextn.embed_tokens.weight"
+    ):
         return WeightKind.EMBEDDING
-    if tensor.name == "output.weight":
+    if tensor.name == "output.weight" or tensor.name.endswith("nextn.shared_head_head.weight"):
         return WeightKind.HEAD
     stem, _, ending = re.sub(r"^blk\.\d+\.", "", tensor.name).rpartition(".")
     stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
@@ -144,7 +177,9 @@ def _list_matrices(
     yield from (replace(matrix, count=count) for matrix, count in counts.items())
 
 
-def _terms(weights: Iterable[WeightPart], sizes: _Sizes, latent: LatentAttention | None) -> Iterator[Term]:
+def _terms(
+    weights: Iterable[WeightPart], attention: Iterable[_Layer], latent: LatentAttention | None
+) -> Iterator[Term]:
     """Yield what the multiply-accumulates follow: products for each token, the head, and pairs of attention."""
     token = last = 0
     for part in weights:
@@ -160,7 +195,7 @@ def _terms(weights: Iterable[WeightPart], sizes: _Sizes, latent: LatentAttention
         yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
         return
     pairs: defaultdict[int | None, int] = defaultdict(int)
-    for layer in sizes.layers():
+    for layer in attention:
         pairs[layer.window] += layer.heads * (layer.key + layer.value)
     for window, rate in pairs.items():
         yield Term(Law.PAIR, rate, window)

@@ -42,6 +42,7 @@ class LanguageModelReport:
         fits: What fits, for each batch size; empty without a device.
         measured: A real generation; None if none was requested.
         speculation: The tokens that are drafted; None for none.
+        rate: Requests that arrive in a second; None where all prompts of a batch arrive at once.
         cache_after: Returns the bytes of the cache after so many tokens of so many sequences, by a pass of the model.
     """
 
@@ -55,6 +56,7 @@ class LanguageModelReport:
     fits: tuple[Fit, ...] = ()
     measured: GeneratedTokens | None = None
     speculation: Speculation | None = None
+    rate: float | None = None
     cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -144,6 +146,7 @@ class LanguageModelReport:
                 "layout": str(self.cost.layout),
                 "name": self.cost.engine.name,
                 "block_size": self.cost.block_size,
+                "rate": self.rate,
                 "inputs": [
                     {"kind": kind.kind, "count": count, "size": kind.size, "tokens": kind.tokens, "macs": kind.macs}
                     for kind, count in self.cost.inputs

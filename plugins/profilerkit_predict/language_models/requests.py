@@ -59,6 +59,7 @@ def make_report(
         tuple(rows),
         tuple(fits),
         speculation=speculation,
+        rate=rate,
     )
 
 

@@ -253,6 +253,8 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from _list_engine_notes(report)
     if report.speculation is not None:
         yield from _list_speculation_notes(report.speculation)
+    if report.rate is not None and report.serving[-1].arrivals is None:
+        yield _NO_ARRIVALS.format(rate=report.rate)
     for fit in report.fits:
         if not fit.memory.fits and fit.memory.capacity is not None:
             yield _NO_FIT.format(
@@ -364,6 +366,10 @@ def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
 _SPECULATION = (
     "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
     "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number"
+)
+_NO_ARRIVALS = (
+    "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
+    "one sequence at least fits on"
 )
 _NO_FIT = (
     "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "

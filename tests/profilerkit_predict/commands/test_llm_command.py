@@ -37,7 +37,7 @@ def test_the_tables_are_printed(spec: str, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     assert "Engine, 8 tokens of prompt and 4 new: 1 x h100-sxm (data sheet)" in out
     assert "as written (transformers" in out
-    assert "no queue, no continuous batching" in out
+    assert "no continuous batching" in out
 
 
 def test_json_has_every_number(spec: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

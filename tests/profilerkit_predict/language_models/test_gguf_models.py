@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf_models import F16, Q4_K, WORDS, attention, feed_forward, matrix, write_model
+from gguf_models import F16, F32, Q4_K, WORDS, attention, feed_forward, matrix, write_model
 
 from profilerkit import ArgumentError, InputError, kv_bytes, llm
 
@@ -141,7 +141,22 @@ def test_layers_that_predict_several_tokens_are_left_out(tmp_path: Path) -> None
     write_model(path, "glm4moe", SIZES | {"nextn_predict_layers": 1}, [layer(), extra])
     report = read(path, prompt=10, new=4)
     assert report.cost(1, 1, 0).macs == DENSE + WIDTH * WORDS + 2 * HEADS * SIZE
-    assert any("of layers that predict several tokens are left out" in note for note in report.facts.notes)
+    assert any("of layers that predict further tokens are left out" in note for note in report.facts.notes)
+
+
+def test_a_layer_that_predicts_further_tokens_drafts(tmp_path: Path) -> None:
+    """A layer of Q4_K, of 4.5 bits an element, with a product of twice the width, three norms, and the model's head."""
+    path = tmp_path / "drafting.gguf"
+    joined = {"nextn.eh_proj.weight": matrix(2 * WIDTH, WIDTH, Q4_K), "nextn.enorm.weight": ((WIDTH,), *F32)}
+    write_model(path, "glm4moe", SIZES | {"nextn_predict_layers": 1}, [layer(), layer() | joined])
+    report = read(path, prompt=10, new=4, draft="mtp", draft_tokens=2, acceptance=0.5)
+    drafter = report.speculation.drafter
+    step = drafter(1, 1, 100)
+    product = DENSE + 2 * WIDTH * WIDTH
+    assert step.macs == product + WIDTH * WORDS + 101 * 2 * HEADS * SIZE
+    assert step.weight_bytes == product * 9 // 16 + 2 * WIDTH * WORDS + 2 * WIDTH + 3 * 4 * WIDTH
+    assert step.cache_read_bytes == 100 * 2 * GROUPS * SIZE * 2
+    assert drafter.stored_weight_bytes == product * 9 // 16 + 3 * 4 * WIDTH
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from profilerkit.devices import DeviceInfo
 from profilerkit_predict.language_models import StepCost
 from profilerkit_predict.language_models.layout import read_layout
 from profilerkit_predict.language_models.queueing import predict_arrivals, predict_burst, read_rate
+from profilerkit_predict.language_models.requests import Request, make_report
 from profilerkit_predict.language_models.step_cost import Piece
 
 COST = StepCost(toy_facts(), DEVICE)
@@ -104,6 +105,17 @@ def test_replicas_share_the_requests() -> None:
     assert two is not None
     assert (two.load, two.wait, two.sequences) == (one.load, one.wait, 2)
     assert two.most_requests == pytest.approx(2 * one.most_requests)
+
+
+def test_a_rate_that_nothing_follows_for_is_noted() -> None:
+    request = Request(16, 4, 8192, 0.1, 2.0)
+    report = make_report(StepCost(toy_facts(), DeviceInfo("bare")), request, (1,), None)
+    assert "nothing follows for 2 requests/s: give a device (--device)" in report.to_text()
+    assert report.serving[0].arrivals is None
+    served = make_report(COST, request, (1,), None)
+    assert served.serving[0].arrivals is not None
+    assert served.serving[0].arrivals.load == pytest.approx(2 * (COST(1, 16).seconds or 0.0))
+    assert "2 requests/s that arrive at random" in served.to_text()
 
 
 @pytest.mark.parametrize("rate", [0, -1, True, "2", float("inf")])

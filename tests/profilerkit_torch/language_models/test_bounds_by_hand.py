@@ -185,9 +185,8 @@ def test_layers_for_images_are_stored_and_not_read() -> None:
     unread = sum(part.bytes for part in report.facts.weights if part.read_in == "none")
     assert unread >= 4 * (4 * 16 * 16 + 2 * 16 * 32 + 3 * 14 * 14 * 16)
     assert report.cost.weight_bytes_read(10**6, is_first=True) == report.cost.stored_weight_bytes - unread
-    assert any(
-        "parameters of layers that text does not go through (model.vision_tower" in n for n in report.facts.notes
-    )
+    (note,) = report.facts.notes_on_text
+    assert "parameters of layers that text does not go through (model.vision_tower" in note
 
 
 def test_devices_share_heads_and_hold_latents_whole() -> None:
