@@ -1,4 +1,4 @@
-"""The private names of JAX and Keras, and the releases that the tests are run with; importing this imports neither.
+"""The private names of JAX, and the releases that the tests are run with; importing this does not import it.
 
 No other file of this backend has such names. Each has a line on what it is for and what happens without it. The
 structure of jaxprs (``eqns``, ``invars``, ``aval``) is documented by JAX; the parameters of their primitives are not,
@@ -7,7 +7,7 @@ and `PARAMETERS` lists those that are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from profilerkit import NotOfferedError
@@ -27,14 +27,10 @@ __all__ = [
     "find_needed_part",
     "find_source",
     "find_versions",
-    "flat_layers",
-    "list_own_variables",
     "make_function",
     "open_jaxpr",
     "parameters",
-    "read_value",
     "scope_names",
-    "set_value",
 ]
 
 #: The oldest and the newest releases that the tests are run with.
@@ -53,18 +49,12 @@ PATHS = (
     "jax.extend.core.ClosedJaxpr",
     "jax.api_util.debug_info",
 )
-#: Attributes of objects of JAX and Keras.
+#: Attributes of objects of JAX.
 ATTRIBUTES = (
     # The scopes of an equation. Without them there are no layers and no backward pass, and the counts are partial.
     "source_info.name_stack.stack",
     # Where a compiled function is written. Without it an activation function of JAX makes the counts partial.
     "debug_info.func_src_info",
-    # The layers and variables of a Keras model. Without one of them such a model is refused.
-    "_flatten_layers",
-    "_trainable_variables",
-    "_non_trainable_variables",
-    "_seed_generators",
-    "_value",
 )
 #: The parameters that are read of each primitive. Without one of them it is not counted, and the counts are partial.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -133,7 +123,7 @@ def parameters(equation: Any) -> Mapping[str, Any]:
 
 
 def attribute(value: Any, path: str) -> Any:
-    """Return an attribute of an object of JAX or Keras, by its dotted path; None where it has none."""
+    """Return an attribute of an object of JAX, by its dotted path; None where it has none."""
     for name in path.split("."):
         value = getattr(value, name, None)
     return value
@@ -213,36 +203,3 @@ def scope_names(equation: Any) -> list[ScopeName] | None:
 def find_source(jaxpr: Any) -> str:
     """Return where the function of a jaxpr is written; an empty text if this release does not tell."""
     return str(attribute(jaxpr, "debug_info.func_src_info") or "")
-
-
-# Keras ----------------------------------------------------------------------------------------------------------------
-
-
-def _read_keras(value: Any, name: str) -> Any:
-    """Return a private attribute of an object of Keras; raise `NotOfferedError` where this release has none."""
-    part = attribute(value, name)
-    if part is None:
-        raise NotOfferedError(f"this release of Keras has no {name} in {type(value).__name__}: its models are not read")
-    return part
-
-
-def flat_layers(model: Any) -> list[Any]:
-    """Return a Keras model and all layers inside of it; raises `NotOfferedError` if this release hides them."""
-    return list(_read_keras(model, "_flatten_layers")())
-
-
-def list_own_variables(layer: Any) -> Iterator[Any]:
-    """Yield the variables of a Keras layer itself, and of its random generators; raises as `flat_layers`."""
-    yield from _read_keras(layer, "_trainable_variables")
-    yield from _read_keras(layer, "_non_trainable_variables")
-    yield from (generator.state for generator in _read_keras(layer, "_seed_generators"))
-
-
-def read_value(variable: Any) -> Any:
-    """Return the array of a Keras variable, whatever scope is open; raises as `flat_layers`."""
-    return _read_keras(variable, "_value")
-
-
-def set_value(variable: Any, value: Any) -> None:
-    """Give a Keras variable an array, whatever scope is open."""
-    variable._value = value

@@ -11,7 +11,7 @@ import tensorflow as tf
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
-from .compat import dataset_before, read_batch_size
+from .compat.datasets import find_previous_dataset, read_batch_size
 from .model.variables import keras_variables
 
 __all__ = [
@@ -203,5 +203,5 @@ def _find_batch_size(dataset: Any) -> int | None:
         if declared is not None:
             return int(declared)
         kept = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES
-        dataset = dataset_before(dataset) if kept else None
+        dataset = find_previous_dataset(dataset) if kept else None
     return None

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import NotOfferedError
-from .installed import find_version
 from .keras_kinds import is_keras, is_legacy_keras, is_shipped
-from .private_names import field
+from .private_names import field, make_refusal
 
 __all__ = [
     "direct_layers",
@@ -21,8 +19,12 @@ __all__ = [
     "is_keras_unbuilt",
     "keras_bookkeeping",
     "list_children",
+    "list_own_variables",
+    "list_seed_states",
     "list_stored_variables",
     "read_input_structure",
+    "read_variable_value",
+    "set_variable_value",
 ]
 
 #: All layers inside of one. Without it a model of Keras is refused.
@@ -34,6 +36,10 @@ _LISTS = {
     "keras": {"trainable": field("_trainable_variables"), "non_trainable": field("_non_trainable_variables")},
     "tf_keras": {"trainable": field("_trainable_weights"), "non_trainable": field("_non_trainable_weights")},
 }
+#: The generators of random numbers of a layer of Keras 3. Without them a model is refused.
+_SEEDS = field("_seed_generators")
+#: What a variable of Keras 3 holds: that of its framework. Without it a model is refused.
+_VALUE = field("_value")
 #: The structure of the inputs that a model declares. Without it they are given to the model by their positions.
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
@@ -66,6 +72,29 @@ def list_stored_variables(layer: Any, *lists: str) -> list[Any]:
     return [variable for which in lists for variable in _read(layer, names[which], "finds the weights of a layer")]
 
 
+def list_seed_states(layer: Any) -> list[Any]:
+    """Return the variables that the random generators of a layer itself write to."""
+    return [generator.state for generator in _read(layer, _SEEDS, "finds the weights of a layer")]
+
+
+def list_own_variables(layer: Any) -> list[Any]:
+    """Return all variables of a layer itself: trained, not trained, and those of its random generators."""
+    return [*list_stored_variables(layer, "trainable", "non_trainable"), *list_seed_states(layer)]
+
+
+def read_variable_value(variable: Any) -> Any:
+    """Return what a variable of Keras holds now, in its own dtype, whatever scope is open; None before it has a value.
+
+    On torch and JAX that is an array, on TensorFlow a variable of TensorFlow.
+    """
+    return _read(variable, _VALUE, "finds the variables of Keras models")
+
+
+def set_variable_value(variable: Any, value: Any) -> None:
+    """Have a variable of Keras hold something else, whatever scope is open."""
+    setattr(variable, _VALUE, value)
+
+
 def read_input_structure(model: Any) -> Any:
     """Return the structure of the inputs that a model declares; None where this release of Keras has none."""
     return getattr(model, _STRUCTURES[_library_of(model)], None)
@@ -76,11 +105,7 @@ def _read(layer: Any, name: str, purpose: str) -> Any:
     try:
         return getattr(layer, name)
     except AttributeError:
-        library = _library_of(layer)
-        raise NotOfferedError(
-            f"{library} {find_version(library)} has no {name}, by which profilerkit {purpose}; use a release of "
-            f"{library} that profilerkit was tested with, or a newer profilerkit"
-        ) from None
+        raise make_refusal(_library_of(layer), name, purpose) from None
 
 
 def _library_of(layer: Any) -> str:

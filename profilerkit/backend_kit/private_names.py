@@ -1,6 +1,7 @@
 """Private names of a framework, which its next release may not have: all are read here, by their path.
 
-Each backend has one place that uses this, ``compat``, which says what each name is for and what happens without it.
+Each backend has one place that uses this, ``compat``, which says what each name is for and what happens without it:
+there is another way to the same numbers, or a note, or an error.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["field", "find"]
+from ..errors import NotOfferedError
+from .installed import find_version
+
+__all__ = ["PrivateNames", "field", "find", "make_refusal"]
 
 
 def find(path: str) -> Any:
@@ -64,3 +68,41 @@ def field(name: str) -> str:
     '_parameters'
     """
     return name
+
+
+def make_refusal(library: str, name: str, purpose: str) -> NotOfferedError:
+    """Return the error of a capability that a release of a library does not have, as it is without a private name."""
+    return NotOfferedError(
+        f"{library} {find_version(library)} has no {name}, by which profilerkit {purpose}; use a release of {library} "
+        "that profilerkit was tested with, or a newer profilerkit"
+    )
+
+
+class PrivateNames:
+    """The private names of one library.
+
+    Attributes:
+        library: The name of its package.
+        lacking: What is off in this release although calls go on, in sentences: each report has these as notes.
+    """
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        self.lacking: list[str] = []
+
+    def find_first(self, *paths: str, instead: Any = None, off: str = "") -> Any:
+        """Return what the first of these paths leads to that this release has; ``instead`` where it has none of them.
+
+        ``off`` says what is off then; it is empty where ``instead`` is another way, or where its use says it.
+        """
+        for path in paths:
+            value = find(path)
+            if value is not None:
+                return value
+        if off:
+            self.lacking.append(f"{self.library} {find_version(self.library)} has no {paths[0]}: {off}")
+        return instead
+
+    def make_refusal(self, name: str, purpose: str) -> NotOfferedError:
+        """Return the error of a capability that is off without a name."""
+        return make_refusal(self.library, name, purpose)

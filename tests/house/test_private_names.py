@@ -13,8 +13,8 @@ from source_tree import packages
 
 #: By package the file or folder with the private names of frameworks. The core has those of Keras that all need.
 PLACES = {
-    **dict.fromkeys(("profilerkit_jax", "profilerkit_onnx", "profilerkit_tensorflow"), "compat.py"),
-    "profilerkit_torch": "compat",
+    **dict.fromkeys(("profilerkit_jax", "profilerkit_onnx"), "compat.py"),
+    **dict.fromkeys(("profilerkit_tensorflow", "profilerkit_torch"), "compat"),
     "profilerkit": "backend_kit/keras_layers.py",
 }
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 NAMES = [
     name
-    for file in ("backends/profilerkit_tensorflow/compat.py", "profilerkit/backend_kit/keras_layers.py")
+    for file in ("backends/profilerkit_tensorflow/compat", "profilerkit/backend_kit/keras_layers.py")
     for name in names_in(ROOT / file)
 ]
 #: Those that are taken away in the quick tests.

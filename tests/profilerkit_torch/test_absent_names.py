@@ -20,7 +20,8 @@ from absent_names import METRICS, names_in
 from source_tree import ROOT, SUPPORT
 
 from profilerkit import NotOfferedError
-from profilerkit_torch.compat.other_libraries import list_keras_weights, read_attention, read_experts
+from profilerkit.backend_kit.keras_layers import list_own_variables
+from profilerkit_torch.compat.configurations import read_attention, read_experts
 from profilerkit_torch.compat.wrappers import (
     find_flat_parameter,
     list_original_parameters,
@@ -29,6 +30,7 @@ from profilerkit_torch.compat.wrappers import (
 )
 
 COMPAT = ROOT / "backends" / "profilerkit_torch" / "compat"
+OF_KERAS = ROOT / "profilerkit" / "backend_kit" / "keras_layers.py"
 #: Tags, operators and dtypes that other files ask for, by functions of that folder.
 FURTHER = (
     *("torch.Tag.inplace_view", "torch.Tag.pointwise", "torch.Tag.reduction", "torch.Tag.nondeterministic_seeded"),
@@ -114,7 +116,7 @@ def test_any_name_that_is_gone(part: int) -> None:
 @pytest.mark.slow
 def test_a_name_of_keras_that_is_gone() -> None:
     pytest.importorskip("keras")
-    assert set(KERAS) <= set(names_in(COMPAT))
+    assert set(KERAS) <= set(names_in(OF_KERAS))
     check(*KERAS, keras="torch")
 
 
@@ -125,12 +127,12 @@ def test_a_name_of_keras_that_is_gone() -> None:
         (list_sizes_in_shard, "_shapes"),
         (lambda flat: list(list_original_parameters(flat)), "_shapes"),
         (lambda flat: list(list_shared_parameters(flat)), "_shared_param_infos"),
-        (list_keras_weights, "_trainable_variables"),
+        (list_own_variables, "_trainable_variables"),
     ],
 )
 def test_a_wrapper_without_a_name_is_refused(read: Any, name: str) -> None:
     """What is inside would be counted as it is spread, or not at all."""
-    if read is list_keras_weights and find_spec("keras") is None:
+    if read is list_own_variables and find_spec("keras") is None:
         pytest.skip("Keras is not installed")
     with pytest.raises(NotOfferedError, match=f"has no .*{name}"):
         read(torch.nn.Module())

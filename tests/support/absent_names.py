@@ -37,7 +37,7 @@ def names_in(path: Path) -> list[str]:
 
 #: What looks for a name in ``compat``, and what goes before the text that it gets.
 _LOOKING = {
-    **dict.fromkeys(("find", "_first", "find_first", "find_all", "require", "require_class", "field"), ""),
+    **dict.fromkeys(("find", "find_first", "find_all", "require", "require_class", "field"), ""),
     "find_tag": "torch.Tag.",
     "find_operator": "torch.ops.",
     "find_dtype": "torch.",

@@ -9,20 +9,25 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from importlib import import_module, reload
+from pathlib import Path
 from typing import Any
 
+import absent_names
 import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absent_names import each_without
+from absent_names import each_without, names_in
 from flax import nnx
 from jax import lax
 
 from profilerkit import NotOfferedError, profile
+from profilerkit.backend_kit import keras_layers
 from profilerkit_jax import JaxModel, compat
 
+#: The private names of Keras, which the core looks for.
+OF_KERAS = names_in(Path(keras_layers.__file__))
 KEYS = ("macs", "flops", "training_macs", "training_flops", "total_params", "effective_macs")
 
 
@@ -33,6 +38,9 @@ def take_away(name: str) -> None:
     if name in compat.PATHS:
         module, _, last = name.rpartition(".")
         delattr(import_module(module), last)
+    elif name in OF_KERAS:
+        absent_names.take_away(name)
+        reload(keras_layers)
     elif name in compat.ATTRIBUTES:
         read = compat.attribute
         setattr(compat, "attribute", lambda value, path: None if path == name else read(value, path))  # noqa: B010

@@ -12,12 +12,11 @@ from profilerkit import WithoutValuesError
 from profilerkit.backend_kit.call_stack import list_layers
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_shipped
-from profilerkit.backend_kit.keras_layers import is_keras_unbuilt, list_children
+from profilerkit.backend_kit.keras_layers import flat_layers, is_keras_unbuilt, list_children, read_variable_value
 from profilerkit.backend_kit.keras_variables import own_states, own_variables
 from profilerkit.backend_kit.layouts import in_declared_layout
 from profilerkit.process.restoring import restored
 
-from ..compat import flat_layers, read_value
 from .arrays import is_array
 from .keras_calls import follow_layers
 from .keras_state import keras_variables, save_state
@@ -81,7 +80,9 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
     def add(variable: Any, path: tuple[str, ...], **facts: Any) -> None:
         if id(variable) not in seen:
             seen.add(id(variable))
-            collected.leaves.append(Leaf(path, read_value(variable), trainable=id(variable) in trained, **facts))
+            collected.leaves.append(
+                Leaf(path, read_variable_value(variable), trainable=id(variable) in trained, **facts)
+            )
             collected.variables.append(variable)
 
     for layer_path, layer in layers:

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Any
 
+from profilerkit.backend_kit.keras_layers import (
+    flat_layers,
+    list_own_variables,
+    read_variable_value,
+    set_variable_value,
+)
 from profilerkit.process.restoring import assign_dict
-
-from ..compat import flat_layers, list_own_variables, read_value, set_value
 
 __all__ = ["keras_variables", "save_state"]
 
 
 def save_state(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back: variables, the attributes of each layer, and the containers in them."""
-    values = [(variable, read_value(variable)) for variable in keras_variables(model)]
+    values = [(variable, read_variable_value(variable)) for variable in keras_variables(model)]
     layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
     contents: dict[int, tuple[Any, Any]] = {}
     waiting = [value for _, attributes in layers for value in attributes.values()]
@@ -35,7 +39,7 @@ def save_state(model: Any) -> Callable[[], None]:
         for container, copied in contents.values():
             _refill(container, copied)
         for variable, value in values:
-            set_value(variable, value)
+            set_variable_value(variable, value)
 
     return restore
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
-from ..compat import is_from_sigmoid
+from ..compat.keras import is_from_sigmoid
 from ..untouched.preservation import preserve
 from .calls import call_model
 

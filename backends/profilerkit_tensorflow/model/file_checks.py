@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from profilerkit.plugging.extension import make_refusal
 
-from ..compat import new_saved_model
+from ..compat.saved_models import make_saved_model
 
 __all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
 
@@ -111,7 +111,7 @@ def _is_registered(part: dict[str, Any]) -> bool:
 
 def require_harmless_saved_model(folder: Path) -> None:
     """Raise `InputError` for a saved model whose graph runs Python code or writes files."""
-    saved = new_saved_model()
+    saved = make_saved_model()
     try:
         saved.ParseFromString((folder / "saved_model.pb").read_bytes())
     except MemoryError:

@@ -16,7 +16,8 @@ from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.backend_kit.keras_variables import variable_name
 
-from ..compat import is_saved_model, parts_of_module
+from ..compat.saved_models import is_saved_model
+from ..compat.variables import list_parts
 from .variables import find_stored_variable
 
 __all__ = [
@@ -84,7 +85,7 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     if is_keras(layer) or is_legacy_keras(layer):
         yield from keras_layers.list_children(layer)
     elif isinstance(layer, tf.Module):
-        for path, child in parts_of_module(layer, is_layer):
+        for path, child in list_parts(layer, is_layer):
             yield _write_path(path), child
 
 
@@ -94,7 +95,7 @@ def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
         scales = set(map(id, _list_scales_of_file(layer)))
         yield from (named for named in keras_variables.own_variables(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
-        for path, variable in parts_of_module(layer, is_variable):
+        for path, variable in list_parts(layer, is_variable):
             yield _write_path(path), variable
     elif is_saved_model(layer):
         variables = _list_saved_variables(layer)

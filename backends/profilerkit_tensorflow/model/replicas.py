@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import require_whole
+from ..compat.variables import require_whole
 from .kinds import is_function, own_variables
 from .variables import find_stored_variable, list_weights
 

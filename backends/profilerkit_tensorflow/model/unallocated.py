@@ -9,7 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import keras_attribute, make_unallocated_variable, set_unallocated
+from ..compat.keras import read_keras_attribute
+from ..compat.variables import make_unallocated_variable, set_unallocated
 
 __all__ = ["collect_unallocated", "make_without_values"]
 
@@ -45,10 +46,10 @@ def make_without_values() -> Iterator[list[Any]]:
     Keras no longer waits to give it one. Use inside `preserved`, which restores both.
     """
     made: list[Any] = []
-    before = set(map(id, keras_attribute(_LISTED) or ()))
+    before = set(map(id, read_keras_attribute(_LISTED) or ()))
     with sys.modules["keras"].StatelessScope(initialize_variables=False):
         yield made
-    listed = keras_attribute(_LISTED) or []
+    listed = read_keras_attribute(_LISTED) or []
     made += [variable for variable in listed if id(variable) not in before]
     listed[:] = [variable for variable in listed if id(variable) in before]
     for variable in made:

@@ -14,9 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras, is_layer_class
-from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers
+from profilerkit.backend_kit.keras_layers import direct_layers, flat_layers, read_variable_value
 
-from ..compat import is_saved_model, unwrap_variable
+from ..compat.saved_models import is_saved_model
 from ..untouched.held_state import HeldState, Visit
 
 __all__ = [
@@ -177,7 +177,7 @@ def _describe_weight(variable: Any, trainable: bool, elements: int | None = None
 
 def find_stored_variable(variable: Any) -> Any:
     """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
-    inner = unwrap_variable(variable) if isinstance(variable, keras_variables()) else None
+    inner = read_variable_value(variable) if isinstance(variable, keras_variables()) else None
     return variable if inner is None else inner
 
 

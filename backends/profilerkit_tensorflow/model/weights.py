@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
-from ..compat import whole_variable
+from ..compat.variables import find_whole_variable
 from .kinds import own_variables
 from .variables import find_stored_variable, read_weight_list
 
@@ -33,7 +33,7 @@ def identify(variable: Any) -> int:
 
     A mirrored variable (``tf.distribute.MirroredStrategy``) has a copy on each device, and those are what graphs know.
     """
-    return id(whole_variable(find_stored_variable(variable)))
+    return id(find_whole_variable(find_stored_variable(variable)))
 
 
 def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterable[Any] = ()) -> list[Any]:

@@ -34,7 +34,7 @@ import tensorflow as tf
 from profilerkit import InputError, NotOfferedError, ProfilerBusyError
 from profilerkit.process.files import write_bytes
 
-from ..compat import new_xspace, session_runs
+from ..compat.profiler import is_session_running, make_xspace
 from .profiles import STEP, Profile, Stretch, Window, read_profile
 
 __all__ = ["MAX_PASSES", "NodeTime", "PassTimes", "list_passes", "op_seconds"]
@@ -90,7 +90,7 @@ def op_seconds(
     """
     if not 1 <= passes <= MAX_PASSES:
         raise InputError(f"passes={passes}: one profiler session holds from 1 to {MAX_PASSES} passes")
-    space = new_xspace()
+    space = make_xspace()
     if space is None:
         raise NotOfferedError(
             f"TensorFlow {tf.__version__} writes its profiles in a format that profilerkit cannot read, so that "
@@ -118,7 +118,7 @@ def _session(folder: str) -> Iterator[None]:
         "stop it (tf.profiler.experimental.stop(), a TensorBoard callback's profile_batch=0, a profiler server) and "
         "try again"
     )
-    if session_runs():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
+    if is_session_running():  # a failed start would log a warning and could leave TensorFlow's state inconsistent
         raise busy
     try:
         tf.profiler.experimental.start(folder)

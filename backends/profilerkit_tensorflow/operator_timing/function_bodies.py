@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..compat import forward_graph
+from ..compat.graphs import read_forward_graph
 from ..trace.graph_access import find_body, forward_function, function_attributes
 from ..trace.ownership import Owner, Ownership
 
@@ -92,7 +92,7 @@ def is_compiled(graph: Any, function: str | None) -> bool:
 
 def find_forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
     """Return the graph whose gradients a function computes; None if it does not record that."""
-    forward = forward_graph(graph)
+    forward = read_forward_graph(graph)
     if forward is not None or function is None:
         return forward
     return find_body(outer, forward_function(outer, function))

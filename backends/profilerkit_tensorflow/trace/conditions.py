@@ -12,7 +12,7 @@ from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
 from profilerkit.backend_kit.settings import list_changes
 
-from ..compat import is_compiled
+from ..compat.keras import is_compiled
 from ..untouched.settings import SETTINGS
 
 __all__ = ["conditions"]

@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
-from ..compat import convert, make_twin
+from ..compat.graphs import convert, make_twin
 
 __all__ = ["convert_callable", "functions_traced_anew", "quietly"]
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
-from ..compat import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
+from ..compat.eager_runs import EAGER_TENSOR, EXECUTORS, GIVE_VALUES, RUNTIME, shows_departures
 from .asking_frames import describe_line, outside_of_libraries
 
 __all__ = ["Departures"]

@@ -13,7 +13,7 @@ import tensorflow as tf
 from profilerkit.costs import Cost, Shape
 from profilerkit.process.restoring import restored
 
-from ..compat import add_callback, remove_callback
+from ..compat.eager_runs import add_callback, remove_callback
 from ..costs import OpCall, Shapes
 from .eager_patterns import EagerPatterns
 from .ownership import Owner

@@ -16,7 +16,7 @@ import tensorflow as tf
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.process.restoring import restored
 
-from ..compat import read_number, shows_operators
+from ..compat.eager_runs import read_number, shows_operators
 from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers, own_variables
 from .departures import Departures

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from ..compat import find_graph, function_named
+from ..compat.graphs import find_function, find_graph
 
 __all__ = ["body_named", "find_body", "forward_function", "function_attributes", "read_attribute", "skip_operators"]
 
 
 def find_body(graph: Any, name: str | None) -> Any:
     """Return the graph of a function that a graph's operators call by name; None where there is no such function."""
-    function = function_named(graph, name) if name else None
+    function = find_function(graph, name) if name else None
     return None if function is None else find_graph(function, graph)
 
 
@@ -26,7 +26,7 @@ def body_named(graph: Any, name: str) -> Any:
 
 def function_attributes(graph: Any, name: str) -> Any:
     """Return the attributes that a function's definition has, by name; none where the graph does not know it."""
-    function = function_named(graph, name)
+    function = find_function(graph, name)
     return {} if function is None else (getattr(function, "cached_definition", None) or function.definition).attr
 
 

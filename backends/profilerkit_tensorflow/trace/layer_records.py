@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_variables import quantization_data
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
 
-from ..compat import list_traces
+from ..compat.graphs import list_traces
 from ..model.kinds import holds_random_state, is_function, list_layers, own_states, own_variables, type_name
 from ..model.saved_packing import read_packing
 from ..model.unmade_weights import describe_unmade_weights

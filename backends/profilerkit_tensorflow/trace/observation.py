@@ -15,7 +15,7 @@ import tensorflow as tf
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..compat import CALL_FLAT, FUNCTION_CLASS, shows_operators
+from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
 from .eager_operators import EagerOperators, is_small, watch_operators

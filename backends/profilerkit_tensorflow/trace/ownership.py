@@ -13,7 +13,7 @@ from typing import Any
 from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
 
-from ..compat import forward_graph
+from ..compat.graphs import read_forward_graph
 from .gradient_names import find_traced_name, forward_names
 
 __all__ = ["Owner", "Ownership"]
@@ -93,7 +93,7 @@ class Ownership:
 
     def _of_gradient(self, graph: Any, name: str) -> Owner | None:
         """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
-        forward = self._forward_graphs.get(id(graph)) or forward_graph(graph) or graph
+        forward = self._forward_graphs.get(id(graph)) or read_forward_graph(graph) or graph
         claims = self._find_claims(forward)
         for candidate in forward_names(name):
             owner = claims.get(candidate)

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
-from ..compat import DISALLOW, Context, SymbolicTensor
+from ..compat.questions import DISALLOW, Context, SymbolicTensor
 from .asking_frames import describe_line, find_asking, is_of_a_library, outside_of_libraries
 
 __all__ = ["Questions"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..compat import FuncGraph, copy_handle_data, copy_operator
+from ..compat.graphs import FuncGraph, copy_handle_data, copy_operator
 from .folding import Folding
 from .values import Value
 

@@ -10,7 +10,8 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_calls import call_arguments
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
-from ..compat import FuncGraph, makes_unallocated
+from ..compat.graphs import FuncGraph
+from ..compat.variables import can_make_unallocated
 from ..model.unallocated import collect_unallocated, make_without_values
 from .fed_tensors import find_fed_tensors
 from .first_call import as_before_the_call
@@ -26,7 +27,7 @@ def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
     They are variables like all others but for the value, which a trace does not need: gradients are taken by them, also
     inside functions with gradients of their own (``keras.remat``, ``tf.recompute_grad``).
     """
-    if not makes_unallocated():
+    if not can_make_unallocated():
         with as_before_the_call(model):
             inputs.run(model)
         return []

@@ -9,7 +9,9 @@ from profilerkit import CostFormulaError, ModelInputs, ModelTrace, NotOfferedErr
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used, write_notes
 
-from ..compat import converts, notes, unheard
+from ..compat.graphs import can_convert
+from ..compat.process_state import list_notes
+from ..compat.questions import list_unheard_questions
 from ..costs.registry import COSTS
 from ..untouched.preservation import preserve
 from .conditions import conditions
@@ -36,7 +38,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
     trace = _trace(model, inputs, training)
     if trace.failure is not None:
         return trace
-    further = (*write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))), *notes())
+    further = (*write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))), *list_notes())
     return replace(trace, notes=(*trace.notes, *further)) if further else trace
 
 
@@ -54,7 +56,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
             return trace_layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
             refusal = explain_failed_pass(model, error, inputs)
-            if only_in_graphs(error) and not converts():
+            if only_in_graphs(error) and not can_convert():
                 hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
                 return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
         else:
@@ -66,7 +68,7 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     if training or trace.failure is not None:
         return trace
     trace = complete_eagerly(model, inputs, trace)
-    asked = [*questions.asked, *departures.missing, *unheard()]
+    asked = [*questions.asked, *departures.missing, *list_unheard_questions()]
     return compare_with_eager_run(model, inputs, trace, asked) if asked else trace
 
 

@@ -12,7 +12,8 @@ import tensorflow as tf
 
 from profilerkit import TracingError
 
-from ..compat import is_recorded, is_recording_stopped, keras_attribute
+from ..compat.keras import read_keras_attribute
+from ..compat.questions import is_recorded, is_recording_stopped
 
 __all__ = ["require_plain_context"]
 
@@ -27,9 +28,9 @@ def require_plain_context() -> None:
 
 def _find_keras_scope() -> tuple[str, str] | None:
     outside = "call it outside, on a model that is built and with inputs that have values"
-    if keras_attribute("symbolic_scope") is not None:
+    if read_keras_attribute("symbolic_scope") is not None:
         return "inside a keras.SymbolicScope, where Keras computes shapes alone", outside
-    if keras_attribute("stateless_scope") is not None:
+    if read_keras_attribute("stateless_scope") is not None:
         return (
             "inside a keras.StatelessScope (a stateless_call, or Keras building a model from symbolic inputs), where "
             "variables have other values than their own"

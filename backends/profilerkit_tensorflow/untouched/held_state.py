@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from profilerkit.process.contents import list_slots
 
-from ..compat import MethodTarget, ResourceVariable
+from ..compat.variables import MethodTarget, ResourceVariable
 from .users_code import (
     FRAMEWORKS,
     is_of_a_framework,

@@ -25,7 +25,7 @@ import tensorflow as tf
 from profilerkit.process.collector import frozen_objects_found
 from profilerkit.process.restoring import restored
 
-from ..compat import FuncGraph, unfeedable_tensors
+from ..compat.graphs import FuncGraph, list_unfeedable_tensors
 from .leftover_holders import find_parts, remove_from_holders
 
 __all__ = ["forget_tensors", "graphs_made"]
@@ -112,7 +112,7 @@ def _count_known_references(graph: Any, graphs: Sequence[Any]) -> Counter[int]:
     for other in graphs:
         for pair in other.captures:
             references.update(id(tensor) for tensor in (*pair, *pair))
-    references.update(map(id, unfeedable_tensors(graph)))
+    references.update(map(id, list_unfeedable_tensors(graph)))
     for operator in graph.get_operations():
         for tensor in operator.outputs:
             references.update(map(id, vars(tensor).values()))  # a mask or logits, by Keras

@@ -14,7 +14,7 @@ import numpy as np
 
 from profilerkit.process.restoring import Step
 
-from ..compat import seeds, set_seeds, state_of_modules
+from ..compat.process_state import list_module_state, read_seeds, set_seeds
 from .switches import note_switches
 
 __all__ = ["process_roots", "process_state"]
@@ -25,13 +25,13 @@ _HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"
 
 def process_roots() -> list[Any]:
     """Return the objects that hold the state of Keras and TensorFlow, which are restored as a model is."""
-    return [value for _, _, value in state_of_modules()]
+    return [value for _, _, value in list_module_state()]
 
 
 def process_state() -> tuple[Step, list[Step]]:
     """Record the settings and random states of the process; return what changes its seed, and what restores all."""
     python_rng, numpy_rng = random.getstate(), np.random.get_state()
-    settings = [*state_of_modules(), *((module, name, getattr(module, name)) for module, name in _HOOKS)]
+    settings = [*list_module_state(), *((module, name, getattr(module, name)) for module, name in _HOOKS)]
     change_seed, restore_seed = _record_seed()
 
     def restore() -> None:
@@ -51,7 +51,7 @@ def _record_seed() -> tuple[Step, Step]:
     counts its calls, and nothing can reset that count: under another seed the user's kernels are not used. Clearing
     the cache instead would restart them. The other seed is a function of the one that the user has set.
     """
-    before = seeds()
+    before = read_seeds()
     if before is None:
         return (lambda: None), (lambda: None)
     seed, generator = before

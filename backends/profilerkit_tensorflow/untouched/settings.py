@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.settings import Setting
 
-from ..compat import is_deterministic, promotion
+from ..compat.process_state import is_deterministic, read_promotion
 
 __all__ = ["SETTINGS"]
 
@@ -31,7 +31,7 @@ _experimental = tf.config.experimental
 SETTINGS: tuple[Setting, ...] = (
     Setting("keras.config.set_floatx", partial(_floatx, "keras"), "float32", counts=True),
     Setting("tf_keras.backend.set_floatx", partial(_floatx, "tf_keras"), "float32", counts=True),
-    Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", promotion, "off", counts=True),
+    Setting("tf.experimental.numpy.experimental_enable_numpy_behavior", read_promotion, "off", counts=True),
     Setting("tf.config.experimental.enable_op_determinism", is_deterministic, False),
     Setting(
         "tf.config.experimental.enable_tensor_float_32_execution",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ..compat import is_deterministic, stop_being_deterministic
+from ..compat.process_state import is_deterministic, stop_being_deterministic
 
 __all__ = ["note_switches", "put_graph_options"]
 

@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from profilerkit import NotOfferedError
 from profilerkit.backend_kit.installed import find_version
-from profilerkit.backend_kit.private_names import find
+from profilerkit.backend_kit.private_names import PrivateNames, find
 
 VERSION = find_version("torch")
+_TORCH = PrivateNames("torch")
 #: What is off in this release of torch although calls go on: each trace has these as notes.
-lacking: list[str] = []
-
-
-def find_first(*paths: str, instead: Any = None, off: str = "") -> Any:
-    """Return what the first of these paths leads to that this release has; ``instead`` where it has none of them.
-
-    ``off`` says what is off then; it is empty where ``instead`` is another way.
-    """
-    for path in paths:
-        value = find(path)
-        if value is not None:
-            return value
-    if off:
-        lacking.append(f"torch {VERSION} has no {paths[0]}: {off}")
-    return instead
+lacking = _TORCH.lacking
+find_first = _TORCH.find_first
 
 
 def find_all(*paths: str) -> tuple[Any, ...]:
@@ -33,14 +20,11 @@ def find_all(*paths: str) -> tuple[Any, ...]:
     return tuple(value for path in paths if (value := find(path)) is not None)
 
 
-def refuse(path: str, purpose: str, library: str = "torch") -> Callable[..., Any]:
+def refuse(path: str, purpose: str) -> Callable[..., Any]:
     """Return a function that raises `NotOfferedError`, for a name without which a capability is off."""
 
     def raise_not_offered(*_: Any, **__: Any) -> Any:
-        raise NotOfferedError(
-            f"{library} {find_version(library)} has no {path}, by which profilerkit {purpose}; use a release of "
-            f"{library} that profilerkit was tested with, or a newer profilerkit"
-        )
+        raise _TORCH.make_refusal(path, purpose)
 
     return raise_not_offered
 
@@ -55,8 +39,8 @@ def require_class(path: str, *, purpose: str) -> Any:
     return find_first(path, instead=type(path.rpartition(".")[2], (), {"__init__": refuse(path, purpose)}))
 
 
-def read_attribute(owner: Any, name: str, path: str, purpose: str, library: str = "torch") -> Any:
+def read_attribute(owner: Any, name: str, path: str, purpose: str) -> Any:
     """Return an attribute, which messages name by a path; `NotOfferedError` where the owner has none of that name."""
     if not hasattr(owner, name):
-        refuse(path, purpose, library)()
+        raise _TORCH.make_refusal(path, purpose)
     return getattr(owner, name)

@@ -9,7 +9,7 @@ from profilerkit.backend_kit.installed import find_version
 from profilerkit_predict.checkpoints.quantization import read_modelopt_file
 from profilerkit_predict.language_models.records import ExecutionModel, ModelSizes, Routing
 
-from ..compat.other_libraries import read_attention, read_experts, read_origin
+from ..compat.configurations import read_attention, read_experts, read_origin
 from .decoders import find_sound_positions, require_no_encoder
 
 __all__ = [

@@ -23,11 +23,17 @@ from torch import nn
 
 from profilerkit.backend_kit import call_stack
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
-from profilerkit.backend_kit.keras_layers import direct_layers, list_children
+from profilerkit.backend_kit.keras_layers import (
+    direct_layers,
+    list_children,
+    list_own_variables,
+    list_seed_states,
+    list_stored_variables,
+    read_variable_value,
+)
 from profilerkit.backend_kit.keras_variables import own_variables
 
 from ..compat.modules import read_children
-from ..compat.other_libraries import list_keras_states, list_keras_weights, read_keras_value
 
 __all__ = [
     "find_trained_ids",
@@ -84,21 +90,25 @@ def is_mirror(name: str, child: Any, module: nn.Module) -> bool:
 def list_variables(module: Any) -> Iterator[Any]:
     """Yield all variables of a Keras layer itself, with values or without, for what puts others in their places."""
     if is_keras(module):
-        yield from (*list_keras_weights(module), *list_keras_states(module))
+        yield from list_own_variables(module)
 
 
 def list_trainable_values(module: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of what training may change in a Keras layer itself."""
-    for variable in list_keras_weights(module) if is_keras(module) else ():
-        value = read_keras_value(variable)
+    for variable in list_stored_variables(module, "trainable") if is_keras(module) else ():
+        value = read_variable_value(variable)
         if value is not None:
             yield variable.path, value
 
 
 def list_written_values(module: nn.Module) -> Iterator[torch.Tensor]:
     """Yield what a Keras layer itself writes to while it runs: statistics, and the states of random generators."""
-    values = map(read_keras_value, list_keras_states(module) if is_keras(module) else ())
-    yield from (value for value in values if value is not None)
+    if not is_keras(module):
+        return
+    for variable in (*list_stored_variables(module, "non_trainable"), *list_seed_states(module)):
+        value = read_variable_value(variable)
+        if value is not None:
+            yield value
 
 
 def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -109,7 +119,7 @@ def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor
     if not is_keras(module) or (is_shipped(module) and type(module).__name__ == "TorchModuleWrapper"):
         return
     for name, variable in own_variables(module):
-        value = read_keras_value(variable)
+        value = read_variable_value(variable)
         if value is not None:
             yield name, value
 
@@ -117,7 +127,7 @@ def list_reported_weights(module: nn.Module) -> Iterator[tuple[str, torch.Tensor
 def find_trained_ids(model: Any) -> set[int]:
     """Return the ``id`` of each value that training changes, by the lists of the outermost Keras layers."""
     outermost = [model] if is_keras(model) else [layer for layer in model.modules() if is_keras(layer)]
-    return {id(read_keras_value(variable)) for layer in outermost for variable in layer.trainable_variables}
+    return {id(read_variable_value(variable)) for layer in outermost for variable in layer.trainable_variables}
 
 
 def list_compiled_tensors(modules: Iterable[Any]) -> Iterator[Any]:

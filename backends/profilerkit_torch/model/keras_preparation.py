@@ -13,10 +13,9 @@ from torch import nn
 from profilerkit import ModelInputs, WithoutValuesError
 from profilerkit.backend_kit.keras_calls import call_arguments, read_declared_shapes
 from profilerkit.backend_kit.keras_kinds import is_keras
-from profilerkit.backend_kit.keras_layers import direct_layers
+from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value, set_variable_value
 from profilerkit.backend_kit.layouts import in_declared_layout
 
-from ..compat.other_libraries import read_keras_value, set_keras_value
 from .keras_layers import list_variables
 
 __all__ = [
@@ -76,14 +75,14 @@ def build_without_values(model: nn.Module, inputs: ModelInputs) -> None:
 def fill_variables(module: nn.Module) -> None:
     """Give the variables of a Keras layer that have no values zeros; use under a mode of fake tensors."""
     for variable in list_variables(module):
-        value = read_keras_value(variable)
+        value = read_variable_value(variable)
         if value is None or value.is_meta:
             zeros = sys.modules["keras"].ops.zeros(variable.shape, variable.dtype)
             is_trained = bool(variable.trainable) and zeros.is_floating_point()
-            set_keras_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
+            set_variable_value(variable, nn.Parameter(zeros, requires_grad=is_trained))
 
 
 def substitute_variables(module: nn.Module, stand_in: Callable[[Any], Any]) -> None:
     """Let other tensors stand in for the values of a Keras layer's variables."""
     for variable in list_variables(module):
-        set_keras_value(variable, stand_in(read_keras_value(variable)))
+        set_variable_value(variable, stand_in(read_variable_value(variable)))

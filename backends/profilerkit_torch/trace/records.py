@@ -10,12 +10,12 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_kinds import is_keras
+from profilerkit.backend_kit.keras_layers import read_variable_value
 from profilerkit.backend_kit.keras_variables import own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
-from ..compat.other_libraries import read_keras_value
 from ..model.inventory import Inventory
 from ..model.keras_layers import find_trained_ids, list_reported_weights
 from ..model.packed_weights import are_plain, list_packed_weights, own_buffers, own_parameters
@@ -105,9 +105,9 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
         for name, tensor in list_reported_weights(module)
     ]
     states = [
-        replace(weight_record(name, read_keras_value(state), identities, persistent=is_saved), trainable=False)
+        replace(weight_record(name, read_variable_value(state), identities, persistent=is_saved), trainable=False)
         for name, state, is_saved in (own_states(module) if is_keras(module) else ())
-        if read_keras_value(state) is not None
+        if read_variable_value(state) is not None
     ]
     return weights, states
 

@@ -13,7 +13,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from profilerkit import InputError, NotOfferedError, ProfilerBusyError  # noqa: E402
-from profilerkit_tensorflow.compat import new_xspace, session_runs  # noqa: E402
+from profilerkit_tensorflow.compat.profiler import is_session_running, make_xspace  # noqa: E402
 from profilerkit_tensorflow.operator_timing import events as op_times  # noqa: E402
 from profilerkit_tensorflow.operator_timing.events import (  # noqa: E402
     MAX_PASSES,
@@ -30,7 +30,7 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield tmp_path
     assert list(tmp_path.glob("profilerkit_*")) == []
-    assert not session_runs()
+    assert not is_session_running()
 
 
 def time_nodes(function: Any, *args: Any) -> dict[str, NodeTime]:
@@ -131,7 +131,7 @@ def test_a_running_session_is_said_and_left_alone(tmp_path: Path, monkeypatch: p
         op_seconds(nothing, 1)
     assert isinstance(caught.value.__cause__, tf.errors.AlreadyExistsError)
     monkeypatch.undo()
-    assert session_runs(), "the user's session goes on"
+    assert is_session_running(), "the user's session goes on"
     tf.profiler.experimental.stop(save=False)
 
 
@@ -200,7 +200,7 @@ def microseconds(one: op_times.PassTimes) -> dict[str, tuple[float, float, int]]
 
 
 def test_a_kernel_inside_another_is_taken_from_it() -> None:
-    space = new_xspace()
+    space = make_xspace()
     plane, add = plane_with(space, "/host:CPU")
     line = plane.lines.add(timestamp_ns=5_000)
     add(line, "profilerkit_pass_0", 0, 100)
@@ -216,7 +216,7 @@ def test_a_kernel_inside_another_is_taken_from_it() -> None:
 
 
 def test_moments_of_several_kernels_are_divided_among_them() -> None:
-    space = new_xspace()
+    space = make_xspace()
     plane, add = plane_with(space, "/host:CPU")
     first, second = plane.lines.add(), plane.lines.add(timestamp_ns=10_000)  # its events begin 10 microseconds later
     add(first, "profilerkit_pass_0", 0, 100)
@@ -229,7 +229,7 @@ def test_moments_of_several_kernels_are_divided_among_them() -> None:
 
 
 def test_passes_are_told_apart_and_the_warm_up_left_out() -> None:
-    space = new_xspace()
+    space = make_xspace()
     plane, add = plane_with(space, "/host:CPU")
     caller, worker = plane.lines.add(), plane.lines.add()
     add(worker, "x:Exp", 0, 3)
@@ -243,7 +243,7 @@ def test_passes_are_told_apart_and_the_warm_up_left_out() -> None:
 
 
 def test_what_ran_on_a_device_has_its_time_there() -> None:
-    space = new_xspace()
+    space = make_xspace()
     plane, add = plane_with(space, "/host:CPU")
     line = plane.lines.add()
     add(line, "profilerkit_pass_0", 0, 100)

@@ -13,7 +13,7 @@ import keras  # noqa: E402
 
 from profilerkit import ModelInputs, ProfilerBusyError, profile  # noqa: E402
 from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
-from profilerkit_tensorflow import compat  # noqa: E402
+from profilerkit_tensorflow.compat import profiler  # noqa: E402
 from profilerkit_tensorflow.operator_timing import passes as operator_passes  # noqa: E402
 from profilerkit_tensorflow.operator_timing.passes import times_of_operators  # noqa: E402
 
@@ -79,7 +79,7 @@ def test_more_passes_than_a_session_holds(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_profile_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "profile.xplane.pb"
     make_table(network(), tf.ones([1, 8, 8, 3]), export=path)
-    space = compat.new_xspace()
+    space = profiler.make_xspace()
     space.ParseFromString(path.read_bytes())
     names = {metadata.name for plane in space.planes for metadata in plane.event_metadata.values()}
     assert any(name.endswith("Conv2D") for name in names)
@@ -104,7 +104,7 @@ def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_session_is_told_by_a_flag_too(runs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """TensorFlow 2.18 has no function that says whether one runs."""
-    monkeypatch.setattr(vars(compat)["_trace"], "enabled", runs)
-    assert compat.session_runs() is runs
-    monkeypatch.setattr(vars(compat)["_trace"], "enabled", lambda: runs)
-    assert compat.session_runs() is runs
+    monkeypatch.setattr(vars(profiler)["_trace"], "enabled", runs)
+    assert profiler.is_session_running() is runs
+    monkeypatch.setattr(vars(profiler)["_trace"], "enabled", lambda: runs)
+    assert profiler.is_session_running() is runs

@@ -1,0 +1,83 @@
+"""The state of the process that TensorFlow and Keras keep."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from profilerkit.backend_kit.private_names import field, find
+
+from .keras import find_keras_state
+from .names import find_first, lacking
+
+#: The seed of TensorFlow, and the generator of the seeds of operators. Without them each profile says that it draws.
+_SEED, _SEEDS = field("_seed"), field("_rng")
+_context: Any = find("tensorflow.python.eager.context.context")
+if _context is None:
+    lacking.append(f"TensorFlow {tf.__version__} hides its random seed: a profile may change what is drawn afterwards")
+#: Settings that only these change, or tell. Without them what a model sets there stays, and no report names it.
+is_deterministic: Callable[[], bool] = find_first(
+    "tensorflow.python.framework.config.is_op_determinism_enabled", instead=lambda: False
+)
+stop_being_deterministic: Callable[[], object] = find_first(
+    "tensorflow.python.framework.config.disable_op_determinism", instead=lambda: None
+)
+_promotion: Any = find("tensorflow.python.framework.ops.get_dtype_conversion_mode")
+#: Attributes of modules that are settings of the process, or hold its state. One that is not there is not put back.
+_STATE: dict[str, tuple[str, ...]] = {
+    "tensorflow.python.eager.polymorphic_function.eager_function_run": ("RUN_FUNCTIONS_EAGERLY",),
+    "tensorflow.python.data.ops.debug_mode": ("DEBUG_MODE",),
+    "tensorflow.python.ops.stateful_random_ops": ("global_generator",),
+    "keras.src.backend.config": (
+        *("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT", "_NNX_ENABLED", "_MAX_EPOCHS", "_MAX_STEPS_PER_EPOCH"),
+    ),
+    "keras.src.saving.object_registration": ("GLOBAL_CUSTOM_OBJECTS", "GLOBAL_CUSTOM_NAMES"),
+    "keras.src.backend.common.global_state": ("GLOBAL_STATE_TRACKER", "GLOBAL_SETTINGS_TRACKER"),
+    "tf_keras.src.backend_config": ("_FLOATX", "_EPSILON", "_IMAGE_DATA_FORMAT"),
+    "tf_keras.src.backend": (
+        *("PER_GRAPH_OBJECT_NAME_UIDS", "OBSERVED_NAMES", "_MANUAL_VAR_INIT"),
+        *("_SEED_GENERATOR", "_USE_GENERATOR_FOR_RNG"),
+    ),
+    "tf_keras.src.engine.base_layer_utils": ("_call_context",),
+    "tf_keras.src.mixed_precision.policy": ("_global_policy",),
+    "tf_keras.src.mixed_precision.autocast_variable": ("_autocast_dtype",),
+}
+
+
+def list_notes() -> list[str]:
+    """Return what is off in these releases of TensorFlow and Keras although calls go on."""
+    hidden = "keras" in sys.modules and find_keras_state() is None
+    return [*lacking, *(["this release of Keras hides its state: later layers may have other names"] if hidden else [])]
+
+
+def read_seeds() -> tuple[Any, Any] | None:
+    """Return TensorFlow's seed, and the generator of the seeds of operators; None where this release hides them."""
+    context = None if _context is None else _context()
+    return (getattr(context, _SEED), getattr(context, _SEEDS, None)) if hasattr(context, _SEED) else None
+
+
+def set_seeds(seed: Any, generator: Any) -> None:
+    """Set both; no generator where there was none."""
+    context = _context()
+    setattr(context, _SEED, seed)
+    if generator is not None:
+        setattr(context, _SEEDS, generator)
+    else:
+        vars(context).pop(_SEEDS, None)
+
+
+def read_promotion() -> str:
+    """Return how operators convert the dtypes of their arguments; "off", the default, if this release does not tell."""
+    return "off" if _promotion is None else str(_promotion().name).lower()
+
+
+def list_module_state() -> Iterator[tuple[Any, str, Any]]:
+    """Yield the modules that hold the state of Keras and TensorFlow and are imported, a name in each, and its value."""
+    for name, attributes in _STATE.items():
+        module = sys.modules.get(name)
+        for attribute in attributes if module else ():
+            if hasattr(module, attribute):
+                yield module, attribute, getattr(module, attribute)
