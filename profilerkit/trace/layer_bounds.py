@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .bounds import WORK, Bounds, compute_spread
 
 if TYPE_CHECKING:
     from .records import ModelTrace
 
-__all__ = ["bounds_inside", "is_call_to", "layer_bounds"]
+__all__ = ["find_bounds", "is_call_to", "list_layer_bounds"]
+
+#: Whether the layer of a path is a certain one, or inside of it.
+_IsInside: TypeAlias = Callable[[str], bool]
 
 
 def is_call_to(operator: str, name: str) -> bool:
@@ -19,52 +22,53 @@ def is_call_to(operator: str, name: str) -> bool:
     return requested in (plain, plain.rpartition(".")[0])
 
 
-def bounds_inside(trace: ModelTrace, column: str, path: str = "") -> Bounds:
+def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
     """Return between which numbers a column lies for a layer with those inside it; for the model with the path "".
 
     The upper end is not known where something in there has no formula, or runs nobody knows how often.
     """
-    ops = ("macs", "flops")
-    if column not in ops:
-        raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, ops))}")
-    inside = _inside(path)
-    counted = sum(getattr(op, column) for op in trace.operators if inside(op.layer))
-    return _bounds(trace, column, counted, inside, _layers_with_gaps(trace))
+    if column not in WORK:
+        raise ValueError(f"column={column!r}: bounds are known of {' and '.join(map(repr, WORK))}")
+    is_inside = _test_inside(path)
+    counted = sum(getattr(op, column) for op in trace.operators if is_inside(op.layer))
+    return _bound_count(trace, column, counted, is_inside, _test_gaps(trace))
 
 
-def layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
+def list_layer_bounds(trace: ModelTrace, totals: dict[str, dict[str, int]]) -> dict[str, dict[str, float | None]]:
     """Return the columns ``macs_low``, ``macs_high`` and so on by path; ``totals`` are the counts of each layer."""
-    gaps = _layers_with_gaps(trace)
+    has_gap = _test_gaps(trace)
     rows: dict[str, dict[str, float | None]] = {}
     for path, counted in totals.items():
         row = rows[path] = {}
         for column in WORK:
-            bounds = _bounds(trace, column, counted[column], _inside(path), gaps)
+            bounds = _bound_count(trace, column, counted[column], _test_inside(path), has_gap)
             row |= {f"{column}_low": bounds.low, f"{column}_high": bounds.high}
     return rows
 
 
-def _bounds(
-    trace: ModelTrace, column: str, counted: int, inside: Callable[[str], bool], gaps: set[str] | None
+def _bound_count(
+    trace: ModelTrace, column: str, counted: int, is_inside: _IsInside, has_gap: Callable[[_IsInside], bool]
 ) -> Bounds:
-    below, above = compute_spread(trace.choices, column, inside)
-    is_open = bool(trace.uncounted) and (gaps is None or any(map(inside, gaps)))
+    below, above = compute_spread(trace.choices, column, is_inside)
     low = None if below is None else counted - below
-    return Bounds(low, None if above is None or is_open else counted + above)
+    return Bounds(low, None if above is None or has_gap(is_inside) else counted + above)
 
 
-def _layers_with_gaps(trace: ModelTrace) -> set[str] | None:
-    """Return the layers in which something is not counted; None where records do not tell, so that it may be any."""
+def _test_gaps(trace: ModelTrace) -> Callable[[_IsInside], bool]:
+    """Return what says whether something in some layers is not counted.
+
+    It may be in any layer where records do not tell in which: an operator that no record names.
+    """
     layers: set[str] = set()
     for name in trace.uncounted:
         named = {op.layer for op in trace.operators if is_call_to(op.operator, name)}
         if not named:
-            return None
+            return lambda is_inside: True
         layers |= named
-    return layers
+    return lambda is_inside: any(map(is_inside, layers))
 
 
-def _inside(path: str) -> Callable[[str], bool]:
+def _test_inside(path: str) -> _IsInside:
     if not path:
         return lambda layer: True
     within = f"{path}."

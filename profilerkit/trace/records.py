@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..process.cached import cached_property
 from .bounds import Bounds, Choice, PeakSpread
-from .layer_bounds import bounds_inside
+from .layer_bounds import find_bounds
 from .layer_table import LayerTable
 from .rows import list_call_rows, list_layer_rows
 from .table import Table
@@ -281,7 +281,7 @@ class ModelTrace:
 
     def bounds(self, column: str, path: str = "") -> Bounds:
         """Return the two bounds of the "macs" or "flops" of a layer, with the layers inside it, or of the model."""
-        return bounds_inside(self, column, path)
+        return find_bounds(self, column, path)
 
     @cached_property
     def parameters(self) -> tuple[WeightRecord, ...]:

@@ -8,7 +8,7 @@ from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .inner_weights import InnerWeights, find_shared_weights
-from .layer_bounds import layer_bounds
+from .layer_bounds import list_layer_bounds
 from .layer_paths import parent_path
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _find_bounds(trace: ModelTrace, work: Mapping[str, Sequence[int]]) -> dict[s
     """Return by path the columns with the two ends of the counts; nothing if all that decides them is known."""
     if not (trace.choices or trace.uncounted):
         return {}
-    return layer_bounds(trace, {path: dict(zip(_WORK, counts, strict=False)) for path, counts in work.items()})
+    return list_layer_bounds(trace, {path: dict(zip(_WORK, counts, strict=False)) for path, counts in work.items()})
 
 
 def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
