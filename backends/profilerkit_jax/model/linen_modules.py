@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate
 from typing import Any
@@ -24,6 +24,7 @@ def linen_subject(model: JaxModel) -> Subject:
     changing = [name for name in model.params if name != "params"]
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
+        """Apply the module as users do: ``apply`` returns its outputs, and the collections that may have changed."""
         with _intercept(how.marks):
             options = {"rngs": model.rngs, "mutable": changing, "method": _make_method(how)}
             outputs, state = model.function.apply(variables.replace_arrays(values), *args, **options, **kwargs)
@@ -31,14 +32,20 @@ def linen_subject(model: JaxModel) -> Subject:
 
     leaves = [_make_leaf(path, value) for path, value in variables.arrays]
     name = model.name or type(model.function).__name__
-    types = {"": name}
+    return Subject("flax.linen", name, leaves, call, {"": name, **dict.fromkeys(_list_layers(leaves), UNMET)})
+
+
+def _list_layers(leaves: Sequence[Leaf]) -> Iterator[str]:
+    """Yield the paths of the layers that have arrays, and of those around them; their types show when they run.
+
+    An array at ("block", "dense", "kernel") belongs to "block.dense", which is inside of "block".
+    """
     for leaf in leaves:
-        for path in accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}"):
-            types.setdefault(path, UNMET)
-    return Subject("flax.linen", name, leaves, call, types)
+        yield from accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}")
 
 
 def _make_method(how: Pass) -> Callable[..., Any]:
+    """Return what ``apply`` calls in place of the module's own ``__call__``, with the module that has its variables."""
     return lambda module, *args, **kwargs: how.call(module, args, kwargs)
 
 
