@@ -126,7 +126,7 @@ def test_a_running_session_is_said_and_left_alone(tmp_path: Path, monkeypatch: p
     tf.profiler.experimental.start(str(tmp_path / "mine"))
     with pytest.raises(ProfilerBusyError, match="one session per process.*tf.profiler.experimental.stop"):
         op_seconds(nothing, 1)
-    monkeypatch.setattr(op_times, "session_runs", lambda: False)  # as if it began just after it was asked for
+    monkeypatch.setattr(op_times, "is_session_running", lambda: False)  # as if it began just after it was asked for
     with pytest.raises(ProfilerBusyError, match="one session per process") as caught:
         op_seconds(nothing, 1)
     assert isinstance(caught.value.__cause__, tf.errors.AlreadyExistsError)
