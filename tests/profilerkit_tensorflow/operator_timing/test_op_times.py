@@ -165,7 +165,7 @@ def test_the_number_of_passes_is_bounded(passes: int) -> None:
 
 
 def test_another_format_of_profiles_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(op_times, "new_xspace", lambda: None)
+    monkeypatch.setattr(op_times, "make_xspace", lambda: None)
     with pytest.raises(NotOfferedError, match="in a format that profilerkit cannot read.* use a release in docs"):
         op_seconds(nothing, 1)
 
