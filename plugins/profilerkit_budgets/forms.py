@@ -35,7 +35,7 @@ def format_headline(findings: Sequence[Finding]) -> str:
     first = broken[0]
     text = f"{_name_finding(first)} {_BROKEN[first.verdict]}{_write_excess(first)}: {visible(first.detail)}"
     if first.responsible:
-        text += f"; most of it in layer {visible(first.responsible[0])}"
+        text += f"; the largest part in layer {visible(first.responsible[0])}"
     return text + (f"; and {len(broken) - 1} more" if len(broken) > 1 else "")
 
 
@@ -43,8 +43,8 @@ def _write_excess(finding: Finding) -> str:
     """Return by how much a limit failed; an empty text for a limit of 0, and without a value."""
     if finding.excess is None or not finding.excess or finding.verdict is not Verdict.FAILED:
         return ""
-    side = "high" if finding.excess > 0 else "low"
-    return f", {format_number(100 * abs(finding.excess))} % too {side}"
+    side = "over" if finding.excess > 0 else "under"
+    return f", {format_number(100 * abs(finding.excess))} % {side} the limit"
 
 
 def format_text(findings: Sequence[Finding], name: str) -> str:

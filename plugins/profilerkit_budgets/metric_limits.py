@@ -111,7 +111,10 @@ def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
     """Return the metric of the baseline; raises `BudgetError` if its value is missing, or not complete."""
     reference = baseline.statuses.get(limit.key)
     if reference is None or not is_number(reference.value):
-        raise BudgetError(f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with")
+        raise BudgetError(
+            f"{limit}: the baseline {baseline.name} has no value of {limit.key} to compare with; make it again with "
+            "that metric"
+        )
     if reference.completeness is Completeness.PARTIAL:
         raise BudgetError(
             f"{limit}: {limit.key} of the baseline {baseline.name} is a value of which not all is known "

@@ -260,7 +260,7 @@ def _list_notes(report: Report) -> Iterable[str]:
         yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes
     if any(isinstance(record.value, Measurement) and record.value.is_noisy for record in report.statuses.values()):
-        yield "noisy times: measure longer, such as max_seconds=30, or use num_threads=1"
+        yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
 
 
 def _describe_batch(report: Report, named: bool = False) -> Iterable[str]:

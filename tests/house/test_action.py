@@ -31,7 +31,7 @@ CHECK, COMMENT, FAIL = ACTION["runs"]["steps"]
 PROFILERKIT = """#!/bin/bash
 printf '%s\\n' "$*" >> "$CALLS"
 if [ "$1" = diff ]; then echo "the difference"; exit 0; fi
-printf '### Budget of net\\n\\nmacs &lt;= 1 failed, 5 %% too high \\\\(net\\\\)\\n\\ntable\\n'
+printf '### Budget of net\\n\\nmacs &lt;= 1 failed, 5 %% over the limit \\\\(net\\\\)\\n\\ntable\\n'
 exit "$CODE"
 """
 #: Notes its arguments and the file that it would send; answers with the login of its token, which may be refused, and
@@ -102,7 +102,7 @@ def test_a_budget_that_is_broken_goes_on_to_the_comment_and_fails_then(tmp_path:
     assert "the difference" in run.summary
     assert run.outputs["kept"] == "false"
     failed = Run(tmp_path, FAIL["run"], REPORT=run.outputs["report"])
-    assert (failed.done.returncode, failed.done.stdout) == (1, "::error::macs <= 1 failed, 5 %25 too high (net)\n")
+    assert (failed.done.returncode, failed.done.stdout) == (1, "::error::macs <= 1 failed, 5 %25 over the limit (net)\n")
 
 
 @needs_bash

@@ -297,7 +297,7 @@ FINDINGS = check_budget({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"se
 
 
 def test_as_text() -> None:
-    first = "macs <= 100 failed, 92 % too high: 192 MACs, 192 % of the limit; most of it in layer first (Linear): "
+    first = "macs <= 100 failed, 92 % over the limit: 192 MACs, 192 % of the limit; the largest part in layer first (Linear): "
     assert format_text(FINDINGS, "Teacher").splitlines() == [
         f"{first}128 MACs, 66.67 %",
         "Budget of Teacher",
@@ -315,22 +315,22 @@ def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
     assert format_headline(kept) == ""
     assert format_text(kept, "Teacher").splitlines()[0] == "Budget of Teacher"
     two = check_budget({"macs": ">= 384", "accuracy": ">= 100 %"})  # 192 MACs and 92 %: half of it, and 8 % less
-    assert format_headline(two).startswith("macs >= 384 failed, 50 % too low: 192 MACs")
+    assert format_headline(two).startswith("macs >= 384 failed, 50 % under the limit: 192 MACs")
     assert format_headline(two).endswith("; and 1 more")
-    assert "accuracy >= 100 % failed, 8 % too low" in format_headline(two[1:])
+    assert "accuracy >= 100 % failed, 8 % under the limit" in format_headline(two[1:])
     layer = check_budget({"layers": {"second": {"params": "<= 34"}}})  # which has 68
-    assert format_headline(layer) == "second: params <= 34 failed, 100 % too high: 68"
+    assert format_headline(layer) == "second: params <= 34 failed, 100 % over the limit: 68"
     assert ", " not in format_headline(check_budget({"macs": "<= 0"})).partition(":")[0], "there is no share of nothing"
     beside = check(
         TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
     )
-    assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % too high: 2x (192 MACs after 96"), "2 / 1.6"
+    assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % over the limit: 2x (192 MACs after 96"), "2 / 1.6"
 
 
 def test_as_markdown() -> None:
     lines = format_markdown(FINDINGS, "Teacher").splitlines()
     assert lines[0] == "### Budget of Teacher"
-    assert lines[2].startswith("macs &lt;= 100 failed, 92 % too high: 192 MACs")
+    assert lines[2].startswith("macs &lt;= 100 failed, 92 % over the limit: 192 MACs")
     assert lines[6].startswith(
         "| FAILED | macs &lt;= 100 | 192 MACs, 192 % of the limit | first \\(Linear\\): 128 MACs"
     )

@@ -43,7 +43,7 @@ def test_a_budget_that_is_not_kept_fails_the_test_and_names_the_layers(pytester:
     result.stdout.fnmatch_lines(
         ["Budget of FakeModel", "*FAILED*macs <= 299*300 MACs*", "*second (FakeLayer): 200 MACs, 66.67 %"]
     )
-    result.stdout.fnmatch_lines(["____* test_cost *", "macs <= 299 failed, 0.3344 % too high: 300 MACs*"])
+    result.stdout.fnmatch_lines(["____* test_cost *", "macs <= 299 failed, 0.3344 % over the limit: 300 MACs*"])
     assert "def check_budget" not in result.stdout.str(), "where our code stands helps nobody"
 
 
@@ -135,7 +135,7 @@ def test_a_baseline_is_recorded_with_the_machine_and_read_again(pytester: pytest
     assert saved["environment"]["python"] == platform.python_version()
     outcome(pytester, RECORDED.format(first=106)).assert_outcomes(passed=1)  # 306 of 300
     result = outcome(pytester, RECORDED.format(first=160))  # 360 of 300 is 1.2, and 1.2 / 1.02 is 1.176
-    result.stdout.fnmatch_lines(["macs <= 1.02x failed, 17.65 % too high: 1.2x (360 MACs after 300 MACs)*"])
+    result.stdout.fnmatch_lines(["macs <= 1.02x failed, 17.65 % over the limit: 1.2x (360 MACs after 300 MACs)*"])
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_absolute_limits_are_checked_where_a_baseline_is_recorded(pytester: pyte
     pytester.makepyfile(f"{MODEL}\n\ndef test_cost(budget):\n    {body}\n")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--budget-update")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["macs <= 200 failed, 50 % too high*"])
+    result.stdout.fnmatch_lines(["macs <= 200 failed, 50 % over the limit*"])
     (pytester.path / "net.json").write_text("[]", encoding="utf-8")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["*the baseline *net.json cannot be read: *; record it again with pytest --budget*"])
