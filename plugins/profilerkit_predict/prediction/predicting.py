@@ -17,6 +17,7 @@ from .calibration import COMPILED, Calibration
 from .cases import CompiledSeconds
 from .notes import write_notes
 from .regions import Region, find_family, find_kind, find_regions, find_shape, is_free, with_whole_recurrences
+from .text import write_prediction
 
 __all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
 
@@ -65,6 +66,10 @@ class Prediction:
     def seconds(self) -> float:
         """The estimate if there is one, otherwise the bound."""
         return self.bound.seconds if self.estimate is None else self.estimate
+
+    def __str__(self) -> str:
+        """Return the time, what binds it, the layers that take most, and the notes, as text."""
+        return write_prediction(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,14 @@ def test_a_bound_is_the_greater_of_products_and_traffic() -> None:
     assert predicted.binds == "products"
 
 
+def test_a_prediction_is_printed_in_words() -> None:
+    """The layer's operator moves 360 + 80 bytes, the model 440 once each: 0.44 s at 1e3 bytes a second."""
+    first, second, *rest = str(predict_trace(linear(), SHEET)).splitlines()
+    assert first == "Predicted time of a forward pass on sheet: at least 440 ms"
+    assert second == "Bound by traffic, data sheet."
+    assert rest[:3] == ["Layers that take most:", "  head (Linear): 440 ms", "Predicted, not measured."]
+
+
 def test_products_of_several_dtypes_add_up_and_sparse_peaks_are_never_used() -> None:
     trace = linear(operator("mm", 500, (4, 5), "head"), operator("mm", 1000, (4, 5), "head", dtype="bfloat16"))
     assert predict_trace(trace, SHEET).bound.products == pytest.approx(1000 / 1e6 + 2000 / 4e6)
