@@ -57,10 +57,10 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     candidates: Sequence[str] = ()
     if is_in_file(pattern):
         files = _find_files(prefix, folder)
-        candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file)]
+        candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file, name)]
         matching = [spec for spec in candidates if fnmatchcase(spec.rpartition(":")[2], name)]
     elif (module := _find_module_file(pattern, folder)) is not None:
-        candidates = [f"{prefix}:{public}" for public in _read_names(module)]
+        candidates = [f"{prefix}:{public}" for public in _read_names(module, name)]
         matching = [spec for spec in candidates if fnmatchcase(spec, pattern)]
     elif prefix and not is_pattern(library):
         listing = _list_library(library)
@@ -71,10 +71,18 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     else:
         matching = _find_files(pattern, folder)
     if not matching:
-        nearest = ", ".join(by_likeness(pattern, candidates)[:5])
-        none = "there is no such file or folder; paths are relative to the folder of the plan"
-        raise PlanError(f"{pattern!r} matches no model; {f'the nearest are: {nearest}' if nearest else none}")
+        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, candidates)}")
     return Listing(tuple(matching))
+
+
+def _explain_no_match(pattern: str, candidates: Sequence[str]) -> str:
+    """Return what a pattern could have matched, and why code may have names that it does not match."""
+    if not candidates:
+        return "there is no such file or folder; paths are relative to the folder of the plan"
+    nearest = f"the nearest are: {', '.join(by_likeness(pattern, candidates)[:5])}"
+    if not (is_in_file(pattern) or is_in_module(pattern)):
+        return nearest
+    return f"{nearest}; Python files are read and not run, so list names that code makes one by one (specs = [...])"
 
 
 def _find_files(pattern: str, folder: Path) -> list[str]:
@@ -96,12 +104,15 @@ def _find_module_file(pattern: str, folder: Path) -> Path | None:
     return find_module(prefix, folder)
 
 
-def _read_names(file: Path) -> list[str]:
-    """Return the public functions and classes of a Python file, which is not run."""
+def _read_names(file: Path, pattern: str) -> list[str]:
+    """Return the public functions and classes of a Python file, which is not run.
+
+    Of a file that cannot be read it is the pattern: the audit has a row then, which fails with the reason.
+    """
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return []
+        return [pattern]
     kinds = (ast.FunctionDef, ast.ClassDef)
     return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
 

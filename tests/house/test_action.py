@@ -102,7 +102,10 @@ def test_a_budget_that_is_broken_goes_on_to_the_comment_and_fails_then(tmp_path:
     assert "the difference" in run.summary
     assert run.outputs["kept"] == "false"
     failed = Run(tmp_path, FAIL["run"], REPORT=run.outputs["report"])
-    assert (failed.done.returncode, failed.done.stdout) == (1, "::error::macs <= 1 failed, 5 %25 over the limit (net)\n")
+    assert (failed.done.returncode, failed.done.stdout) == (
+        1,
+        "::error::macs <= 1 failed, 5 %25 over the limit (net)\n",
+    )
 
 
 @needs_bash

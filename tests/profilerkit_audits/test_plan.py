@@ -139,6 +139,21 @@ def test_a_pattern_without_a_match_says_the_nearest(tmp_path: Path) -> None:
         find_specs("hff:b*", tmp_path)
 
 
+def test_a_pattern_says_that_names_which_code_makes_are_not_matched(tmp_path: Path) -> None:
+    write_nets(tmp_path, 1)
+    (tmp_path / "made.py").write_text(
+        "def plain(): ...\nfor number in range(3):\n    globals()[f'net_{number}'] = plain\n"
+    )
+    with pytest.raises(PlanError, match=r"read and not run, so list names that code makes one by one \(specs = "):
+        find_specs("made.py:net_*", tmp_path)
+
+
+def test_a_file_that_cannot_be_read_has_a_row_of_its_own(tmp_path: Path) -> None:
+    write_nets(tmp_path, 1)
+    (tmp_path / "broken.py").write_text("def net_9(:\n")
+    assert find_specs("*.py:net_*", tmp_path).specs == ("broken.py:net_*", "nets.py:net_01")
+
+
 def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"nothing computes 'mcas'; did you mean 'macs'\?"):
         list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=["mcas"]))

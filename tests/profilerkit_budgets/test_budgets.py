@@ -324,7 +324,9 @@ def test_the_headline_names_the_limit_by_how_much_and_the_layer() -> None:
     beside = check(
         TEACHER, Budget.of({"macs": "<= 1.6x"}), replace(TEACHER, statuses={"macs": record("macs", 96, "96")})
     )
-    assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % over the limit: 2x (192 MACs after 96"), "2 / 1.6"
+    assert format_headline(beside).startswith("macs <= 1.6x failed, 25 % over the limit: 2x (192 MACs after 96"), (
+        "2 / 1.6"
+    )
 
 
 def test_as_markdown() -> None:
