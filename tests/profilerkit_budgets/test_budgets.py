@@ -297,7 +297,8 @@ FINDINGS = check_budget({"macs": "<= 100", "accuracy": ">= 90 %", "layers": {"se
 
 
 def test_as_text() -> None:
-    first = "macs <= 100 failed, 92 % over the limit: 192 MACs, 192 % of the limit; the largest part in layer first (Linear): "
+    failed = "macs <= 100 failed, 92 % over the limit: 192 MACs, 192 % of the limit"
+    first = f"{failed}; the largest part in layer first (Linear): "
     assert format_text(FINDINGS, "Teacher").splitlines() == [
         f"{first}128 MACs, 66.67 %",
         "Budget of Teacher",
