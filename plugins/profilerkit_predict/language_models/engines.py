@@ -83,6 +83,10 @@ class EngineRule:
 #: The engine that is taken where none is named: what any has to keep.
 ANY_ENGINE = EngineRule(None, 16, 0.1)
 
+#: 656 bytes of latents of 512 and 64 elements; 132 of an indexer's keys of 128.
+_DEEPSEEK = LatentLayout(128, 4, 2)
+_SGLANG_RUNNER = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/model_executor"
+
 #: The engines by name.
 ENGINES: Mapping[str, EngineRule] = {
     str(rule.name): rule
@@ -97,7 +101,7 @@ ENGINES: Mapping[str, EngineRule] = {
                 "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/deepseek_v2.py",
             ),
             window_spare_blocks=1,  # SlidingWindowSpec.max_memory_usage_bytes
-            sparse_latents=LatentLayout(128, 4, 2),  # 656 bytes of 512 and 64; of keys 132 of 128
+            sparse_latents=_DEEPSEEK,
         ),
         EngineRule(
             "sglang",
@@ -106,6 +110,7 @@ ENGINES: Mapping[str, EngineRule] = {
             (
                 "https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/server_arguments.md",
                 "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/configs/model_config.py",
+                f"{_SGLANG_RUNNER}/model_runner_kv_cache_mixin.py",
             ),
             window_pool=WindowPool(
                 0.8,  # --swa-full-tokens-ratio
@@ -120,6 +125,7 @@ ENGINES: Mapping[str, EngineRule] = {
                     }
                 ),
             ),
+            sparse_latents=_DEEPSEEK,  # calculate_mla_kv_cache_dim, but for kernels of TensorRT-LLM and HIP
         ),
         EngineRule(
             "tensorrt-llm",

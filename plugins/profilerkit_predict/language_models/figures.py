@@ -42,7 +42,7 @@ def draw_language_models(reports: Sequence[LanguageModelReport], kind: str) -> A
 def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     """Return a figure of weights and paged cache against the context, for the largest batch of each report.
 
-    A line across shows the memory of the devices, less the reserve.
+    Adapters and what drafts are in it. A line across shows the memory of the devices, less the reserve.
     """
     figure, axis = _empty()
     longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
@@ -137,8 +137,13 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 def _memory_line(report: LanguageModelReport, longest: int) -> tuple[list[int], list[int]]:
     most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
-    batch, cost = report.serving[-1].batch, report.cost
-    return contexts, [cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts]
+    batch, drafter = report.serving[-1].batch, report.speculation.drafter if report.speculation is not None else None
+    adapters = 0 if report.cost.adapters is None else report.cost.adapters.total_bytes
+    values = [adapters] * len(contexts)
+    for cost in (report.cost, *([] if drafter is None else [drafter])):
+        sizes = (cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts)
+        values = [value + size for value, size in zip(values, sizes, strict=True)]
+    return contexts, values
 
 
 def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
@@ -154,12 +159,22 @@ def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
 
 def _rates(report: LanguageModelReport, batch: int) -> tuple[float, float, float]:
     """Return the most tokens per second of a step in the middle of the generation, by all, products and bytes."""
-    step = report.cost(batch, 1, report.prompt + report.new // 2)
-    if step.seconds is None or not step.compute_seconds or not step.memory_seconds:
+    cached, speculation = report.prompt + report.new // 2, report.speculation
+    drafted, tokens = (
+        (0, batch) if speculation is None else (speculation.draft_tokens, batch * speculation.tokens_per_step)
+    )
+    step = report.cost(batch, 1 + drafted, cached, 1 + drafted)
+    draft = None if speculation is None else speculation.draft(batch, cached)
+    steps = [step, *([] if draft is None else [draft.repeat(drafted)])]
+    seconds, compute, memory = (
+        sum(getattr(one_step, name) or 0.0 for one_step in steps)
+        for name in ("seconds", "compute_seconds", "memory_seconds")
+    )
+    if not seconds or not compute or not memory:
         raise ValueError(
             f"tokens_per_second of {report.title}: give a device with a peak for the dtype and a bandwidth"
         )
-    return batch / step.seconds, batch / step.compute_seconds, batch / step.memory_seconds
+    return tokens / seconds, tokens / compute, tokens / memory
 
 
 def _empty() -> tuple[Any, Any]:

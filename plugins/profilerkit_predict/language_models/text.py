@@ -432,7 +432,9 @@ def _say_fits(fit: Fit) -> str:
 
 
 def _wrap(lines: Iterable[str]) -> str:
-    return "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+    """Return lines in the width of notes; an address stays whole, so that it can be copied."""
+    wrapper = textwrap.TextWrapper(_WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return "\n".join(map(wrapper.fill, lines))
 
 
 def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,8 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models import LanguageModelReport, MatrixShape, Speculation, StepCost
+from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import predict_serving
 
@@ -38,6 +39,21 @@ def test_tokens_per_second_stay_under_both_roofs() -> None:
     assert list(moved) == pytest.approx([2**power / (step.bytes / 1e9) for power, step in enumerate(steps)])
     assert list(products) == pytest.approx([2**power / (2 * step.macs / 1e12) for power, step in enumerate(steps)])
     assert list(rates) == pytest.approx(list(map(min, products, moved)))
+
+
+def test_lines_have_what_drafts_and_adapters() -> None:
+    """A model drafts two tokens, of which half are accepted: 1.75 tokens of a step; an adapter has 2 * 50 elements."""
+    facts = toy_facts(matrices=(MatrixShape("q_proj", 20, 30, 1),))
+    cost = StepCost(facts, DEVICE, adapters=read_adapters(facts, 2, 1, None))
+    speculation = Speculation(2, 0.5, StepCost(toy_facts(), DEVICE))
+    row = predict_serving(cost, 8, 16, 4, None, speculation)
+    drafted = LanguageModelReport("Toy", facts, cost, 16, 4, "bfloat16", (row,), speculation=speculation)
+    memory = drafted.plot("cache_memory").axes[0].lines[0].get_ydata()
+    assert memory[-1] == pytest.approx((2 * (2600 + 8 * 4096 * 8) + 100 * 2) / 1024)
+    rates = drafted.plot("tokens_per_second").axes[0].lines[0].get_ydata()
+    checked, draft = cost(4, 3, 18, 3).seconds or 0.0, speculation.draft(4, 18)
+    assert draft is not None
+    assert rates[2] == pytest.approx(4 * 1.75 / (checked + 2 * (draft.seconds or 0.0)))
 
 
 def test_a_step_is_stacked_of_its_terms() -> None:

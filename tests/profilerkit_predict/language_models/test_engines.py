@@ -49,16 +49,17 @@ def test_pools_that_are_divided_beforehand(tokens: int, without: int, window: in
     assert other.cache_bytes(tokens) == 2 * 8 * tokens, "other models keep all tokens"
 
 
-def test_latents_that_an_indexer_chooses_have_a_layout() -> None:
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_latents_that_an_indexer_chooses_have_a_layout(name: str) -> None:
     """DeepSeek-V3.2, two layers: 512 bytes, 4 scales of 4, 64 elements of 2 bytes; keys of 128 bytes and a scale."""
     latent = LatentAttention(2, 4, 512, 64, 8, 8, most_attended=2048, index_bytes=2 * 128 * 2)
     facts = toy_facts(latent=latent)
-    fp8, vllm = weight_format("fp8"), find_engine("vllm")
-    assert StepCost(facts, DEVICE, cache_format=fp8, engine=vllm).cache_bytes(16) == 16 * 2 * (656 + 132)
-    assert StepCost(facts, DEVICE, engine=vllm).cache_bytes(16) == 16 * 2 * (576 * 2 + 132)
+    fp8, engine = weight_format("fp8"), find_engine(name)
+    assert StepCost(facts, DEVICE, cache_format=fp8, engine=engine).cache_bytes(16) == 16 * 2 * (656 + 132)
+    assert StepCost(facts, DEVICE, engine=engine).cache_bytes(16) == 16 * 2 * (576 * 2 + 132)
     assert StepCost(facts, DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 2 * (576 + 128)
     plain = toy_facts(latent=LatentAttention(2, 4, 512, 64, 8, 8))
-    assert StepCost(plain, DEVICE, cache_format=fp8, engine=vllm).cache_bytes(16) == 16 * 2 * 576
+    assert StepCost(plain, DEVICE, cache_format=fp8, engine=engine).cache_bytes(16) == 16 * 2 * 576
 
 
 @pytest.mark.parametrize(
