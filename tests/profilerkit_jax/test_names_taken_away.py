@@ -96,4 +96,4 @@ def test_without_any_name_of_keras() -> None:
         check(name, found[name], found[""])
         keras = found[name]["keras"]
         assert {completeness for _, completeness in keras["values"].values()} <= {"failed", "unavailable"}
-        assert re.search(rf"keras \S+ has no {name}, by which profilerkit finds", " ".join(keras["said"]))
+        assert re.search(rf"keras \S+ has no {name}_taken_away, by which profilerkit finds", " ".join(keras["said"]))
