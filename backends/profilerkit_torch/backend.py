@@ -283,13 +283,14 @@ class TorchBackend(
         build: Callable[[], Any],
         inputs: ModelInputs,
         mesh: Mapping[str, int],
-        parallelize: Callable[..., Any] | str | None,
+        parallelize: Any,
         rank: int,
+        passes: int = 1,
     ) -> RankTrace:
         """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
         from .meshes.ranks import trace_rank
 
-        return trace_rank(build, inputs.map(data.as_tensor), mesh, parallelize, rank)
+        return trace_rank(build, inputs.map(data.as_tensor), mesh, parallelize, rank, passes)
 
     def with_language_head(self, model: Any) -> Any:
         """Return a model of transformers with the head for language that it lacks; any other as it is."""

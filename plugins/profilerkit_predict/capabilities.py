@@ -117,12 +117,19 @@ class TracesRanks(Protocol):
 
     @abstractmethod
     def trace_rank(
-        self, build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
+        self,
+        build: Callable[[], Any],
+        inputs: ModelInputs,
+        mesh: Mapping[str, int],
+        parallelize: Any,
+        rank: int,
+        passes: int = 1,
     ) -> RankTrace:
         """Return a step of the model that ``build()`` returns, as ``parallelize`` spreads it over the mesh.
 
-        ``parallelize`` is a function of the model and the framework's mesh, the name of a scheme, or None. The process
-        belongs to this call: it is not used for anything else afterwards.
+        ``parallelize`` is a function of the model and the framework's mesh, the name of a scheme, settings of the
+        framework's, or None. The gradients of the step are those of so many ``passes``, added up. The process belongs
+        to this call: it is not used for anything else afterwards.
         """
 
 

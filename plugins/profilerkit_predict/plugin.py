@@ -43,7 +43,7 @@ def profilerkit_status_keys() -> list[type[StatusKey]]:
 def profilerkit_placements() -> list[PlacementInfo]:
     """Return the arguments by which one rank of a mesh is profiled in place of a model."""
     load = import_later("profilerkit_predict.meshes.placement:place_on_mesh")
-    return [PlacementInfo("mesh", ("mesh", "parallelize", "rank"), load)]
+    return [PlacementInfo("mesh", ("mesh", "parallelize", "rank", "gradient_accumulation_steps"), load)]
 
 
 @hookimpl
@@ -52,7 +52,7 @@ def profilerkit_options() -> list[OptionInfo]:
     options = "profilerkit_predict.commands.mesh_options"
     return [
         OptionInfo(f"--{name.replace('_', '-')}", import_later(f"{options}:{name}_option"), argument=name)
-        for name in ("mesh", "parallelize", "rank", "network", "ranks_per_node")
+        for name in ("mesh", "parallelize", "rank", "gradient_accumulation_steps", "network", "ranks_per_node")
     ]
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed._functional_collectives import all_gather_tensor_autograd, all_to_all_single_autograd
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 from torch.distributed.tensor import Replicate, Shard
@@ -16,6 +19,7 @@ from torch.distributed.tensor.parallel import (
     PrepareModuleInput,
     RowwiseParallel,
     SequenceParallel,
+    loss_parallel,
     parallelize_module,
 )
 from torch.nn import functional
@@ -89,6 +93,167 @@ def net_with_checkpoints() -> Net:
     return net
 
 
+class Losing(Net):
+    """A network that returns its loss, on logits that may be spread."""
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(super().forward(words).flatten(0, 1), words.flatten())
+
+
+def spread_loss(model: Losing, mesh: Any) -> None:
+    """Spread the head over "tp", and leave its logits so; the loss on them is torch's as long as the process is."""
+    parallelize_module(model, mesh, {"head": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False)})
+    loss_parallel().__enter__()
+
+
+#: How many blocks a deep network has: enough that some are left out.
+DEEP = 12
+
+
+def deepen(kind: Any = Block) -> Net:
+    net = Net()
+    net.layers = nn.ModuleList(kind() for _ in range(DEEP))
+    return net
+
+
+def deep_with_checkpoints() -> Net:
+    return deepen(Checkpointed)
+
+
+def deep_in_wrappers() -> Net:
+    return deepen(lambda: checkpoint_wrapper(Block()))
+
+
+class CheckpointedAround(Net):
+    """A network that has its blocks computed again, without their knowing."""
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        x = self.emb(words)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False)
+        y: torch.Tensor = self.head(self.n(x))
+        return y
+
+
+def deep_with_checkpoints_around() -> Net:
+    net = CheckpointedAround()
+    net.layers = deepen().layers
+    return net
+
+
+class Doubling(Net):
+    """A network that does something between two blocks."""
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        x = self.emb(words)
+        for index, layer in enumerate(self.layers):
+            x = layer(x)
+            if index == 4:
+                x = x * 2
+        y: torch.Tensor = self.head(self.n(x))
+        return y
+
+
+def deep_with_doubling() -> Net:
+    net = Doubling()
+    net.layers = deepen().layers
+    return net
+
+
+class Scaled(Block):
+    """A block with a number of its own."""
+
+    scale = 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) if self.scale == 1.0 else super().forward(x) * self.scale
+
+
+def deep_with_one_scaled() -> Net:
+    net = deepen(Scaled)
+    net.layers[5].scale = 2.0  # type: ignore[assignment]
+    return net
+
+
+def keep_one_gathered(model: Net, mesh: Any) -> None:
+    """Shard each block, and keep the weights of one in the middle until the backward pass."""
+    for index, block in enumerate(model.layers):
+        fully_shard(block, mesh=mesh, reshard_after_forward=index != 5)
+    fully_shard(model, mesh=mesh)
+
+
+def keep_all_gathered(model: Net, mesh: Any) -> None:
+    """Shard each block, and keep its weights until the backward pass: they grow with the number of blocks."""
+    for block in (*model.layers, model):
+        fully_shard(block, mesh=mesh, reshard_after_forward=False)
+
+
+class GatheringAttention(Attention):
+    """Attention of a part of the positions to all: keys and values are gathered over a mesh."""
+
+    mesh: Any = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, _ = x.shape
+        q, k, v = (
+            layer(x).view(batch, length, HEADS, WIDTH // HEADS).transpose(1, 2) for layer in (self.q, self.k, self.v)
+        )
+        k, v = (all_gather_tensor_autograd(part.contiguous(), 2, self.mesh) for part in (k, v))
+        y = functional.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        mixed: torch.Tensor = self.o(y.reshape(batch, length, -1))
+        return mixed
+
+
+def net_of_positions() -> Net:
+    net = Net()
+    for block in net.layers:
+        block.attn = GatheringAttention()
+    return net
+
+
+def spread_positions(model: Net, mesh: Any) -> None:
+    """Give each rank a part of the positions: it gets that part as its input."""
+    for block in model.layers:
+        block.attn.mesh = mesh["cp"]
+
+
+class Experts(nn.Module):
+    """An expert for each rank, who gets as many positions from every rank."""
+
+    mesh: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH, bias=False), nn.ReLU(), nn.Linear(4 * WIDTH, WIDTH, bias=False))
+            for _ in range(4)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        sent = x.reshape(-1, WIDTH)
+        share = [sent.shape[0] // self.mesh.size()] * self.mesh.size()
+        (expert,) = self.experts
+        answers = expert(all_to_all_single_autograd(sent, share, share, self.mesh))
+        y: torch.Tensor = all_to_all_single_autograd(answers, share, share, self.mesh).view_as(x)
+        return y
+
+
+class Mixture(Net):
+    """A network whose blocks have experts instead of their feed-forward part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Experts() for _ in range(BLOCKS))
+
+
+def spread_experts(model: Mixture, mesh: Any) -> None:
+    """Leave each rank its own expert of each block."""
+    rank = mesh["ep"].get_local_rank()
+    for block in model.layers:
+        block.experts = block.experts[rank : rank + 1]
+        block.mesh = mesh["ep"]
+
+
 class Wide(nn.Module):
     """Three layers of 10 MiB each, and buffers that are broadcast."""
 
@@ -103,6 +268,35 @@ class Wide(nn.Module):
     def forward(self, words: torch.Tensor) -> torch.Tensor:
         y: torch.Tensor = self.last(self.back(self.layers(self.emb(words))))
         return y
+
+
+def tiny_llama() -> nn.Module:
+    """Return a model of transformers of the same sizes, whose feed-forward part has a gate."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes: dict[str, Any] = {"hidden_size": WIDTH, "intermediate_size": 4 * WIDTH, "num_attention_heads": HEADS}
+    model: nn.Module = LlamaForCausalLM(
+        LlamaConfig(vocab_size=WORDS, num_hidden_layers=BLOCKS, num_key_value_heads=HEADS, use_cache=False, **sizes)
+    )
+    return model
+
+
+def tiny_mixtral() -> nn.Module:
+    """Return a model of transformers that has experts."""
+    from transformers import MixtralConfig, MixtralForCausalLM
+
+    sizes: dict[str, Any] = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_attention_heads": HEADS}
+    model: nn.Module = MixtralForCausalLM(
+        MixtralConfig(vocab_size=WORDS, num_hidden_layers=1, num_key_value_heads=HEADS, num_local_experts=4, **sizes)
+    )
+    return model
+
+
+@dataclass
+class Settings:
+    """Settings that nobody knows."""
+
+    size: int = 2
 
 
 def wide_in_bfloat16() -> nn.Module:

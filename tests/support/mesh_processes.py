@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mesh_networks as networks
 import torch
 import torch.distributed as dist
 from ones_loss import go_back
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from profilerkit import ModelInputs
@@ -42,53 +44,80 @@ def shard_weights(model: Any, mesh: Any) -> torch.nn.Module:
     return model  # type: ignore[no-any-return]
 
 
-def shard_tensors(model: Any, mesh: Any) -> torch.nn.Module:
-    networks.shard_tensors(model, mesh)
-    return model  # type: ignore[no-any-return]
+class Scheme(NamedTuple):
+    """The dimension of the mesh, what is traced, what builds the model, and the passes of a step.
+
+    ``spread`` is what spreads the model in real processes, where it is not what is traced.
+    """
+
+    dimension: str
+    traced: Any
+    build: Callable[[], Any] = networks.Net
+    passes: int = 1
+    spread: Callable[[Any, Any], torch.nn.Module] | None = None
 
 
-#: By name: the dimension of the mesh, what spreads the model in real processes, and the scheme that is traced.
-SCHEMES: dict[str, tuple[str, Callable[[Any, Any], torch.nn.Module], Any]] = {
-    "ddp": ("dp_replicate", reduce_gradients, "ddp"),
-    "fsdp2": ("dp_shard", shard_weights, "fsdp2"),
-    "tp": ("tp", shard_tensors, networks.shard_tensors),
+SCHEMES: dict[str, Scheme] = {
+    "ddp": Scheme("dp_replicate", "ddp", spread=reduce_gradients),
+    "fsdp2": Scheme("dp_shard", "fsdp2", spread=shard_weights),
+    "tp": Scheme("tp", networks.shard_tensors),
+    "sequences": Scheme("tp", networks.shard_sequences),
+    "bfloat16": Scheme("dp_shard", networks.shard_in_bfloat16),
+    "checkpoints": Scheme("dp_shard", "fsdp2", networks.net_with_checkpoints, spread=shard_weights),
+    "ddp of three passes": Scheme("dp_replicate", "ddp", passes=3, spread=reduce_gradients),
+    "fsdp2 of three passes": Scheme("dp_shard", "fsdp2", passes=3, spread=shard_weights),
+    "many blocks": Scheme("dp_shard", "fsdp2", networks.deepen, spread=shard_weights),
+    "positions": Scheme("cp", networks.spread_positions, networks.net_of_positions),
+    "experts": Scheme("ep", networks.spread_experts, networks.Mixture),
 }
 
 
-def train(name: str, ranks: int) -> None:
+def train(scheme: Scheme, ranks: int) -> None:
     """Build the network, spread it, and run three steps: those after the first have all that stays."""
-    dimension, spread, _ = SCHEMES[name]
-    mesh = init_device_mesh("cpu", (ranks,), mesh_dim_names=(dimension,))
+    mesh = init_device_mesh("cpu", (ranks,), mesh_dim_names=(scheme.dimension,))
+    spread = scheme.spread or scheme.traced
     with torch.device("meta"):
-        model = networks.Net()
-    if name != "ddp":
+        model = scheme.build()
+    if spread is not reduce_gradients:
         spread(model, mesh)
     model.to_empty(device="cpu")
     for parameter in model.parameters():
         torch.nn.init.zeros_(parameter)
-    if name == "ddp":
-        model = spread(model, mesh)  # type: ignore[assignment]
+    if spread is reduce_gradients:
+        model = spread(model, mesh)
     samples = words()
     for _ in range(3):
         for parameter in model.parameters():
             parameter.grad = None
-        output = model(samples)
-        go_back(output)
+        output: Any = None
+        for number in range(scheme.passes):
+            with synchronize(model, number == scheme.passes - 1):
+                output = model(samples)
+                go_back(output)
+        del output
+
+
+def synchronize(model: torch.nn.Module, is_last: bool) -> AbstractContextManager[None]:
+    """Have the gradients reduced in the last pass alone."""
+    if isinstance(model, FSDPModule):
+        model.set_requires_gradient_sync(is_last)
+    return model.no_sync() if isinstance(model, DistributedDataParallel) and not is_last else nullcontext()
 
 
 def measure(store: str, rank: int, ranks: int) -> dict[str, int]:
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
     cpu = torch.device("cpu")
-    peaks = {f"{name} {ranks}": on_cpu(lambda name=name: train(name, ranks), cpu) for name in SCHEMES}  # type: ignore[misc]
+    peaks = {f"{name} {ranks}": on_cpu(partial(train, scheme, ranks), cpu) for name, scheme in SCHEMES.items()}
     dist.destroy_process_group()
     return peaks
 
 
 def trace() -> dict[str, int]:
     peaks = {}
-    for name, (dimension, _, parallelize) in SCHEMES.items():
+    for name, scheme in SCHEMES.items():
         for ranks in SIZES:
-            step = trace_rank(networks.Net, ModelInputs(words()), {dimension: ranks}, parallelize, 0)
+            mesh = {scheme.dimension: ranks}
+            step = trace_rank(scheme.build, ModelInputs(words()), mesh, scheme.traced, 0, scheme.passes)
             dist.destroy_process_group()
             peaks[f"{name} {ranks}"] = step.trace.memory.peak_bytes()
     return peaks

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mesh_networks as networks
 import torch
@@ -19,58 +21,121 @@ from profilerkit import ModelInputs
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat.meshes import make_fake_store
 from profilerkit_torch.compat.tensors import FakeTensorMode
-from profilerkit_torch.meshes import zero, zero_parameters
+from profilerkit_torch.meshes import equal_blocks, zero, zero_parameters
 from profilerkit_torch.meshes.ranks import trace_rank
 
-#: By name: what builds the model, the mesh, how it is spread, and the rank.
-STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any, int]] = {
-    "alone": (networks.Net, {"dp_shard": 1}, None, 0),
-    "fsdp2": (networks.Net, {"dp_shard": 4}, "fsdp2", 0),
-    "last of fsdp2": (networks.Net, {"dp_shard": 3}, "fsdp2", 2),
-    "tp": (networks.Net, {"tp": 2}, networks.shard_tensors, 0),
-    "tp prepared": (networks.Net, {"tp": 2}, networks.shard_with_input_prepared, 1),
-    "tp heads": (networks.net_of_spread_heads, {"tp": 2}, networks.shard_heads, 0),
-    "sequences": (networks.Net, {"tp": 2}, networks.shard_sequences, 0),
-    "ddp": (networks.Net, {"dp_replicate": 4}, "ddp", 0),
-    "ddp of wide layers": (networks.Wide, {"dp_replicate": 4}, "ddp", 0),
-    "hsdp": (networks.Net, {"dp_replicate": 2, "dp_shard": 4}, "fsdp2", 0),
-    "bfloat16": (networks.Net, {"dp_shard": 4}, networks.shard_in_bfloat16, 0),
-    "checkpoints": (networks.net_with_checkpoints, {"dp_shard": 4}, "fsdp2", 0),
-    "fsdp2 and tp": (networks.Net, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
-    "idle": (networks.Net, {"dp_replicate": 2, "tp": 2}, networks.shard_tensors, 0),
-    "pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 0),
-    "end of pipeline": (networks.Net, {"pp": 2}, networks.make_pipeline, 1),
-    "short pipeline": (networks.Net, {"pp": 2}, networks.make_short_pipeline, 0),
-    "1f1b": (networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 0),
-    "end of 1f1b": (networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 1),
-    "zero1": (networks.Net, {"dp_shard": 4}, "zero1", 0),
-    "zero2": (networks.Net, {"dp_shard": 4}, "zero2", 3),
-    "zero3": (networks.Net, {"dp_shard": 4}, "zero3", 0),
-    "zero3 of wide layers": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
-    "zero3 without reuse": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
-    "zero3 in bfloat16": (networks.wide_in_bfloat16, {"dp_shard": 3}, "zero3", 0),
-    "zero2 in small buckets": (networks.Wide, {"dp_shard": 4}, "zero2", 3),
-    "zero2 in tiny buckets": (networks.Wide, {"dp_shard": 4}, "zero2", 3),
-    "zero3 in small buckets": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
-    "zero3 in tiny buckets": (networks.Wide, {"dp_shard": 4}, "zero3", 0),
+
+def make_config(**sizes: Any) -> Any:
+    """Return what transformers spreads its models by."""
+    from transformers.distributed.configuration_utils import DistributedConfig
+
+    return DistributedConfig(**sizes)
+
+
+class Step(NamedTuple):
+    """What builds the model, the mesh, how it is spread, the rank, and the passes of a step."""
+
+    build: Callable[[], Any]
+    mesh: Mapping[str, int]
+    parallelize: Any
+    rank: int = 0
+    passes: int = 1
+
+
+TWO_OF_TENSORS = {"tp": 2}
+FOUR_OF_SHARDS = {"dp_shard": 4}
+#: The steps by name.
+STEPS: dict[str, Step] = {
+    "alone": Step(networks.Net, {"dp_shard": 1}, None, 0),
+    "fsdp2": Step(networks.Net, {"dp_shard": 4}, "fsdp2", 0),
+    "last of fsdp2": Step(networks.Net, {"dp_shard": 3}, "fsdp2", 2),
+    "tp": Step(networks.Net, {"tp": 2}, networks.shard_tensors, 0),
+    "tp prepared": Step(networks.Net, {"tp": 2}, networks.shard_with_input_prepared, 1),
+    "tp heads": Step(networks.net_of_spread_heads, {"tp": 2}, networks.shard_heads, 0),
+    "sequences": Step(networks.Net, {"tp": 2}, networks.shard_sequences, 0),
+    "ddp": Step(networks.Net, {"dp_replicate": 4}, "ddp", 0),
+    "ddp of wide layers": Step(networks.Wide, {"dp_replicate": 4}, "ddp", 0),
+    "hsdp": Step(networks.Net, {"dp_replicate": 2, "dp_shard": 4}, "fsdp2", 0),
+    "bfloat16": Step(networks.Net, {"dp_shard": 4}, networks.shard_in_bfloat16, 0),
+    "checkpoints": Step(networks.net_with_checkpoints, {"dp_shard": 4}, "fsdp2", 0),
+    "fsdp2 and tp": Step(networks.Net, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
+    "idle": Step(networks.Net, {"dp_replicate": 2, "tp": 2}, networks.shard_tensors, 0),
+    "pipeline": Step(networks.Net, {"pp": 2}, networks.make_pipeline, 0),
+    "end of pipeline": Step(networks.Net, {"pp": 2}, networks.make_pipeline, 1),
+    "short pipeline": Step(networks.Net, {"pp": 2}, networks.make_short_pipeline, 0),
+    "1f1b": Step(networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 0),
+    "end of 1f1b": Step(networks.Net, {"pp": 2}, networks.make_alternating_pipeline, 1),
+    "zero1": Step(networks.Net, {"dp_shard": 4}, "zero1", 0),
+    "zero2": Step(networks.Net, {"dp_shard": 4}, "zero2", 3),
+    "zero3": Step(networks.Net, {"dp_shard": 4}, "zero3", 0),
+    "zero3 of wide layers": Step(networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 without reuse": Step(networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 in bfloat16": Step(networks.wide_in_bfloat16, {"dp_shard": 3}, "zero3", 0),
+    "zero2 in small buckets": Step(networks.Wide, {"dp_shard": 4}, "zero2", 3),
+    "zero2 in tiny buckets": Step(networks.Wide, {"dp_shard": 4}, "zero2", 3),
+    "zero3 in small buckets": Step(networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "zero3 in tiny buckets": Step(networks.Wide, {"dp_shard": 4}, "zero3", 0),
+    "fsdp2 of three passes": Step(networks.Net, FOUR_OF_SHARDS, "fsdp2", passes=3),
+    "bfloat16 of three passes": Step(networks.Net, FOUR_OF_SHARDS, networks.shard_in_bfloat16, passes=3),
+    "tp of three passes": Step(networks.Net, TWO_OF_TENSORS, networks.shard_tensors, passes=3),
+    "ddp of three passes": Step(networks.Net, {"dp_replicate": 4}, "ddp", passes=3),
+    "positions": Step(networks.net_of_positions, {"cp": 2}, networks.spread_positions),
+    "experts": Step(networks.Mixture, {"ep": 4}, networks.spread_experts, 1),
+    "spread loss": Step(networks.Losing, TWO_OF_TENSORS, networks.spread_loss),
+}
+if find_spec("transformers") is not None:
+    STEPS |= {
+        "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, make_config(tp_size=2)),
+        "transformers in shards": Step(networks.tiny_llama, FOUR_OF_SHARDS, make_config(fsdp_size=4)),
+    }
+#: Networks of many blocks: of the first some can be left out, of the others none.
+DEEP: Mapping[str, Step] = {
+    "alone": Step(networks.deepen, {"dp_shard": 1}, None),
+    "fsdp2": Step(networks.deepen, FOUR_OF_SHARDS, "fsdp2"),
+    "last of fsdp2": Step(networks.deepen, {"dp_shard": 3}, "fsdp2", 2),
+    "hsdp": Step(networks.deepen, {"dp_replicate": 2, "dp_shard": 4}, "fsdp2", 1),
+    "bfloat16": Step(networks.deepen, FOUR_OF_SHARDS, networks.shard_in_bfloat16),
+    "tp": Step(networks.deepen, TWO_OF_TENSORS, networks.shard_with_input_prepared),
+    "sequences": Step(networks.deepen, TWO_OF_TENSORS, networks.shard_sequences),
+    "fsdp2 and tp": Step(networks.deepen, {"dp_shard": 4, "tp": 2}, networks.shard, 5),
+    "checkpoints": Step(networks.deep_with_checkpoints, FOUR_OF_SHARDS, "fsdp2"),
+    "checkpoints around": Step(networks.deep_with_checkpoints_around, FOUR_OF_SHARDS, "fsdp2"),
+    "wrappers": Step(networks.deep_in_wrappers, FOUR_OF_SHARDS, "fsdp2"),
+    "three passes": Step(networks.deepen, FOUR_OF_SHARDS, "fsdp2", passes=3),
+    "kept": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_all_gathered),
+    "doubling": Step(networks.deep_with_doubling, FOUR_OF_SHARDS, "fsdp2"),
+    "one scaled": Step(networks.deep_with_one_scaled, FOUR_OF_SHARDS, "fsdp2"),
+    "one gathered": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_one_gathered),
+    "ddp": Step(networks.deepen, {"dp_replicate": 4}, "ddp"),
 }
 #: The elements of the bucket of gradients: for one layer of `networks.Wide`, for none of them, and DeepSpeed's.
 BUCKETS = {"small": 3_000_000, "tiny": 1_000_000, "": 500_000_000}
 
 
-def make_step(name: str) -> RankTrace:
-    build, mesh, parallelize, rank = STEPS[name]
+def make_step(name: str, step: Step) -> RankTrace:
     is_bare = name == "zero3 without reuse"
     zero_parameters.RULES = zero_parameters.Rules(ahead=0, reuse=0) if is_bare else zero_parameters.Rules()
     zero.GradientBucket.ELEMENTS = next(elements for size, elements in BUCKETS.items() if size in name)
     inputs = ModelInputs(networks.words())
-    if "pp" in mesh:
+    if "pp" in step.mesh:
         samples = networks.words()[:1].expand(2 if name == "short pipeline" else 4, -1)
         inputs = ModelInputs(samples.clone(), target=samples.clone())
     try:
-        return trace_rank(build, inputs, mesh, parallelize, rank)
+        return trace_rank(step.build, inputs, step.mesh, step.parallelize, step.rank, step.passes)
     finally:
         dist.destroy_process_group()
+
+
+#: The steps whose peak torch's own tracker is asked for.
+TRACKED = (
+    "fsdp2",
+    "fsdp2 and tp",
+    "hsdp",
+    "bfloat16",
+    "checkpoints",
+    "fsdp2 of three passes",
+    "bfloat16 of three passes",
+)
 
 
 def track_peak(name: str) -> int:
@@ -78,35 +143,57 @@ def track_peak(name: str) -> int:
 
     It counts what torch runs to plan how tensors are spread; the first step here has that done.
     """
-    build, mesh, parallelize, rank = STEPS[name]
-    world = 1
-    for size in mesh.values():
-        world *= size
-    dist.init_process_group("fake", store=make_fake_store(), rank=rank, world_size=world)
-    device_mesh = init_device_mesh("cpu", tuple(mesh.values()), mesh_dim_names=tuple(mesh))
+    step = STEPS[name]
+    dist.init_process_group("fake", store=make_fake_store(), rank=step.rank, world_size=prod(step.mesh.values()))
+    mesh = init_device_mesh("cpu", tuple(step.mesh.values()), mesh_dim_names=tuple(step.mesh))
     with torch.device("meta"):
-        model = build()
-    if parallelize == "fsdp2":
+        model = step.build()
+    if step.parallelize == "fsdp2":
         for module in (*model.layers, model):
-            fully_shard(module, mesh=device_mesh)
+            fully_shard(module, mesh=mesh)
     else:
-        parallelize(model, device_mesh)
+        step.parallelize(model, mesh)
     with FakeTensorMode(allow_non_fake_inputs=True):
         model.to_empty(device="cpu")
         words = networks.words()
-        model(words).sum().backward()
+
+        def train(tracker: FSDPMemTracker | None = None) -> None:
+            output = None
+            for number in range(step.passes):
+                if tracker is not None and number:
+                    tracker.reset_mod_stats()  # it follows no module twice
+                model.set_requires_gradient_sync(number == step.passes - 1)
+                output = model(words)  # which stays, as in a loop of training
+                output.sum().backward()
+
+        train()
         for parameter in model.parameters():
             parameter.grad = None
         tracker = FSDPMemTracker(model)
         tracker.track_inputs((words,))
         with tracker:
-            output = model(words)  # which stays, as in a loop of training
-            output.sum().backward()
+            train(tracker)
     dist.destroy_process_group()
     return int(tracker.get_tracker_snapshot("peak")[torch.device("cpu")]["Total"])
 
 
+def make_deep_steps() -> dict[str, tuple[RankTrace, RankTrace]]:
+    """Return each step of many blocks as it is, and traced whole."""
+    least = equal_blocks.LEAST
+    steps = {}
+    for name, step in DEEP.items():
+        answer = make_step(name, step)
+        equal_blocks.LEAST = networks.DEEP + 1
+        steps[name] = answer, make_step(name, step)
+        equal_blocks.LEAST = least
+    return steps
+
+
+def make_steps() -> tuple[dict[str, RankTrace], dict[str, int]]:
+    """Return the steps, and the peaks of torch's tracker."""
+    return {name: make_step(name, step) for name, step in STEPS.items()}, {name: track_peak(name) for name in TRACKED}
+
+
 if __name__ == "__main__":
-    steps = {name: make_step(name) for name in STEPS}
-    peaks = {name: track_peak(name) for name in ("fsdp2", "fsdp2 and tp")}
-    Path(sys.argv[1]).write_bytes(pickle.dumps((steps, peaks)))
+    what, path = sys.argv[1:]
+    Path(path).write_bytes(pickle.dumps(make_steps() if what == "steps" else make_deep_steps()))

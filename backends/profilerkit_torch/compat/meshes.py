@@ -13,6 +13,7 @@ import torch
 from profilerkit import InputError
 from profilerkit.backend_kit.private_names import field, find
 
+from .autograd import read_node_number
 from .names import read_attribute, refuse
 
 
@@ -28,16 +29,18 @@ def find_process_group(name: str) -> Any:
     return (find(path) or refuse(path, "tells which ranks a collective is between"))(name)
 
 
-def find_sharding_planner() -> tuple[Any, str]:
-    """Return the class that finds how the result of an operator is spread, with the name of its method.
+def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
+    """Return the class that finds how the result of an operator is spread, with the names of its methods.
 
-    It runs operators at the shapes of the whole model, which are no work of a rank.
+    They run operators at the shapes of the whole model, which are no work of a rank. The second is called alone for a
+    loss on logits that are spread; where it is missing, the first does all.
     """
     path = "torch.distributed.tensor._sharding_prop.ShardingPropagator.propagate_op_sharding_non_cached"
     if find(path) is None:
         refuse(path, "tells the work of a rank from that of planning it")()
-    owner, _, method = path.rpartition(".")
-    return find(owner), method
+    name, _, method = path.rpartition(".")
+    owner, of_loss = find(name), field("_propagate_tensor_meta_non_cached")
+    return owner, (method, of_loss) if hasattr(owner, of_loss) else (method,)
 
 
 def find_parameter_group() -> Any:
@@ -53,13 +56,35 @@ def read_group_path(group: Any) -> str:
 
 
 def read_group_gradients(group: Any) -> Iterator[torch.Tensor]:
-    """Yield this rank's share of the gradients that a group of ``fully_shard`` has reduced."""
+    """Yield this rank's share of the gradients that a group of ``fully_shard`` has: reduced, or whole and added up."""
     for parameter in read_attribute(
         group, "fsdp_params", "FSDPParamGroup.fsdp_params", "finds the gradients of a rank"
     ):
-        gradient = parameter.sharded_param.grad
-        if gradient is not None:
-            yield gradient.to_local()
+        whole = getattr(parameter, field("_unsharded_param"), None)
+        added_up = getattr(parameter, "unsharded_accumulated_grad", None), getattr(whole, "grad", None)
+        for gradient in (parameter.sharded_param.grad, *added_up):
+            if gradient is not None:
+                yield gradient.to_local() if hasattr(gradient, "to_local") else gradient
+
+
+#: The attributes of what ``fully_shard`` keeps that only tell objects apart.
+OWN_NUMBERS = frozenset({"_orig_param_uid", "_fsdp_orig_uid"})
+#: The nodes that spread a tensor over ranks, or make it one rank's: they compute nothing.
+_SPREADING = frozenset({"_FromTorchTensorBackward", "_ToTorchTensorBackward", "RedistributeBackward"})
+
+
+def find_source(node: Any) -> tuple[int, int] | None:
+    """Return the number of the node, and of its output, that made the tensor whose gradient a node makes ready.
+
+    Nodes that only spread it are passed over. None for several tensors, and for a weight, which no node has made.
+    """
+    while True:
+        following = [(source, output) for source, output in node.next_functions if source is not None]
+        if len(following) != 1 or hasattr(following[0][0], "variable"):
+            return None
+        node, output = following[0]
+        if node.name() not in _SPREADING:
+            return read_node_number(node), output
 
 
 def call_for_context_parallel(call: Callable[[], None]) -> None:

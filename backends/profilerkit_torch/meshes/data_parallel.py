@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -31,15 +31,28 @@ _FIRST_LIMIT, _LIMIT = 2**20, 25 * 2**20
 class DataParallel(StepScheme):
     """Broadcasts the buffers of a model, and reduces its gradients in the backward pass."""
 
+    #: Buckets have gradients of several blocks.
+    IS_BY_BLOCK: ClassVar[bool] = False
+
     def __init__(self, model: nn.Module, group: Any) -> None:
         self._model = model
         self._group = group
+        self._is_last = True
+
+    def synchronize(self, model: nn.Module, is_last: bool) -> None:
+        """Have the gradients reduced in the last pass alone, as ``no_sync()`` does."""
+        self._is_last = is_last
 
     @contextmanager
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
         """Exchange what is to be exchanged, inside."""
         buckets = _Buckets(self._model, self._group, recorder)
-        with follow_gradients(buckets.parameters, buckets.take):
+
+        def take(parameter: torch.Tensor) -> None:
+            if self._is_last:
+                buckets.take(parameter)
+
+        with follow_gradients(buckets.parameters, take):
             buckets.broadcast(self._model.buffers())
             yield
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 from torch.distributed.pipelining import PipelineStage
 
@@ -15,9 +14,8 @@ from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat.meshes import use_given_shapes
-from ..training.differentiation import follow_gradients, note_unused
+from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
-from .shares import find_gradient
 from .step_scheme import StepScheme
 
 __all__ = ["Pipeline"]
@@ -52,16 +50,17 @@ class Pipeline(StepScheme):
             named.pop("target", None)
         return ModelInputs(*(inputs.args if any(stage.is_first for stage in self._stages) else ()), **named)
 
-    def run(self, model: nn.Module, inputs: ModelInputs, recorder: RankRecorder) -> list[str]:
-        """Run the schedule."""
-
-        def note(parameter: torch.Tensor) -> None:
-            recorder.note_gradients([find_gradient(parameter)])
-
+    def run(self, model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, passes: int) -> list[str]:
+        """Run the schedule, which adds up the gradients of its own microbatches."""
+        if passes > 1:
+            raise InputError(
+                "a pipeline adds up the gradients of its microbatches by itself; leave out "
+                "gradient_accumulation_steps, and give the schedule more of them: n_microbatches="
+            )
         recorder.begin("forward")
-        with follow_gradients(model.parameters(), note), self._follow_stages(recorder):
+        with follow_gradients(model.parameters(), recorder.note_trained), self._follow_stages(recorder):
             self._schedule.step(*inputs.args, **inputs.kwargs)
-        return note_unused((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
+        return []
 
     @contextmanager
     def _follow_stages(self, recorder: RankRecorder) -> Iterator[None]:

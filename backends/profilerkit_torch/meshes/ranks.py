@@ -6,7 +6,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import prod
 from typing import Any
 
@@ -23,39 +23,58 @@ from profilerkit_predict.meshes.records import Collective, RankTrace
 from ..compat.meshes import call_for_context_parallel, make_fake_store
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..trace.live_bytes import LiveBytes
+from ..training.differentiation import note_unused
 from .attention import spread_attention
 from .collectives import Exchanges
+from .equal_blocks import find_equal_blocks
+from .extension import extend_step
+from .faults import note_repeated_reductions, note_whole_weights
 from .passes import rehearse
 from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers
+from .skipped_blocks import DifferentBlocksError, SkippedBlocks
 from .step_scheme import StepScheme
 from .step_watch import watch_step
+from .transformers_config import spread_by_config
 
 __all__ = ["trace_rank"]
 
 
 def trace_rank(
-    build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
+    build: Callable[[], Any],
+    inputs: ModelInputs,
+    mesh: Mapping[str, int],
+    parallelize: Any,
+    rank: int,
+    passes: int = 1,
 ) -> RankTrace:
     """Return a training step of a rank: of ``build()``, spread by ``parallelize``, with the inputs of that rank.
 
-    The model is built without values. Raises `InputError` for what is no module, and where the model asks for a value;
-    what else the user's code raises passes through.
+    Its gradients are those of so many passes added up. The model is built without values; of many equal blocks a few
+    run, where all do the same. Raises `InputError` for what is no module, and where the model asks for a value; what
+    else the user's code raises passes through.
     """
-    device_mesh = _make_mesh(mesh, rank)
-    with torch.device("meta"):
-        model = _require_module(build(), "the function that builds the model")
-    model, scheme = _spread(model, parallelize, device_mesh)
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
-        model.to_empty(device="cpu").train()
-        chosen = scheme.select_inputs(inputs)
-        called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-        recorder = RankRecorder(RankLayers(model), Exchanges(mesh))
-        scheme.prepare(model, lambda: rehearse(model, called))
-        return _trace_step(model, called, recorder, scheme, _describe(mesh, rank))
+    device_mesh, note = _make_mesh(mesh, rank), _describe(mesh, rank, passes)
+
+    def trace(leaves_out: bool) -> RankTrace:
+        with torch.device("meta"):
+            model = _require_module(build(), "the function that builds the model")
+        model, scheme = _spread(model, parallelize, device_mesh)
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
+            model.to_empty(device="cpu").train()
+            chosen = scheme.select_inputs(inputs)
+            called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
+            recorder = RankRecorder(RankLayers(model), Exchanges(mesh))
+            scheme.prepare(model, lambda: rehearse(model, called))
+            equal = find_equal_blocks(recorder.layers.inventory) if leaves_out and scheme.IS_BY_BLOCK else []
+            return _trace_step(model, called, SkippedBlocks(equal, recorder), scheme, passes, note)
+
+    with suppress(DifferentBlocksError):
+        return trace(leaves_out=True)
+    return trace(leaves_out=False)
 
 
 def _make_mesh(mesh: Mapping[str, int], rank: int) -> DeviceMesh:
@@ -78,6 +97,8 @@ def _spread(model: nn.Module, parallelize: Any, device_mesh: DeviceMesh) -> tupl
     call_for_context_parallel(_refuse_context_parallel)
     if isinstance(parallelize, str):
         return model, spread_by_scheme(parallelize, model, device_mesh)
+    if parallelize is not None and not callable(parallelize):
+        return spread_by_config(parallelize, model, device_mesh), StepScheme()
     result = None if parallelize is None else parallelize(model, device_mesh)
     if isinstance(result, tuple) and len(result) == 2:
         pipeline = Pipeline(*result)
@@ -107,10 +128,11 @@ def _refuse_values() -> Iterator[None]:
         ) from error
 
 
-def _describe(mesh: Mapping[str, int], rank: int) -> str:
+def _describe(mesh: Mapping[str, int], rank: int, passes: int) -> str:
     """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
     sizes = ", ".join(f"{name}={size}" for name, size in mesh.items())
-    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
+    step = f", in a step of {passes} passes" if passes > 1 else ""
+    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory{step}"
 
 
 def _note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:
@@ -123,14 +145,20 @@ def _note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> li
 
 
 def _trace_step(
-    model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, scheme: StepScheme, note: str
+    model: nn.Module, inputs: ModelInputs, skipped: SkippedBlocks, scheme: StepScheme, passes: int, note: str
 ) -> RankTrace:
-    """Return what the forward and the backward pass of a model show, which is spread and has no values."""
+    """Return what the passes of a model show, forward and back; it is spread, and has no values.
+
+    Raises `DifferentBlocksError` where blocks are left out and may not be.
+    """
+    recorder = skipped.recorder
     weights = [scheme.find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
     weight_bytes = _count_weights(weights, recorder.live)
     input_bytes = _count_inputs(inputs, recorder.live)
-    with watch_step(recorder), torch.autograd.set_multithreading_enabled(False), scheme.in_step(recorder):
-        notes = scheme.run(model, inputs, recorder)
+    one_thread = torch.autograd.set_multithreading_enabled(False)
+    with watch_step(recorder), one_thread, scheme.in_step(recorder), skipped.follow():
+        notes = scheme.run(model, inputs, recorder, passes)
+    growth = extend_step(recorder, skipped)
     memory = _make_timeline(recorder, weight_bytes, input_bytes)
     collectives = recorder.exchanges.list_collectives()
     trace = ModelTrace(
@@ -139,7 +167,14 @@ def _trace_step(
         memory,
         uncounted=recorder.uncounted,
         method="fake tensors",
-        notes=(note, *notes, *_note_idle(recorder.exchanges.mesh, collectives)),
+        notes=(
+            note,
+            *(notes or _note_untrained(model, recorder)),
+            *_note_idle(recorder.exchanges.mesh, collectives),
+            *note_whole_weights(model),
+            *note_repeated_reductions(recorder.exchanged.values()),
+            *growth,
+        ),
     )
     return RankTrace(
         trace,
@@ -148,6 +183,15 @@ def _trace_step(
         {"weights": weight_bytes, **recorder.peak_parts},
         dict(recorder.unknown),
         scheme.optimizer_share,
+    )
+
+
+def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
+    """Return a note that names the weights that got no gradient; none if all have one."""
+    return note_unused(
+        (name, weight)
+        for name, weight in model.named_parameters()
+        if weight.requires_grad and id(weight) not in recorder.trained  # a scheme may have taken its gradient away
     )
 
 
@@ -179,7 +223,7 @@ def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int) 
         tuple(recorder.live_bytes),
         unsized=recorder.unsized,
         parts=_join_parts(recorder.peak_parts),
-        left_bytes=recorder.live.total,
+        left_bytes=recorder.live.total if recorder.left_bytes is None else recorder.left_bytes,
     )
 
 

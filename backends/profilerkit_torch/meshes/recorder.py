@@ -7,7 +7,7 @@ for, is told by the schemes: by `RankRecorder.begin`, `work_apart`, `note_exchan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..compat.autograd import find_current_node
+from ..compat.meshes import find_source
 from ..compat.operators import read_schema
 from ..compat.tensors import storage_address
 from ..costs import Kind, classify
@@ -25,16 +26,27 @@ from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.replay import make_plan
 from .collectives import Exchanges, Message, count_additions, is_collective, read_message
 from .rank_layers import RankLayers
-from .shares import count_bytes
+from .shares import count_bytes, find_gradient
 
-__all__ = ["RankRecorder"]
+__all__ = ["Exchange", "RankRecorder"]
 
 
-class _Peak(NamedTuple):
-    """The most bytes alive so far, and what they were for."""
+class Exchange(NamedTuple):
+    """A collective of a step, and what for.
 
-    bytes: int
-    parts: dict[str, int]
+    Attributes:
+        message: What it exchanges.
+        layer: The path of the layer.
+        phase: The phase of the step.
+        overlaps: Whether it runs beside the rank's own work.
+        source: Which tensor it is that a gradient is reduced of, by the node that made it; None if it is none.
+    """
+
+    message: Message
+    layer: str
+    phase: str
+    overlaps: bool
+    source: tuple[int, int] | None = None
 
 
 class RankRecorder(OperatorRecord):
@@ -52,8 +64,14 @@ class RankRecorder(OperatorRecord):
         self.exchanges: Exchanges = exchanges
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
-        #: Before the first operator: less than any operator has alive, so that the first one counts.
-        self._peak = _Peak(-1, {})
+        #: The bytes alive after each operator, by what they are for; they hold no weights.
+        self.alive: list[Counter[str]] = []
+        #: The collectives, by the places of their operators.
+        self.exchanged: dict[int, Exchange] = {}
+        #: The ``id`` of each parameter that got a gradient.
+        self.trained: set[int] = set()
+        #: The bytes alive after the step, where they are not those that are alive now.
+        self.left_bytes: int | None = None
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
         self._phases: dict[int, str] = {}
         #: Whether `work_apart` says for which layer the operators run.
@@ -62,7 +80,7 @@ class RankRecorder(OperatorRecord):
     @property
     def peak_parts(self) -> dict[str, int]:
         """What the most bytes alive were for; they hold no weights."""
-        return self._peak.parts
+        return max(self.alive, key=Counter.total, default=Counter[str]())
 
     # What a step says of the operators that follow --------------------------------------------------------------------
 
@@ -97,6 +115,11 @@ class RankRecorder(OperatorRecord):
         for gradient in gradients:
             if gradient is not None:
                 self.live.move(gradient, "gradients")
+
+    def note_trained(self, parameter: torch.Tensor) -> None:
+        """Note that a parameter has got its gradient."""
+        self.trained.add(id(parameter))
+        self.note_gradients([find_gradient(parameter)])
 
     # Operators --------------------------------------------------------------------------------------------------------
 
@@ -184,20 +207,27 @@ class RankRecorder(OperatorRecord):
         """Add an operator, and the bytes alive with its result and what was alive only while it ran."""
         self._count_alive(result)
         self.operators.append(operator)
-        total = self.live.total + bytes_inside
-        self.live_bytes.append(total)
-        if total > self._peak.bytes:
-            self._peak = _Peak(total, self._list_parts(bytes_inside))
+        alive = self.count_parts(bytes_inside)
+        self.alive.append(alive)
+        self.live_bytes.append(alive.total())
 
     def _count_alive(self, result: Any) -> None:
         """Count the tensors of a result as alive."""
         for tensor in tensors_in(result):
             self.live.add(tensor)
 
-    def _list_parts(self, bytes_inside: int) -> dict[str, int]:
-        """Return what the bytes alive are for; those that are alive only inside an operator are "other"."""
-        parts = {name: size for name, size in self.live.parts.items() if size}
-        return {**parts, "other": parts.get("other", 0) + bytes_inside}
+    def count_parts(self, bytes_inside: int = 0) -> Counter[str]:
+        """Return the bytes alive by what they are for; those that are alive only inside an operator are "other"."""
+        self.live.take_off()
+        parts = Counter({name: size for name, size in self.live.parts.items() if size})
+        if bytes_inside:
+            parts["other"] += bytes_inside
+        return parts
+
+    def rewrite(self, operators: Iterable[OpRecord], alive: Iterable[Counter[str]]) -> None:
+        """Take other operators and bytes alive for those that were recorded."""
+        self.operators[:], self.alive[:] = operators, alive
+        self.live_bytes[:] = map(Counter.total, self.alive)
 
     # Collectives ------------------------------------------------------------------------------------------------------
 
@@ -217,7 +247,12 @@ class RankRecorder(OperatorRecord):
     def _exchange(self, message: Message, args: Any) -> None:
         """Add a message to those of the layer that runs; what a pipeline sends and receives is beside its work."""
         overlaps = self._is_apart or message.kind in ("send", "receive")
-        self.exchanges.add(message, self.layers.current, self._find_phase(args), overlaps)
+        is_gradient = self.phase == "backward" and "reduce" in message.kind and not overlaps
+        node = find_current_node() if is_gradient else None
+        source = None if node is None else find_source(node)
+        exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)
+        self.exchanged[len(self.operators)] = exchange
+        self.exchanges.add(*exchange[:4])
 
     def _find_phase(self, args: Any) -> str:
         """Return the phase that the arguments of a collective are exchanged for: the one that runs if none is noted."""
@@ -226,3 +261,9 @@ class RankRecorder(OperatorRecord):
             if address in self._phases:
                 return self._phases[address]
         return self.phase
+
+    def exchange_anew(self, exchanged: Mapping[int, Exchange]) -> None:
+        """Take other collectives for those that were recorded."""
+        self.exchanged, self.exchanges = dict(exchanged), Exchanges(self.exchanges.mesh)
+        for exchange in self.exchanged.values():
+            self.exchanges.add(*exchange[:4])

@@ -24,7 +24,8 @@ __all__ = ["count_bytes", "count_weight_bytes", "find_gradient", "find_share", "
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
     """Return the part of a tensor that this rank has, without its graph: all of one that is not spread."""
-    return take_share(tensor.detach())
+    with torch.no_grad():
+        return tensor.to_local() if hasattr(tensor, "to_local") else tensor.detach()
 
 
 def take_share(tensor: torch.Tensor) -> torch.Tensor:

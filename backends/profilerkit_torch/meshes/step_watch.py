@@ -96,7 +96,7 @@ class _Change(NamedTuple):
 def _list_changes(recorder: RankRecorder, watch: _OperatorWatch) -> tuple[_Change, ...]:
     """Return all methods that are changed, each with the reason."""
     group = find_parameter_group()
-    planner, plan = find_sharding_planner()
+    planner, plans = find_sharding_planner()
     gather = partial(_work_for_group, recorder, "gathered weights")
     reduce = partial(_work_for_group, recorder, "communication")
     return (
@@ -107,7 +107,7 @@ def _list_changes(recorder: RankRecorder, watch: _OperatorWatch) -> tuple[_Chang
         # It reduces the gradients of the layer, while a node of any other runs.
         _Change(group, "post_backward", reduce),
         # To find how a result is spread, torch runs operators at the shapes of the whole model: no work of a rank.
-        _Change(planner, plan, partial(_leave_out, watch)),
+        *(_Change(planner, plan, partial(_leave_out, watch)) for plan in plans),
         # The memory of gathered weights is given back, and taken again: no operator does that.
         _Change(torch.UntypedStorage, "resize_", partial(_count_resized, recorder.live)),
     )

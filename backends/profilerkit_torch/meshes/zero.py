@@ -11,14 +11,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
+from torch import nn
 
 from profilerkit import InputError
 from profilerkit.trace.records import WeightRecord
 
 from ..compat.autograd import call_after_backward
 from .recorder import RankRecorder
+from .step_scheme import StepScheme
 
-__all__ = ["MASTER_BYTES", "GradientBucket", "describe_partition", "require_one_dtype"]
+__all__ = ["MASTER_BYTES", "GradientBucket", "PartitioningScheme", "describe_partition", "require_one_dtype"]
 
 #: Bytes of an element that the optimizer updates: a float32.
 MASTER_BYTES = 4
@@ -31,6 +33,20 @@ def require_one_dtype(parameters: Sequence[torch.Tensor]) -> torch.dtype:
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes)) or "none that is trained"
         raise InputError(f"the weights have the dtypes {names}, and ZeRO flattens weights of one; build them in one")
     return dtypes.pop()
+
+
+class PartitioningScheme(StepScheme):
+    """What the stages do alike: their buckets have gradients of several blocks, which are exchanged in each pass."""
+
+    IS_BY_BLOCK: ClassVar[bool] = False
+
+    def synchronize(self, model: nn.Module, is_last: bool) -> None:
+        """Refuse passes whose gradients are added up to those of others."""
+        if not is_last:
+            raise InputError(
+                "what ZeRO keeps of gradients that are added up is not known to profilerkit; leave out "
+                "gradient_accumulation_steps, or spread the model with parallelize='fsdp2' or 'ddp'"
+            )
 
 
 def describe_partition(elements: int) -> WeightRecord:

@@ -32,8 +32,7 @@ from ..training.differentiation import follow_gradients
 from .collectives import Message
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
-from .step_scheme import StepScheme
-from .zero import MASTER_BYTES, GradientBucket, describe_partition, require_one_dtype
+from .zero import MASTER_BYTES, GradientBucket, PartitioningScheme, describe_partition, require_one_dtype
 
 __all__ = ["RULES", "PartitionedParameters", "Rules"]
 
@@ -126,7 +125,7 @@ def _follow_layers(
         yield
 
 
-class PartitionedParameters(StepScheme):
+class PartitionedParameters(PartitioningScheme):
     """Gathers weights when they are needed, and scatters their gradients."""
 
     def __init__(self, group: Any) -> None:

@@ -24,8 +24,7 @@ from ..training.differentiation import follow_gradients
 from .collectives import Message
 from .recorder import RankRecorder
 from .shares import count_bytes
-from .step_scheme import StepScheme
-from .zero import GradientBucket, describe_partition, require_one_dtype
+from .zero import GradientBucket, PartitioningScheme, describe_partition, require_one_dtype
 
 __all__ = ["PartitionedStates"]
 
@@ -71,7 +70,7 @@ class _Partitions:
         return any(part.rank == rank for part in self.list_slices(parameter))
 
 
-class PartitionedStates(StepScheme):
+class PartitionedStates(PartitioningScheme):
     """Reduces gradients in a bucket, keeps those of the rank's own partition, and gathers what each rank updates."""
 
     def __init__(self, group: Any) -> None:

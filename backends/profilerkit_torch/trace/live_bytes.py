@@ -58,17 +58,17 @@ class LiveBytes:
     def total(self) -> int:
         """The bytes alive now."""
         if self._freed:
-            self._take_off()
+            self.take_off()
         return self._total
 
     @property
     def by_storage(self) -> Mapping[int, _Watched]:
         """The storages alive now, by their addresses."""
         if self._freed:
-            self._take_off()
+            self.take_off()
         return self._watched
 
-    def _take_off(self) -> None:
+    def take_off(self) -> None:
         """Take off what was freed; a storage that has the address of one is counted anew only after that."""
         freed = self._freed
         while freed:
@@ -88,7 +88,7 @@ class LiveBytes:
         except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
             return 0
         if self._freed:
-            self._take_off()
+            self.take_off()
         key, nbytes = storage_address(storage), storage.nbytes()
         watched = self._watched.get(key)
         if watched is not None:
@@ -124,7 +124,7 @@ class LiveBytes:
     def list_makers(self, tensors: Iterable[torch.Tensor], before: int) -> tuple[int, ...]:
         """Return the operators that wrote last to these tensors, in order, each once; only those before a place."""
         if self._freed:
-            self._take_off()
+            self.take_off()
         makers = set()
         for tensor in tensors:
             watched = self._watched.get(storage_key(tensor))

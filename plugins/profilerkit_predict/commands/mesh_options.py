@@ -8,7 +8,14 @@ from profilerkit.cli.options import make_callback
 
 from ..meshes.layout import MESH, SCHEMES
 
-__all__ = ["mesh_option", "network_option", "parallelize_option", "rank_option", "ranks_per_node_option"]
+__all__ = [
+    "gradient_accumulation_steps_option",
+    "mesh_option",
+    "network_option",
+    "parallelize_option",
+    "rank_option",
+    "ranks_per_node_option",
+]
 
 mesh_option: click.Option = click.Option(
     ["--mesh"],
@@ -23,6 +30,12 @@ parallelize_option: click.Option = click.Option(
 )
 rank_option: click.Option = click.Option(
     ["--rank"], type=click.IntRange(min=0), help="The rank of the mesh. Default: 0."
+)
+gradient_accumulation_steps_option: click.Option = click.Option(
+    ["--gradient-accumulation-steps"],
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="With --mesh: the passes of one step, whose gradients are added up. Default: 1.",
 )
 network_option: click.Option = click.Option(
     ["--network"],

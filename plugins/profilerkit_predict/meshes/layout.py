@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
 from math import prod
 from typing import Any
 
@@ -12,10 +12,12 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 
-__all__ = ["MESH", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
+__all__ = ["MESH", "PASSES", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
 
 #: The schemes that have a name.
 SCHEMES: tuple[str, ...] = ("fsdp2", "ddp", "zero1", "zero2", "zero3")
+#: The argument for how many passes' gradients are added up, by the name that training loops have for it.
+PASSES = "gradient_accumulation_steps"
 _EXPECTED = "names and sizes of its dimensions: mesh={'dp_shard': 64, 'tp': 8}, or 'dp_shard=64,tp=8'"
 _SIZE = at_least(1)
 
@@ -27,16 +29,18 @@ class RankModel:
     Attributes:
         build: A function that returns the model, or a text for a model loader.
         mesh: The sizes of the mesh's dimensions by name, the outermost first.
-        parallelize: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, or the name
-            of a scheme. None: the model is on every rank as it is.
+        parallelize: A function of the model and the mesh that spreads it, the text ``file.py:name`` of one, the name of
+            a scheme, or settings of the framework's. None: the model is on every rank as it is.
         rank: The number of the rank, from 0.
+        passes: Of how many passes the gradients are added up in a step.
         trust: Whether a file that may run code is loaded.
     """
 
     build: Any
     mesh: Mapping[str, int]
-    parallelize: Callable[..., Any] | str | None = None
+    parallelize: Any = None
     rank: int = 0
+    passes: int = 1
     trust: bool = False
 
     @property
@@ -78,8 +82,13 @@ def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
 
 
 def read_parallelize(value: Any) -> Any:
-    """Return a function, the text of one, or the name of a scheme; raises `ArgumentError` for anything else."""
-    if value is None or callable(value) or (isinstance(value, str) and (value in SCHEMES or _is_function(value))):
+    """Return a function, the text of one, the name of a scheme, or settings; raises `ArgumentError` for anything else.
+
+    Settings are an object of a dataclass, such as the ``DistributedConfig`` of transformers: a backend knows its own.
+    """
+    if value is None or callable(value) or is_dataclass(value):
+        return value
+    if isinstance(value, str) and (value in SCHEMES or _is_function(value)):
         return value
     nearest = ", ".join(map(repr, by_likeness(str(value), SCHEMES)))
     raise ArgumentError(

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from profilerkit import Backend
+from profilerkit.arguments.checks import at_least
 from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 from profilerkit.isolation.job import is_builder
 
-from .layout import MESH, RankModel, read_parallelize, read_rank
+from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
 __all__ = ["place_on_mesh"]
 
@@ -28,7 +29,7 @@ def place_on_mesh(
     from .rank_backend import RankBackend
 
     if arguments.get("mesh") is None:
-        name = next(name for name in ("parallelize", "rank") if arguments.get(name) is not None)
+        name = next(name for name, value in arguments.items() if value is not None)
         raise ArgumentError(f"{name} is of a mesh; give that too: mesh={{'dp_shard': 8}}")
     mesh = MESH("mesh", arguments["mesh"])
     if not (isinstance(model, str) or is_builder(model)):
@@ -39,4 +40,5 @@ def place_on_mesh(
     rank = read_rank(0 if arguments.get("rank") is None else arguments["rank"], mesh)
     parallelize = read_parallelize(arguments.get("parallelize"))
     name = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend) or "torch"
-    return RankModel(model, mesh, parallelize, rank, trust), RankBackend(backend_named(name))
+    passes = 1 if arguments.get(PASSES) is None else at_least(1)(PASSES, arguments[PASSES])
+    return RankModel(model, mesh, parallelize, rank, passes, trust), RankBackend(backend_named(name))

@@ -76,4 +76,4 @@ def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
     if isinstance(build, str):
         spec: str = build
         build = lambda: load_model(spec, model.trust)  # noqa: E731
-    return tracer.trace_rank(build, inputs, model.mesh, parallelize, model.rank)
+    return tracer.trace_rank(build, inputs, model.mesh, parallelize, model.rank, model.passes)

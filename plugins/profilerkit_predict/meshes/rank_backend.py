@@ -65,7 +65,7 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         return self._last.outcome
 
     def trace(self, model: RankModel, inputs: ModelInputs | None) -> ModelTrace:
-        """Return the forward pass of the step."""
+        """Return the forward pass of the step, or all of them."""
         unknown = ModelTrace(
             (LayerRecord("", model.name, 0),), unmade_weights="the weights of a rank, which its step shows"
         )
@@ -75,9 +75,10 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
             step = self.trace_step(model, inputs).trace
         except ProfilerKitError as error:
             return replace(unknown, failure=error)
-        operators = tuple(operator for operator in step.operators if operator.phase == "forward")
-        memory = replace(step.memory, live_bytes=step.memory.live_bytes[: len(operators)], parts={}, left_bytes=None)
-        return replace(step, operators=operators, memory=memory)
+        places = [place for place, operator in enumerate(step.operators) if operator.phase == "forward"]
+        alive = tuple(step.memory.live_bytes[place] for place in places)
+        memory = replace(step.memory, live_bytes=alive, parts={}, left_bytes=None)
+        return replace(step, operators=tuple(step.operators[place] for place in places), memory=memory)
 
     def trace_training(self, model: RankModel, inputs: ModelInputs) -> ModelTrace:
         """Return the whole step."""

@@ -82,6 +82,17 @@ def test_scheme_without_a_mesh() -> None:
         profile(networks.Net, networks.words(), parallelize="fsdp2")
 
 
+@pytest.mark.parametrize("passes", [0, -1, 1.5, "two"])
+def test_passes_that_cannot_be(passes: Any) -> None:
+    with pytest.raises(ArgumentError, match="gradient_accumulation_steps="):
+        profile(networks.Net, networks.words(), mesh=MESH_OF_TWO, gradient_accumulation_steps=passes)
+
+
+def test_passes_without_a_mesh() -> None:
+    with pytest.raises(ArgumentError, match="gradient_accumulation_steps is of a mesh; give that too"):
+        profile(networks.Net, networks.words(), gradient_accumulation_steps=2)
+
+
 def test_optimizer_that_is_not_known() -> None:
     with pytest.raises(errors.InputError, match="optimizer='adamz' is not a known optimizer"):
         profile(
@@ -94,8 +105,16 @@ def test_optimizer_that_is_not_known() -> None:
         )
 
 
-def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO) -> Report:
-    return profile(build, networks.words(), mesh=mesh, parallelize=parallelize, metrics=["macs"], strict=True)
+def profile_strictly(build: Any, parallelize: Any, mesh: Any = MESH_OF_TWO, passes: int = 1) -> Report:
+    return profile(
+        build,
+        networks.words(),
+        mesh=mesh,
+        parallelize=parallelize,
+        gradient_accumulation_steps=passes,
+        metrics=["macs"],
+        strict=True,
+    )
 
 
 @pytest.mark.slow
@@ -125,6 +144,36 @@ def test_what_a_step_cannot_be_traced_of() -> None:
 
 
 @pytest.mark.slow
+def test_gradients_that_cannot_be_added_up() -> None:
+    with pytest.raises(errors.InputError, match="what ZeRO keeps of gradients that are added up is not known"):
+        profile_strictly(networks.Net, "zero2", passes=2)
+    with pytest.raises(errors.InputError, match="leave out gradient_accumulation_steps, and give the schedule more"):
+        profile_strictly(networks.Net, networks.make_short_pipeline, {"pp": 2}, passes=2)
+
+
+@pytest.mark.slow
+def test_settings_that_do_not_fit() -> None:
+    distributed = pytest.importorskip("transformers.distributed")
+    with pytest.raises(ArgumentError, match="parallelize is a Settings; of objects of settings a DistributedConfig"):
+        profile_strictly(networks.tiny_llama, networks.Settings())
+    config = distributed.DistributedConfig(tp_size=2)
+    with pytest.raises(ArgumentError, match="Net is no model of transformers that follows one; give a function"):
+        profile_strictly(networks.Net, config, {"tp": 2})
+    with pytest.raises(ArgumentError, match=r"has tp_size=2, and the mesh \(4,\); give a mesh of the same sizes"):
+        profile_strictly(networks.tiny_llama, config, {"tp": 4})
+    with pytest.raises(ArgumentError, match="the pipeline of transformers has no schedule for training"):
+        profile_strictly(networks.tiny_llama, distributed.DistributedConfig(pp_size=2), {"pp": 2})
+
+
+@pytest.mark.slow
+def test_experts_of_transformers_ask_for_values() -> None:
+    distributed = pytest.importorskip("transformers.distributed")
+    config = distributed.DistributedConfig(fsdp_size=2, ep_size=2)
+    with pytest.raises(errors.InputError, match="the model asks for the value of a tensor"):
+        profile_strictly(networks.tiny_mixtral, config, {"dp_shard": 2})
+
+
+@pytest.mark.slow
 def test_command_line(tmp_path: Path) -> None:
     support = Path(networks.__file__).parent
     (tmp_path / "train.py").write_text(
@@ -133,10 +182,12 @@ def test_command_line(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     arguments = ["profile", f"{path}:Net", "--mesh", "dp_shard=4,tp=2", "--parallelize", f"{path}:shard"]
     inputs = ["--input-shape", "words=16:int64", "--batch-size", "2", "--optimizer", "adamw", "--rank", "5"]
+    passes = ["--gradient-accumulation-steps", "2"]
     output = tmp_path / "report.json"
-    result = CliRunner().invoke(cli, [*arguments, *inputs, "--output", str(output), "--layers"])
+    result = CliRunner().invoke(cli, [*arguments, *inputs, *passes, "--output", str(output), "--layers"])
     assert result.exit_code == 0, result.output
     assert "Rank 5 of 8 (dp_shard=4, tp=2)" in result.output
+    assert "in a step of 2 passes" in result.output
     saved = Report.load(output)
     assert saved["total_params"] == 16_464  # test_ranks has the formula
     assert {row["dimension"] for row in saved["collectives"]} == {"dp_shard", "tp"}

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from source_tree import ROOT
+from mesh_answers import run_steps
 
 pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
 
@@ -42,23 +37,22 @@ OUTSIDE = 2 * WORDS * WIDTH + WIDTH
 HIDDEN = BATCH * LENGTH * WIDTH * BYTE
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTrace], dict[str, int]]:
-    """Return the steps by name, and the peaks of torch's tracker: from a process of its own, as ranks need."""
-    path = tmp_path_factory.mktemp("steps") / "steps.pickle"
-    support = ROOT / "tests/support"
-    subprocess.run(
-        [sys.executable, support / "mesh_steps.py", path],
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(support)},
-    )
-    loaded: tuple[dict[str, RankTrace], dict[str, int]] = pickle.loads(Path(path).read_bytes())
-    return loaded
+class Answers(NamedTuple):
+    """The steps by name, and the peaks of torch's tracker."""
+
+    steps: dict[str, RankTrace]
+    peaks: dict[str, int]
 
 
 @pytest.fixture(scope="module")
-def steps(answers: tuple[dict[str, RankTrace], dict[str, int]]) -> dict[str, RankTrace]:
-    return answers[0]
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """Return what a process of its own has traced, as ranks need one."""
+    return Answers(*run_steps("steps", tmp_path_factory.mktemp("steps")))
+
+
+@pytest.fixture(scope="module")
+def steps(answers: Answers) -> dict[str, RankTrace]:
+    return answers.steps
 
 
 def count_parameter_bytes(step: RankTrace) -> int:
@@ -170,6 +164,19 @@ def test_no_collective_that_a_gpu_would_not_make(steps: dict[str, RankTrace], na
     ]
 
 
+def test_loss_on_spread_logits_is_that_of_the_rank(steps: dict[str, RankTrace]) -> None:
+    """Torch asks at the shapes of all ranks how a loss is spread: that is no work, and no memory."""
+    step = steps["spread loss"]
+    of_loss = [operator for operator in step.trace.operators if not operator.layer and operator.phase == "forward"]
+    assert any("log" in operator.operator or "exp" in operator.operator for operator in of_loss)
+    assert {info.shape[-1] for operator in of_loss for info in operator.outputs if len(info.shape) > 1} <= {
+        WORDS // 2,
+        1,
+    }
+    logits = BATCH * LENGTH * WORDS // 2 * BYTE
+    assert step.trace.memory.peak_bytes() < steps["alone"].trace.memory.peak_bytes() + 4 * logits
+
+
 def test_sequence_parallel_gathers_and_scatters_instead_of_reducing(steps: dict[str, RankTrace]) -> None:
     block = [(c.layer, c.kind, c.phase) for c in steps["sequences"].collectives if c.layer.startswith("layers.0")]
     assert [entry for entry in block if entry[2] == "forward"] == [
@@ -186,10 +193,17 @@ def test_sequence_parallel_gathers_and_scatters_instead_of_reducing(steps: dict[
     assert steps["sequences"].trace.memory.peak_bytes() < steps["tp"].trace.memory.peak_bytes()
 
 
-@pytest.mark.parametrize("name", ["fsdp2", "fsdp2 and tp"])
-def test_peak_is_that_of_torch_tracker(answers: tuple[dict[str, RankTrace], dict[str, int]], name: str) -> None:
-    steps, peaks = answers
-    assert steps[name].trace.memory.peak_bytes() == peaks[name] - 2 * BYTE  # the tracker's sum, and its gradient
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("fsdp2", "fsdp2 and tp", "hsdp", "bfloat16", "checkpoints"),
+        *("fsdp2 of three passes", "bfloat16 of three passes"),
+    ],
+)
+def test_peak_is_that_of_torch_tracker(answers: Answers, name: str) -> None:
+    peak = answers.steps[name].trace.memory.peak_bytes()
+    element = 2 if "bfloat16" in name else BYTE
+    assert peak == answers.peaks[name] - 2 * element  # the tracker's sum, and its gradient
 
 
 @pytest.mark.parametrize("name", ["alone", "fsdp2", "tp", "fsdp2 and tp"])
@@ -454,3 +468,83 @@ def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:
     assert types[""] == "Net"
     assert types["layers.0"] == "Block"
     assert types["layers.0.attn.q"] == "Linear"
+
+
+# Passes whose gradients are added up ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "element"), [("fsdp2 of three passes", BYTE), ("bfloat16 of three passes", 2)])
+def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace], name: str, element: int) -> None:
+    step, blocks = steps[name], BLOCKS * (MATRICES + NORMS)
+    whole = OUTSIDE + blocks
+    back, forward = 3 * blocks * element, 3 * whole * element
+    assert sorted(list_totals(step)) == [
+        ("all-gather", "dp_shard", "backward", 3 * BLOCKS, back, back * 3 // 4),
+        ("all-gather", "dp_shard", "forward", 3 * (1 + BLOCKS), forward, forward * 3 // 4),
+        ("reduce-scatter", "dp_shard", "backward", 1 + BLOCKS, whole * BYTE, whole * BYTE * 3 // 4),
+    ]
+    assert step.gradient_bytes == whole * BYTE // 4
+    assert step.trace.macs == 3 * steps["fsdp2"].trace.macs
+    # Those of the passes before are whole; in bfloat16 those of the head and its norm are there before they are added.
+    added = 0 if element == BYTE else (WORDS * WIDTH + WIDTH) * element
+    assert step.peak_parts["gradients"] == whole * BYTE + added
+    assert "in a step of 3 passes" in step.trace.notes[0]
+
+
+def test_gradients_of_three_passes_are_reduced_once(steps: dict[str, RankTrace]) -> None:
+    assert list_totals(steps["ddp of three passes"]) == list_totals(steps["ddp"])
+    assert steps["ddp of three passes"].trace.macs == 3 * steps["ddp"].trace.macs
+
+
+def test_tensor_parallel_layers_are_reduced_in_each_pass(steps: dict[str, RankTrace]) -> None:
+    three = [(*key, 3 * calls, 3 * size, 3 * sent) for *key, calls, size, sent in list_totals(steps["tp"])]
+    assert list_totals(steps["tp of three passes"]) == three
+
+
+# Positions and experts ------------------------------------------------------------------------------------------------
+
+
+def test_keys_and_values_of_other_positions_are_gathered(steps: dict[str, RankTrace]) -> None:
+    """Each of two ranks has half of 2 * LENGTH positions, and gathers keys and values of the other half."""
+    step, whole = steps["positions"], 2 * HIDDEN
+    assert [(c.layer, c.kind, c.dimension, c.phase, c.calls, c.bytes, c.sent_bytes) for c in step.collectives] == [
+        (f"layers.{block}.attn", kind, "cp", phase, 2, 2 * whole, whole)
+        for kind, phase, order in (("all-gather", "forward", (0, 1)), ("reduce-scatter", "backward", (1, 0)))
+        for block in order
+    ]
+    attention = 2 * BATCH * HEADS * LENGTH * (2 * LENGTH) * (WIDTH // HEADS)
+    matrices = BATCH * LENGTH * (BLOCKS * MATRICES + WIDTH * WORDS)
+    assert step.trace.macs == 3 * (matrices + BLOCKS * attention)
+
+
+def test_positions_go_to_their_experts_and_back(steps: dict[str, RankTrace]) -> None:
+    step = steps["experts"]
+    assert count_parameter_bytes(step) == (OUTSIDE + BLOCKS * 8 * WIDTH**2) * BYTE  # one expert of four in each block
+    assert [(c.layer, c.kind, c.dimension, c.phase, c.calls, c.bytes, c.sent_bytes) for c in step.collectives] == [
+        (f"layers.{block}", "all-to-all", "ep", phase, 2, 2 * HIDDEN, 2 * HIDDEN * 3 // 4)
+        for phase, order in (("forward", (0, 1)), ("backward", (1, 0)))
+        for block in order
+    ]
+    assert step.trace.macs == 3 * BATCH * LENGTH * (BLOCKS * 8 * WIDTH**2 + WIDTH * WORDS)
+
+
+# Faults of a plan -----------------------------------------------------------------------------------------------------
+
+
+def find_note(step: RankTrace, beginning: str) -> str:
+    return next((note for note in step.trace.notes if note.startswith(beginning)), "")
+
+
+def test_gradient_that_is_reduced_for_each_layer_is_a_fault(steps: dict[str, RankTrace]) -> None:
+    layers = "layers.1.attn.k, layers.1.attn.q, layers.1.attn.v"
+    beginning = "the gradient of one tensor is reduced"
+    assert find_note(steps["tp"], beginning).startswith(f"{beginning} 3 times, for {layers}: once is enough")
+    for name in ("tp prepared", "tp heads", "sequences", "fsdp2"):
+        assert not find_note(steps[name], beginning)
+
+
+def test_weight_that_is_not_spread_is_a_fault(steps: dict[str, RankTrace]) -> None:
+    beginning = "not spread over tp, so that each of its ranks has the same"
+    assert find_note(steps["tp"], beginning) == f"{beginning}: emb.weight (32 KiB), head.weight (32 KiB)"
+    assert not find_note(steps["sequences"], beginning)  # which leaves whole no more than norms
+    assert not find_note(steps["fsdp2"], "not spread over")

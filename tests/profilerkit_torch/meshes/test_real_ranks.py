@@ -42,7 +42,13 @@ def peaks(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, int], lis
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", SIZES)
-@pytest.mark.parametrize("name", ["ddp", "fsdp2", "tp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ddp", "fsdp2", "tp", "sequences", "bfloat16", "checkpoints", "ddp of three passes", "fsdp2 of three passes"),
+        *("many blocks", "positions", "experts"),
+    ],
+)
 def test_peak_is_that_of_real_allocators(
     peaks: tuple[dict[str, int], list[dict[str, int]]], name: str, ranks: int
 ) -> None:

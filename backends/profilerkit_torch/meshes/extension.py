@@ -1,0 +1,231 @@
+"""The record of a step in which blocks were left out, extended to what all blocks do.
+
+Of the equal blocks that ran, those between the two edges must have done the same: the same operators and collectives,
+with the same bytes alive after each, counted from where the block began. Then each block that was left out does that as
+well: nothing is estimated. What ``fully_shard`` gathers while a block runs is of the next ones, so that layers are
+compared, and copied, by how far they are from the block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from profilerkit.trace.records import LayerCall, OpRecord
+
+from .equal_blocks import EDGE, EqualBlocks
+from .faults import note_growth
+from .recorder import Exchange, RankRecorder
+from .skipped_blocks import DifferentBlocksError, Mark, SkippedBlocks
+
+__all__ = ["extend_step"]
+
+
+class _Event(NamedTuple):
+    """An operator of a step, the bytes alive after it, and the collective that it is, if it is one."""
+
+    operator: OpRecord
+    alive: Counter[str]
+    exchange: Exchange | None
+
+
+class _Address(NamedTuple):
+    """A layer, seen from a block: how many blocks later it is, and its path in that; None if it is in no such block."""
+
+    distance: int | None
+    inner: str
+
+
+def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
+    """Extend what a recorder has to all blocks, and return notes of what each keeps alive after its forward pass.
+
+    The weights of blocks that were left out get gradients like those of one that ran. Raises
+    `DifferentBlocksError` where the blocks that ran did not do the same.
+    """
+    ways = sorted((_Way(*way) for way in skipped.ways), key=lambda way: way.begin)
+    if not ways:
+        return []
+    events = [
+        _Event(operator, recorder.alive[index], recorder.exchanged.get(index))
+        for index, operator in enumerate(recorder.operators)
+    ]
+    extended: list[_Event] = []
+    notes: dict[str, None] = {}
+    done, growth = 0, Counter[str]()
+    for way in ways:
+        if way.begin < done:
+            raise DifferentBlocksError("equal blocks run within others")
+        way.require_equal(events)
+        extended.extend(_grow(events[done : way.begin], growth))
+        for number, place in enumerate(way.places):
+            extended.extend(_grow(way.copy_for(place, events), _add(growth, way.growth, number)))
+        growth = _add(growth, way.growth, way.more)
+        _count_missed(recorder, way)
+        if way.is_forward:
+            notes[note_growth(*way.ends, way.growth)] = None
+        done = way.end
+    extended.extend(_grow(events[done:], growth))
+    _rewrite(recorder, extended)
+    recorder.left_bytes = recorder.live.total + growth.total()
+    for blocks in skipped.equal:
+        _copy_calls(recorder.layers.calls, blocks)
+        _copy_gradients(recorder, blocks)
+    return list(notes)
+
+
+def _rewrite(recorder: RankRecorder, events: Sequence[_Event]) -> None:
+    """Have a recorder hold these events in place of those that it has recorded."""
+    recorder.rewrite([event.operator for event in events], [event.alive for event in events])
+    recorder.exchange_anew({index: event.exchange for index, event in enumerate(events) if event.exchange})
+
+
+class _Way:
+    """One way through equal blocks, forward or back: where each that ran began, in the order of time."""
+
+    def __init__(self, blocks: EqualBlocks, marks: Sequence[Mark]) -> None:
+        places = [mark.place for mark in marks]
+        if tuple(places) not in (blocks.running, blocks.running[::-1]):
+            raise DifferentBlocksError("blocks run in another order")
+        self._blocks = blocks
+        #: Where those between the edges begin, and where the edge does.
+        self._marks = marks[EDGE : 1 - EDGE]
+        self._addresses: dict[str, tuple[int | None, str]] = {}
+        inner = range(EDGE, len(blocks.modules) - EDGE)
+        self.is_forward: bool = places[0] == 0
+        self.places: range = inner if self.is_forward else inner[::-1]
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The paths of the first and the last block."""
+        return self._blocks.paths[0], self._blocks.paths[-1]
+
+    @property
+    def begin(self) -> int:
+        """The operator with which the first of these blocks begins."""
+        return self._marks[0].operators
+
+    @property
+    def end(self) -> int:
+        """The operator with which the edge begins."""
+        return self._marks[-1].operators
+
+    @property
+    def more(self) -> int:
+        """How many blocks were left out."""
+        return len(self._blocks.left_out)
+
+    @property
+    def growth(self) -> Counter[str]:
+        """The bytes that are alive after a block and were not before."""
+        return _add(self._marks[1].alive, self._marks[0].alive, -1)
+
+    @property
+    def missed(self) -> Iterator[Counter[str]]:
+        """What could not be counted in a block."""
+        return map(_add, self._marks[1].missed, self._marks[0].missed, [-1] * len(self._marks[0].missed))
+
+    def require_equal(self, events: Sequence[_Event]) -> None:
+        """Raise `DifferentBlocksError` if the blocks that ran did not do the same."""
+        pairs = list(pairwise(self._marks))
+        lengths = {later.operators - mark.operators for mark, later in pairs}
+        sizes = [_add(later.alive, mark.alive, -1) for mark, later in pairs]
+        if len(lengths) > 1 or any(size != sizes[0] for size in sizes):
+            raise DifferentBlocksError("blocks have different numbers of operators, or keep different bytes")
+        for number in range(lengths.pop()):
+            seen = [self._relate(events[mark.operators + number], mark) for mark, _ in pairs]
+            if any(other != seen[0] for other in seen):
+                raise DifferentBlocksError("blocks do different things")
+
+    def _relate(self, event: _Event, mark: Mark) -> _Event:
+        """Return an event as it is seen from the block in which it is."""
+
+        def name(path: str) -> str:
+            address = self._find_address(path, mark.place)
+            return path if address.distance is None else f"{address.distance:+}{address.inner}"
+
+        operator = replace(event.operator, layer=name(event.operator.layer))
+        exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
+        return _Event(operator, _add(event.alive, mark.alive, -1), exchange)
+
+    def copy_for(self, place: int, events: Sequence[_Event]) -> Iterator[_Event]:
+        """Yield what the first of these blocks does, as it is for the block of a place."""
+        first, second = self._marks[:2]
+
+        def name(path: str) -> str:
+            address = self._find_address(path, first.place)
+            return path if address.distance is None else self._blocks.paths[place + address.distance] + address.inner
+
+        for event in events[first.operators : second.operators]:
+            operator = replace(event.operator, layer=name(event.operator.layer))
+            exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
+            yield _Event(operator, event.alive, exchange)
+
+    def _find_address(self, path: str, place: int) -> _Address:
+        """Return where a layer is, seen from the block of a place: neighbours are blocks that ran."""
+        at = self._addresses.get(path)
+        if at is None:
+            at = self._addresses[path] = self._find_block(path)
+        number, inner = at
+        return _Address(None if number is None else number - self._blocks.running.index(place), inner)
+
+    def _find_block(self, path: str) -> tuple[int | None, str]:
+        """Return in which of the blocks that ran a layer is, and its path there."""
+        for number, place in enumerate(self._blocks.running):
+            outer = self._blocks.paths[place]
+            if f"{path}.".startswith(f"{outer}."):
+                return number, path[len(outer) :]
+        return None, path
+
+
+def _add(first: Mapping[str, int], second: Mapping[str, int], times: int = 1) -> Counter[str]:
+    """Return the sums of two mappings, of which the second counts several times; none is zero."""
+    total = Counter(first)
+    for name, number in second.items():
+        total[name] += number * times
+    return Counter({name: number for name, number in total.items() if number})
+
+
+def _grow(events: Sequence[_Event] | Iterator[_Event], growth: Counter[str]) -> Iterator[_Event]:
+    """Yield events with more bytes alive."""
+    for event in events:
+        yield event._replace(alive=_add(event.alive, growth))
+
+
+def _count_missed(recorder: RankRecorder, way: _Way) -> None:
+    """Count what could not be counted in the blocks that were left out."""
+    for counter, missed in zip((recorder.uncounted, recorder.unsized, recorder.unknown), way.missed, strict=True):
+        for name, calls in missed.items():
+            counter[name] += calls * way.more
+
+
+def _copy_calls(calls: dict[str, list[LayerCall]], blocks: EqualBlocks) -> None:
+    """Record calls of the layers in blocks that were left out, as of those in a block that ran."""
+    pattern = blocks.paths[EDGE]
+    inside = [path for path in calls if f"{path}.".startswith(f"{pattern}.")]
+    for place in blocks.left_out:
+        for path in inside:
+            calls[blocks.paths[place] + path[len(pattern) :]] = [
+                _move_caller(call, pattern, blocks.paths[place]) for call in calls[path]
+            ]
+
+
+def _move_caller(call: LayerCall, before: str, after: str) -> LayerCall:
+    """Return a call whose caller is the layer at the same place in another block."""
+    if call.caller is None or not f"{call.caller[0]}.".startswith(f"{before}."):
+        return call
+    path, number = call.caller
+    return replace(call, caller=(after + path[len(before) :], number))
+
+
+def _copy_gradients(recorder: RankRecorder, blocks: EqualBlocks) -> None:
+    """Give weights of blocks that were left out the gradients of a block that ran: they count as many bytes."""
+    pattern = list(blocks.modules[EDGE].parameters())
+    for place in blocks.left_out:
+        for like, parameter in zip(pattern, blocks.modules[place].parameters(), strict=True):
+            parameter.grad = like.grad
+            if id(like) in recorder.trained:
+                recorder.trained.add(id(parameter))
