@@ -90,6 +90,9 @@ OF_THIS_RUN = ("noisy", "Noisy", "busy machine", "was requested", "marks a ratio
 #: What the brackets of a ratio hold: an interval, or where a busy machine left too few samples their range.
 IN_BRACKETS = re.compile(r"(?<=brackets hold the ).*(?= of the ratio)")
 
+#: The noise or the interval of a number above, where a table has no room for both in one line.
+FOLDED = re.compile(r" {20,}(±|\[)[^A-Za-z]*( to [^A-Za-z]*)?$")
+
 #: What the rest of a sentence begins with.
 _GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
 
@@ -97,19 +100,16 @@ _GOES_ON = frozenset("abcdefghijklmnopqrstuvwxyz0123456789±")
 def rejoin_tables(output: str) -> str:
     """Return an output whose tables go on in one line each: how wide a time is shown decides whether one is split."""
     blocks: list[list[str]] = []
-    goes_on = False
     for text in re.split(r"\n[ \t]*\n", output):
         lines = text.strip("\n").splitlines()
-        if goes_on and blocks and len(blocks[-1]) >= len(lines):
-            lines = [""] * (len(blocks[-1]) - len(lines)) + lines  # a part without names of models has a line less
-            first = [line.strip().partition("  ")[0] for line in blocks[-1]]
-            rest = [line.strip().removeprefix(label) for line, label in zip(lines, first, strict=True)]
-            blocks[-1] = [f"{line}  {more}" for line, more in zip(blocks[-1], rest, strict=True)]
-            goes_on = False
-            continue
-        goes_on = " ".join(lines).endswith(", continued")
-        if not goes_on:
+        if not (blocks and lines and lines[0].endswith(", continued")):
             blocks.append(lines)
+            continue
+        title, *before = blocks[-1]
+        behind = [""] * (len(before) - len(lines) + 1) + lines[1:]  # a part without names of models has a line less
+        first = [line.strip().partition("  ")[0] for line in before]
+        rest = [line.strip().removeprefix(label) for line, label in zip(behind, first, strict=True)]
+        blocks[-1] = [title, *(f"{line}  {more}" for line, more in zip(before, rest, strict=True))]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
@@ -122,6 +122,8 @@ def essence(output: str) -> list[str]:
             goes_on = of_this_run and len(line) > 80  # the rest of the sentence is in the next line
             continue
         goes_on = False
+        if FOLDED.match(line):
+            continue
         line = IN_BRACKETS.sub("values", line)
         words = re.split(r"[\d≥-]", line)[0] if VARYING.search(line) else line
         if words.strip() and not re.fullmatch(r"[\s─-]+", words):

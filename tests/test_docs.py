@@ -69,14 +69,20 @@ def test_examples_run_and_print_what_the_page_says(path: Path, tmp_path: Path, m
 
 def test_a_table_that_goes_on_is_compared_as_a_whole_one() -> None:
     table = ["          A     B    Ratio", " Metric  (x)   (y)   Words", " ───────────", " MACs     1     2    2x more"]
-    whole = "\n".join(["Comparison", "", *table, "", "Note"])
-    first = "Comparison\n\n          A     B\n Metric  (x)   (y)\n ─────\n MACs     1     2\n"
-    split = f"{first}\nComparison, continued\n\n          Ratio\n Metric   Words\n ──────\n MACs     2x more\n\nNote"
+    whole = "\n".join(["Comparison", *table, "", "Note"])
+    first = "Comparison\n          A     B\n Metric  (x)   (y)\n ─────\n MACs     1     2\n"
+    split = f"{first}\nComparison, continued\n          Ratio\n Metric   Words\n ──────\n MACs     2x more\n\nNote"
     assert make_outputs.essence(split) == make_outputs.essence(whole)
     table[0] = "          A     B"
     without = split.replace("          Ratio\n", "")
-    assert make_outputs.essence(without) == make_outputs.essence("\n".join(["Comparison", "", *table, "", "Note"]))
+    assert make_outputs.essence(without) == make_outputs.essence("\n".join(["Comparison", *table, "", "Note"]))
     assert make_outputs.essence(split.replace("2x more", "3x more")) != make_outputs.essence(whole)
+
+
+def test_where_an_interval_is_folded_makes_no_difference() -> None:
+    row = " Execution Time    1.1 s   3.3x less"
+    folded = f"{row}\n{' ' * 28}[0.87 to 3.4]"
+    assert make_outputs.essence(folded) == make_outputs.essence(f"{row} [0.87 to 3.4]")
 
 
 def test_a_range_in_place_of_an_interval_makes_no_difference() -> None:

@@ -20,6 +20,8 @@ __all__ = ["list_advice"]
 _MUCH = 0.2
 #: ... and less than this part of that share of another.
 _LITTLE = 0.1
+#: From which share of the peak on weights are nearly all of it.
+_NEARLY_ALL = 0.9
 #: From which share of the parameters on those in a wider dtype are worth a word: norms that are kept in it are less.
 _WIDE = 0.05
 #: What a part has much of, and what it has little of beside it.
@@ -116,18 +118,23 @@ def _write(share: float, column: str) -> str:
 def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
     """Yield after which operator the metric that is the peak of memory is reached, and what weights have of it.
 
-    What the operator has written is said if all of that is alive then, which it is if so many bytes more are alive than
-    before, and if it is at least a fifth of the peak.
+    Where weights are nearly all of it, no operator is said: it hardly matters which one comes last. What the operator
+    has written is said if all of that is alive then, which it is if so many bytes more are alive than before, and if it
+    is at least a fifth of the peak.
     """
     index, peak = memory.peak_index, memory.peak_bytes()
     records = [one for one in report.statuses.values() if one.base_unit == "B" and one.value == peak]
     if index is None or memory.missing or not records:
+        return
+    share = memory.weight_bytes / peak
+    weights = f"weights are {share_text(share)} of it"
+    if share >= _NEARLY_ALL:
+        yield f"{records[0].friendly_name}: {weights}."
         return
     row = (report.operators or ())[index]
     where = f" in {row['layer']}" if row["layer"] else ""
     before = memory.live_bytes[index - 1] if index else memory.input_bytes
     made = row.get("bytes_written")
     is_new = made is not None and made == memory.live_bytes[index] - before and made >= _MUCH * peak
-    writes = f"what that writes is {share_text(made / peak)} of it, " if is_new else ""
-    share = share_text(memory.weight_bytes / peak)
-    yield f"{records[0].friendly_name}: highest after {row['operator']}{where}; {writes}weights are {share} of it."
+    writes = f", whose output is {share_text(made / peak)} of it" if is_new else ""
+    yield f"{records[0].friendly_name}: highest after {row['operator']}{where}{writes}; {weights}."

@@ -6,12 +6,14 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +21,7 @@ from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
 from ..trace.records import LayerTable
 from .content import parts
-from .grids import Grid, Notes, Part
+from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
 from .layer_grids import layer_grid
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ LONGEST_WHOLE = 24
 LONGEST_NUMBER = 60
 
 
+#: What stands before the noise or the interval of a number: there it is folded where room lacks.
+_BEFORE_NOISE = re.compile(r" (?=[±\[])")
 #: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
 STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
 
@@ -96,7 +100,7 @@ def draw_parts(content: Iterable[Part]) -> RenderableType:
 
 def _draw_part(part: Part) -> RenderableType:
     if isinstance(part, Notes):
-        return Text("\n".join(part.lines), style="dim")
+        return _Sentences(part.lines)
     if not part.rows:
         return Text(f"\n{part.title}", style="bold")
     return _draw_descriptions(part) if part.kind == "descriptions" else _Fitted(part)
@@ -111,6 +115,19 @@ def _draw_descriptions(grid: Grid) -> RenderableType:
     for row in grid.rows:
         table.add_row(*map(escape, row))
     return table
+
+
+class _Sentences:
+    """Notes, each on lines of its own, that are folded between words but never between a number and its unit."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wrapper = TextWrapper(options.max_width, break_long_words=False, break_on_hyphens=False)
+        for line in self._lines:
+            text = "\n".join(wrapper.wrap(join_units(line)))
+            yield Text(text.replace(FIRM_SPACE, " "), style="dim")
 
 
 class _Fitted:
@@ -130,7 +147,9 @@ class _Fitted:
         title = f"\n{grid.title}"
         for columns in _split_columns(widths, options.max_width):
             yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
-            yield _draw_table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
+            table = _draw_table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
+            for line in console.render_lines(table, options, pad=False)[1:]:  # the first one is the empty upper edge
+                yield from (*line, Segment.line())
             title = f"{grid.title}, continued"
 
 
@@ -155,7 +174,7 @@ def _fold_types(grid: Grid) -> Grid:
 
 
 def _measure_columns(grid: Grid) -> list[tuple[int, int]]:
-    """Return the least and the best width of each column: numbers are never folded, but names and headings may be."""
+    """Return the least and the best width of each column: names, titles and what is behind numbers are folded."""
     widths = []
     for column, title in enumerate(grid.titles):
         cells = max((cell_len(_write_cell(grid, number, column)) for number in range(len(grid.rows))), default=0)
@@ -165,7 +184,8 @@ def _measure_columns(grid: Grid) -> list[tuple[int, int]]:
             best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
             least = min(best, LONGEST_WHOLE)
         else:
-            number = max(min(cells, LONGEST_NUMBER), min(heading, 12))
+            pieces = [piece for row in grid.rows for piece in _BEFORE_NOISE.split(row[column])]
+            number = max(min(max(map(cell_len, pieces), default=0), LONGEST_NUMBER), min(heading, 12))
             least = number if column in grid.numeric else _measure_words(grid, column, best)
         widths.append((least, best))
     return widths
@@ -215,11 +235,15 @@ def _draw_table(grid: Grid, columns: list[int], widths: list[int]) -> Renderable
         justify: JustifyMethod = "right" if column in grid.numeric else "left"
         table.add_column(escape(grid.titles[column]), justify=justify, overflow="fold", width=width)
     for number in range(len(grid.rows)):
-        table.add_row(*(_draw_cell(grid, number, column) for column in columns))
+        cells = (_draw_cell(grid, number, column, width) for column, width in zip(columns, widths, strict=True))
+        table.add_row(*cells)
     return table
 
 
-def _draw_cell(grid: Grid, number: int, column: int) -> RenderableType:
-    text = escape(_write_cell(grid, number, column))
+def _draw_cell(grid: Grid, number: int, column: int, width: int) -> RenderableType:
+    label = _write_cell(grid, number, column)
+    if column in grid.numeric and cell_len(label) > width:
+        label = _BEFORE_NOISE.sub("\n", label)
+    text = escape(label)
     mark = grid.marks.get((number, column))
     return f"[{STYLES[mark]}]{text}[/]" if mark else text

@@ -14,8 +14,10 @@ from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
+from ..trace.alignment import is_foreign
 from ..trace.conditions import read_conditions
 from ..trace.depths import within_depth
+from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .bounds import KINDS, in_words, write_interval
@@ -24,7 +26,7 @@ from .grids import Grid, Notes, Part, visible
 from .layer_grids import all_layers_grids, difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
 from .origins import different_origins
-from .table_grids import ROWS, operator_grid, table_grid, top_row_note
+from .table_grids import ROWS, describe_gap, operator_grid, table_grid, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:
@@ -59,14 +61,39 @@ def parts(
     return list(_list_report_parts(result, details, layers))
 
 
-def list_changed_layers(comparison: Comparison, top: int) -> Iterator[Grid]:
-    """Yield the layers of the second of two models that differ most from those of the first, at most so many."""
+def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
+    """Yield where the second of two models differs from the first: the outermost layers that do, at most so many.
+
+    The layer whose MACs differ most is replaced by those inside it that differ, as long as there is room.
+    """
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
         return
-    layers = _Layers(True, None, top, changes=True)
-    grid = layers.draw_pair(comparison.reference, comparison.others[0], comparison.layers(0))
-    if grid.rows:
-        yield grid
+    rows = [row for row in comparison.layers(0) if row["change"] != "same" or not row["path"]]
+    inside = group_children(rows)
+    shown = list(inside.get("", ()))
+    while True:
+        room = most - len(shown) + 1
+        fitting = [row for row in shown if 0 < len(inside.get(row["path"], ())) <= room]
+        if not fitting:
+            break
+        index = shown.index(max(fitting, key=_measure_change))
+        shown[index : index + 1] = inside[shown[index]["path"]]
+    counted = [row for row in shown if any(_measure_change(row))] or shown  # others differ in FLOPs alone
+    kept = sorted(counted, key=_measure_change, reverse=True)[:most]
+    lacked = [row for row in kept if row["change"] in ("removed", "added")]
+    if is_foreign(comparison.reference, comparison.others[0]) and 2 * len(lacked) > len(kept):
+        return  # one is nested, the other is flat: most of these are the same layers
+    if kept:
+        names = (comparison.reference.name, comparison.others[0].name)
+        ordered = [row for row in shown if row in kept]
+        part = f", {len(kept)} of {len(counted)}" if len(kept) < len(counted) else ""
+        yield difference_grid(ordered, f"Layers that differ between {' and '.join(names)}{part}", names, nested=False)
+
+
+def _measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return by how many MACs and parameters a layer of two models differs."""
+    macs, params = (abs((row[f"other_{key}"] or 0) - (row[key] or 0)) for key in ("macs", "params"))
+    return macs, params
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,7 @@ def _list_report_parts(report: Report, details: bool, layers: _Layers) -> Iterat
         have_grid = layers.requested and any(has_times(record.value) for record in tables)
         yield (layers if short else replace(layers, top=ROWS)).draw(report.layerwise, with_seconds=not have_grid)
     if tables and not layers.requested:
-        yield Notes(("Tables are shown by report.to_text(details=True), on the command line by --layers or --top.",))
+        yield Notes(("Tables: report.to_text(details=True), on the command line --layers or --top.",))
 
 
 def _list_comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
@@ -253,9 +280,8 @@ def _list_notes(report: Report) -> Iterable[str]:
             continue
         alike.setdefault(state_and_reason, []).append(record.friendly_name)
     for record in report.statuses.values():
-        first = top_row_note(record.value) if isinstance(record.value, Table) else ""
-        if first:
-            yield f"{record.friendly_name}: {first}"
+        notes = (top_row_note(record.value), describe_gap(record.value)) if isinstance(record.value, Table) else ()
+        yield from (f"{record.friendly_name}: {note}" for note in notes if note)
     for (state, reason), names in alike.items():
         yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes

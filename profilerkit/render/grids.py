@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,11 +12,15 @@ from ..foreign_text import visible
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["MARKS", "Grid", "Notes", "Part", "list_titled_values", "visible"]
+__all__ = ["FIRM_SPACE", "MARKS", "Grid", "Notes", "Part", "join_units", "list_titled_values", "visible"]
 
 
 #: What cells may be marked as.
 MARKS = ("failed", "partial", "noisy", "better", "worse")
+#: A space at which no line is folded.
+FIRM_SPACE = "\u00a0"
+_UNIT = r"%|(?:[kMGTP]i?)?B|[mµn]?s|[kMGTP]|[kMGTP]?(?:MACs|FLOPs)"
+_BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?!\w))")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ class Notes:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(map(visible, self.lines)))
+
+
+def join_units(text: str) -> str:
+    """Return a text with firm spaces between numbers and their units, so that no line is folded there."""
+    return _BEFORE_UNIT.sub(FIRM_SPACE, text)
 
 
 def list_titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:

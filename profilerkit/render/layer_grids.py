@@ -67,7 +67,7 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
-    """Return layers side by side: parameters and MACs in both models, and what became of the layer."""
+    """Return layers side by side: parameters and MACs in both models, and what became of them unless all changed."""
     columns = [
         GridColumn("Layer", partial(_write_both_names, nested=nested)),
         GridColumn("Type", _write_both_types),
@@ -76,7 +76,8 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
         for side, name in zip(_SIDES, names, strict=True):
             heading = f"{_COUNTS[key]}\n{visible(name)}"
             columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
-    columns.append(GridColumn("Change", _describe_change))
+    if any(_describe_change(row) != "changed" for row in rows):
+        columns.append(GridColumn("Change", _describe_change))
     return make_grid(title, columns, rows, nested)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -13,27 +13,31 @@ from rich.text import Text
 
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
-from ..trace.cost_parts import Part, choose_column, divide
+from ..trace.cost_parts import Part as CostPart
+from ..trace.cost_parts import choose_column, divide
 from ..trace.records import LayerTable
+from ..trace.table import Table as DataTable
 from .advice import list_advice
 from .bounds import write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, fits, to_text
 from .content import choose_mark, list_changed_layers, parts
-from .grids import Grid, Notes, visible
+from .grids import Grid, Notes, Part, visible
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["render", "summarize"]
+__all__ = ["make_cost_grid", "render", "summarize"]
 
 #: How many lines the layers have, and how many types are named.
 _LINES, _TYPES = 8, 4
 #: How many layers of a comparison are shown.
-_MOVED = 5
+_MOVED = 6
 #: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
 _LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters")
+#: What stands between the noise of a measured value and its interval.
+_BEFORE_INTERVAL = re.compile(r"(?<=%) (?=\[)")
 #: The width of the bar of a layer that is the whole model.
 _BAR = 10
 
@@ -72,14 +76,13 @@ def summarize(
     """Return what `render` writes, as rich draws it."""
     from ..results.comparison import Comparison
 
-    table, *rest = parts(result, details, depth, top, changes)
+    table, notes, *rest = parts(result, details, depth, top, changes)
     has_layers = any(isinstance(part, Grid) and part.kind == "layers" for part in rest)
     if isinstance(result, Comparison):
-        return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), *rest])
-    records = list(result.statuses.values())
-    heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(records)]
+        return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), notes, *rest])
+    heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(result.statuses.values())]
     where = [] if has_layers else list(_list_costs(result, advice))
-    return Group(*heading, *(where or [Text("")]), draw_parts([Notes(tuple(_list_states(records))), *rest]))
+    return Group(*heading, *(where or [Text("")]), draw_parts([_begin_with_state(notes, result), *rest]))
 
 
 def _draw_heading(report: Report) -> Iterator[RenderableType]:
@@ -101,39 +104,56 @@ def _write_threads(report: Report) -> str:
     return "1 thread" if threads == "1" else f"{threads} threads"
 
 
-def _list_states(records: Collection[StatusRecord]) -> Iterator[str]:
-    """Yield which values are complete; notes say what the others leave out."""
-    others = [record.friendly_name for record in records if record.completeness is not Completeness.COMPLETE]
-    if len(others) < len(records):
-        yield f"All values{' but ' if others else ''}{', '.join(others)} are complete."
+def _begin_with_state(notes: Part, report: Report) -> Notes:
+    """Return the notes of a report behind a line that says which values are complete, and for which batch.
+
+    Notes say what the others leave out. They end with a line on the batch, if that has a size.
+    """
+    lines = notes.lines if isinstance(notes, Notes) else ()
+    names = [one.friendly_name for one in report.statuses.values() if one.completeness is not Completeness.COMPLETE]
+    if len(names) == len(report.statuses):
+        return Notes(lines)
+    state = f"All values{' but ' if names else ''}{', '.join(names)} are complete"
+    if report.batch_size is None:
+        return Notes((f"{state}.", *lines))
+    return Notes((f"{state}, and for one forward pass of a batch of {report.batch_size}.", *lines[:-1]))
 
 
 class _Values:
-    """The values of all metrics, a few in one column, more in two where there is room, from top to bottom."""
+    """The values of all metrics, a few in one column, more in two, from top to bottom; tables are no values.
 
-    def __init__(self, records: Sequence[StatusRecord]) -> None:
+    Where two columns do not fit, the intervals are left out: the noise before them says how wide they are.
+    """
+
+    def __init__(self, records: Iterable[StatusRecord]) -> None:
+        shown = [record for record in records if not isinstance(record.value, DataTable)]
         self._cells = [
-            (visible(record.friendly_name), visible(_write_value(record)), choose_mark(record)) for record in records
+            (visible(record.friendly_name), visible(_write_value(record)), choose_mark(record)) for record in shown
         ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        count = len(self._cells)
-        columns = 1 if count < 4 or self._measure(2) > options.max_width else 2
+        cells = self._cells
+        columns = 1 if len(cells) < 4 else 2
+        if columns > 1 and _measure_columns(cells, columns) > options.max_width:
+            cells = [(name, _BEFORE_INTERVAL.split(value)[0], mark) for name, value, mark in cells]
+            if _measure_columns(cells, columns) > options.max_width:
+                columns, cells = 1, self._cells
         table = Table(box=None, show_header=False, pad_edge=False)
         for _ in range(2 * columns):
             table.add_column(no_wrap=columns > 1)
-        lines = -(-count // columns)
+        lines = -(-len(cells) // columns)
         for line in range(lines):
-            cells = self._cells[line::lines]
-            table.add_row(*(text for name, value, mark in cells for text in (escape(name), _paint(value, mark))))
+            in_line = cells[line::lines]
+            table.add_row(*(text for name, value, mark in in_line for text in (escape(name), _paint(value, mark))))
         yield table
 
-    def _measure(self, columns: int) -> int:
-        """Return how wide the values are in so many columns, each with the names before them."""
-        lines = -(-len(self._cells) // columns)
-        blocks = [self._cells[start : start + lines] for start in range(0, len(self._cells), lines)]
-        widths = [max(len(name) for name, *_ in block) + max(len(value) for _, value, _ in block) for block in blocks]
-        return sum(widths) + 4 * len(blocks)
+
+def _measure_columns(cells: Sequence[tuple[str, str, str]], columns: int) -> int:
+    """Return how wide values are in so many columns, each with the names before them."""
+    lines = -(-len(cells) // columns)
+    blocks = [cells[start : start + lines] for start in range(0, len(cells), lines)]
+    widths = [max(len(name) for name, *_ in block) + max(len(value) for _, value, _ in block) for block in blocks]
+    return sum(widths) + 4 * len(blocks)
 
 
 def _paint(value: str, mark: str) -> str:
@@ -146,6 +166,14 @@ def _write_value(record: StatusRecord) -> str:
     return f"{record.sign}{record.shown}{write_interval(record)}"
 
 
+def make_cost_grid(report: Report) -> Grid | None:
+    """Return the parts of the model that cost most, with all columns; None where it is not divided."""
+    layers = report.layerwise
+    by = choose_column(layers)
+    model = divide(layers, by, _LINES) if by else None
+    return _Costs(model, by, layers[0][by]).grid if model and model.inside else None
+
+
 def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
     """Yield the parts of the model that cost most, the types of layers that do, and what stands out."""
     layers = report.layerwise
@@ -155,32 +183,41 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
     model = divide(layers, by, _LINES)
     if model.inside:
         yield _Costs(model, by, layers[0][by])
+    else:
+        yield Text("")
     sentences = [*_write_types(layers, by), *(list_advice(report, model, by) if advice else ())]
-    yield Text("\n".join(map(visible, sentences)), style="dim")
+    yield draw_parts([Notes(tuple(sentences))])
 
 
 class _Costs:
     """The parts of a model, a row for each, with the columns that there is room for."""
 
-    def __init__(self, model: Part, by: str, whole: float) -> None:
+    def __init__(self, model: CostPart, by: str, whole: float) -> None:
+        self._title = f"Where it goes, by {Column.of(by).in_a_sentence}"
         self._depths, costs = zip(*model.walk(), strict=True)
         labels = [
             _write_label(part, "" if depth else model.label) for depth, part in zip(self._depths, costs, strict=True)
         ]
-        self._columns = {
+        columns = {
             "Layer": labels,
             "Type": [_write_type(part) for part in costs],
             "Output": [_write_shape(part) for part in costs],
             "Parameters": [_write_count(part, "params") for part in costs],
             "MACs": [_write_count(part, "macs") for part in costs],
             **({Column.of(by).title: times} if (times := _list_times(costs, by)) else {}),
-            f"Share of\n{Column.of(by).in_a_sentence}": [_write_share(part, by, whole) for part in costs],
+            "Share": [_write_share(part, by, whole) for part in costs],
             "": [_draw_bar(part, by, whole) for part in costs],
         }
+        self._columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+
+    @property
+    def grid(self) -> Grid:
+        """All columns that have any value."""
+        return self._make_grid(self._columns)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         columns = dict(self._columns)
-        for name in _LEAST_NEEDED:
+        for name in filter(self._columns.__contains__, _LEAST_NEEDED):
             if fits(self._make_grid(columns), options.max_width):
                 break
             if name == "Type":
@@ -192,46 +229,47 @@ class _Costs:
     def _make_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
         numeric = frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", ""))
         rows = tuple(zip(*columns.values(), strict=True))
-        return Grid("Where it goes", tuple(columns), rows, numeric, self._depths, kind="costs")
+        return Grid(self._title, tuple(columns), rows, numeric, self._depths, kind="costs")
 
 
-def _list_times(costs: Sequence[Part], by: str) -> list[str]:
+def _list_times(costs: Sequence[CostPart], by: str) -> list[str]:
     """Return the time of each part, where parts are found by their time."""
     return [Column.of(by).show(part.sum(by)) or "-" for part in costs] if by.endswith("_seconds") else []
 
 
-def _write_label(part: Part, around: str) -> str:
+def _write_label(part: CostPart, around: str) -> str:
     if part.kind in ("layers", "block"):
         label = f"{around}.{part.label}" if around else part.label
-        return f"{label} ({len(part.rows)} layers)" if part.kind == "block" else label
+        return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
     return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
 
 
-def _write_type(part: Part) -> str:
-    if part.kind != "layers":
+def _write_type(part: CostPart) -> str:
+    kinds = {row["type"] for row in part.rows}
+    if part.kind not in ("layers", "block") or len(kinds) > 1:
         return ""
-    kind = part.rows[0]["type"]
+    kind: str = kinds.pop()
     return f"{len(part.rows)} x {kind}" if len(part.rows) > 1 else kind
 
 
-def _write_shape(part: Part) -> str:
+def _write_shape(part: CostPart) -> str:
     shapes = part.rows[-1].get("output_shapes") or ()  # of equal layers any, of a block its last
     return str(list(shapes[0])) if part.kind in ("layers", "block") and shapes else ""
 
 
-def _write_count(part: Part, column: str) -> str:
+def _write_count(part: CostPart, column: str) -> str:
     signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {""}
     sign = "" if not signs else signs.pop() if len(signs) == 1 else "~ "
     return f"{sign}{write_count(part.sum(column))}"
 
 
-def _write_share(part: Part, by: str, whole: float) -> str:
+def _write_share(part: CostPart, by: str, whole: float) -> str:
     share = (part.sum(by) or 0) / whole
     times = len(part.rows)
     return f"{times} x {share_text(share / times)}" if times > 1 and part.kind == "layers" else share_text(share)
 
 
-def _draw_bar(part: Part, by: str, whole: float) -> str:
+def _draw_bar(part: CostPart, by: str, whole: float) -> str:
     eighths = round((part.sum(by) or 0) / whole * _BAR * 8)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 

@@ -14,7 +14,16 @@ from .grids import Grid
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["ROWS", "Ranked", "operator_grid", "rank_rows", "table_grid", "top_row_note", "write_ranked_title"]
+__all__ = [
+    "ROWS",
+    "Ranked",
+    "describe_gap",
+    "operator_grid",
+    "rank_rows",
+    "table_grid",
+    "top_row_note",
+    "write_ranked_title",
+]
 
 #: How many rows are shown unless another number is requested.
 ROWS = 10
@@ -28,6 +37,8 @@ _RANKED = {
     "own_activation_bytes": "one with the most bytes",
     "params": "largest",
 }
+#: From which part of the model's time on it is said that the times of layers do not add up to it.
+_GAP = 0.1
 #: The columns shown of a table of layers or operators, which can have dozens; ``to_pandas`` and files have them all.
 _SHOWN = frozenset(
     (
@@ -110,6 +121,20 @@ def top_row_note(table: Table) -> str:
     if backward.by in ("", ranked.by) or not backward.rows[0][backward.by]:
         return first
     return f"{first} of its own forward; backward it is {_write_top_row(table, backward)}"
+
+
+def describe_gap(table: Table) -> str:
+    """Say how much of the model's time the own times of its layers add up to, where that is far from all of it.
+
+    Each is the median of its own samples, and so they do not add up exactly: where much is missing, times are noisy.
+    """
+    own = [row.get("own_forward_seconds") for row in table]
+    whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
+    known = [seconds for seconds in own if seconds is not None]
+    if not whole or len(known) < len(own) or abs(sum(known) / whole - 1) < _GAP:
+        return ""
+    share = share_text(sum(known) / whole)
+    return f"noisy: the own times of layers, a median each, add up to {share} of the model's; measure longer"
 
 
 def _write_top_row(table: Table, ranked: Ranked) -> str:

@@ -114,7 +114,7 @@ def _notes(
 
 
 def _of_inputs(inputs: Any) -> tuple[str, ...]:
-    return (f"{inputs.note}: {inputs!r}",) if isinstance(inputs, ModelInputs) and inputs.note else ()
+    return (inputs.note,) if isinstance(inputs, ModelInputs) and inputs.note else ()
 
 
 def _dtypes(inputs: ModelInputs) -> str:

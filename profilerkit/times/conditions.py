@@ -59,9 +59,7 @@ class Conditions:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")
         switches = self.involuntary_switches or 0
         if switches >= FEWEST_SWITCHES and switches > MOST_SWITCHES_PER_SECOND * self.cpu_seconds:
-            share = self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
-            on_a_core = "" if share is None else f", on a core for {share:.0%} of them"
-            signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s{on_a_core}")
+            signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s")
         return f"busy machine: {'; '.join(signs)}" if signs else ""
 
 

@@ -43,12 +43,7 @@ def noise_warning(interval: MedianInterval, noise: float, requested: float, numb
         return f"noisy: the {what} is precise to {noise_text(noise)}, ±{requested:.1%} was requested"
     things = format_count(number, "pair" if what == "ratio" else "sample")
     if interval.effective < number:
-        return (
-            f"noisy: {things} depend on each other and are worth {interval.effective:.1f} independent ones, too few "
-            f"for an interval; ±{requested:.1%} was requested"
-        )
-    covered = format_percent(interval.coverage)
-    return (
-        f"noisy: {things} {'is' if number == 1 else 'are'} too few for an interval, their range holds the {what} with "
-        f"a probability of {covered}; ±{requested:.1%} was requested"
-    )
+        worth = f"{number} dependent samples, worth {interval.effective:.1f} independent ones"
+        return f"noisy: {worth}; ±{requested:.1%} was requested"
+    are = "is" if number == 1 else "are"
+    return f"noisy: {things} {are} too few for an interval; ±{requested:.1%} was requested"

@@ -37,7 +37,7 @@ def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...
     used = sorted(
         name for name in map(_name, added) if name in layers or any(is_call_to(operator, name) for operator in counted)
     )
-    return (f"cost formulas of the caller's own for {', '.join(used)}",) if used else ()
+    return (f"your own cost formulas for {', '.join(used)}",) if used else ()
 
 
 def _name(key: Any) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from .layer_paths import count_depth, parent_path
@@ -22,6 +22,10 @@ _LEAST_SHARE = 0.01
 _MOST_FLAT = 30
 #: The numbered stem of a name, which words may follow: ``block_1`` of ``block_1_expand``, ``b2a`` of ``b2a_bn``.
 _STEM = re.compile(r"(.*?\d[a-z]?)(?:_(?=[A-Za-z])|$)")
+#: A stem as what a series of blocks shares, and the number of one of them: ``block_`` and ``3``, ``block`` and ``2a``.
+_SERIES = re.compile(r"(.*?)(\d+[a-z]?)")
+#: More parts than this are not joined, but gathered: the smallest pair would be looked for too often.
+_MOST_JOINED = 100
 #: A part with less of the whole is not opened.
 _LEAST_OPENED = 0.3
 
@@ -36,8 +40,8 @@ class Part:
         label: The path of the layer from the part around it, ``encoder.layer.0-11`` for equal ones, ``block_1`` for
             those of a block.
         rows: The rows of the layers.
-        kind: What the part is: "layers", "block" (of layers that differ, and that are one by their names), "own" (what
-            the layers do themselves, beside the layers inside) or "others".
+        kind: What the part is: "layers", "block" (of layers that differ, and that are one by their names, or of blocks
+            that follow each other), "own" (what the layers do themselves, beside the layers inside) or "others".
         inside: The parts that it is divided into, if it is.
     """
 
@@ -110,32 +114,82 @@ class _Opener:
         """Return what a part holds, as long as that is one part alone."""
         inside = self._list_inside(part)
         while len(inside) == 1:
-            part = Part(_join(part.label, inside[0].label), inside[0].rows)
+            part = Part(_append(part.label, inside[0].label), inside[0].rows)
             inside = self._list_inside(part)
         return part
 
     def open(self, part: Part, room: int) -> list[Part]:
         """Return what is inside a part, in at most so many parts; nothing where it stays closed."""
-        inside = [self.pass_through(one) for one in self._list_inside(part)]
-        small = set(self._choose_small(inside, room))
-        others = Part("", tuple(row for one in inside if one in small for row in one.rows), "others")
+        inside = self._list_inside(part)
+        if self._count_lines(inside) > room:
+            inside = self._join_blocks(inside, part, room)
+        inside = [self.pass_through(one) for one in inside]
+        small = self._choose_small(inside, room)
         large = [one for one in inside if one not in small]
-        opened = [*large, others] if len(small) > 1 else inside
-        is_model = part.rows[0] is self._root
-        return opened if 1 < len(opened) <= room and (is_model or self._tells(large, others)) else []
+        opened = [*large, _gather(small)] if len(small) > 1 else inside
+        return opened if 1 < len(opened) <= room and self._tells(part, large, small) else []
+
+    def _count_lines(self, inside: Sequence[Part]) -> int:
+        """Return how many lines parts take: one for each that stands by itself, and one for all others."""
+        large = sum(map(self._is_large, inside))
+        return large + (large < len(inside))
+
+    def _join_blocks(self, inside: Sequence[Part], around: Part, room: int) -> list[Part]:
+        """Return parts with blocks of a series that follow each other as one, what is small between them included.
+
+        First those of one name are one, and those that give equal shapes, which are the stages of a network. Then the
+        two neighbors with the least of the whole are, until there is room for all, or gathering the smallest parts
+        takes less of the whole out of sight.
+        """
+        parts, outer = list(inside), str(around.rows[0]["path"])
+        for find_key in (_find_name, _find_stage):
+            parts = self._join_alike(parts, outer, find_key)
+        while room < self._count_lines(parts) <= _MOST_JOINED:
+            large = [index for index, part in enumerate(parts) if self._is_large(part)]
+            series = {index: _find_series(parts[index]) for index in large}
+            pairs = [pair for pair in pairwise(large) if series[pair[0]] and series[pair[0]] == series[pair[1]]]
+            sums = [self.share(parts[first]) + self.share(parts[last]) for first, last in pairs]
+            small = self._choose_small(parts, room)
+            is_told = self._tells(around, [one for one in parts if one not in small], small)
+            if not pairs or (is_told and sum(map(self.share, small)) < min(sums)):
+                break
+            first, last = pairs[sums.index(min(sums))]
+            parts[first : last + 1] = [_join(parts[first : last + 1], outer)]
+        return parts if len(parts) > 1 else list(inside)
+
+    def _join_alike(self, parts: Sequence[Part], outer: str, find_key: Callable[[Part], Any]) -> list[Part]:
+        """Return parts with those of one key that follow each other as one, what is small between them included."""
+        joined, run, between = list[Part](), list[Part](), list[Part]()
+        for part in parts:
+            key = find_key(part)
+            if run and key is not None and key == find_key(run[0]):
+                run += [*between, part]
+                between = []
+            elif run and not self._is_large(part):
+                between.append(part)
+            else:
+                joined += [*([_join(run, outer)] if run else []), *between]
+                run, between = [part], []
+        return [*joined, _join(run, outer), *between]
 
     def _choose_small(self, inside: list[Part], room: int) -> list[Part]:
         """Return the parts that are gathered: those with little of the whole, and more of them where room lacks."""
         small = [one for one in inside if not self._is_large(one)]
-        if len(inside) - len(small) + bool(small) <= room:
+        if self._count_lines(inside) <= room:
             return small
         ranked = sorted((one for one in inside if one.kind != "own"), key=self.share)
         return ranked[: len(inside) - room + 1]
 
-    def _tells(self, large: list[Part], others: Part) -> bool:
-        """Return whether parts say more than the one around them: not where one has all, or the others have most."""
+    def _tells(self, around: Part, large: list[Part], small: list[Part]) -> bool:
+        """Return whether parts say more than the one around them: not where one has all, or the others have most.
+
+        Those of the model itself always do.
+        """
+        if around.rows[0] is self._root:
+            return True
         if len(large) == 1 and not self._list_inside(large[0]):
             return False
+        others = _gather(small)
         return all(self.share(others) < self.share(one) or not self._is_large(others) for one in large)
 
     def _is_large(self, part: Part) -> bool:
@@ -168,13 +222,18 @@ class _Opener:
             return []
         inside = []
         for run in self._find_runs(self._children.get(first, ())):
-            paths = [_join(row["path"], child["path"][len(first) :].lstrip(".")) for row in part.rows for child in run]
+            names = [child["path"][len(first) :].lstrip(".") for child in run]
+            paths = [_append(row["path"], name) for row in part.rows for name in names]
             kind = "block" if len(run) > 1 and not _is_numbered(run[0]["path"]) else "layers"
             inside.append(Part(_label_run(first, run), tuple(self._rows[path] for path in paths), kind))
         itself = Part("", part.rows, "own")
         if inside and self.share(itself) >= _LEAST_SHARE:
             inside.append(itself)
         return inside
+
+
+def _gather(parts: Sequence[Part]) -> Part:
+    return Part("", tuple(row for part in parts for row in part.rows), "others")
 
 
 def _number_kinds(rows: Sequence[_Row], children: Mapping[str, Sequence[_Row]]) -> dict[str, int]:
@@ -197,6 +256,42 @@ def _label_run(outer: str, run: Sequence[_Row]) -> str:
     return f"{names[0]}-{names[-1].rpartition('.')[2]}" if _is_numbered(names[0]) else _find_stem(names[0])
 
 
+def _find_name(part: Part) -> str | None:
+    """Return the numbered stem that the layers of a block share: ``block_1``; None of other parts."""
+    path = str(part.rows[0]["path"])
+    stem = _find_stem(path)
+    return stem if part.kind == "block" or (part.kind == "layers" and stem != path) else None
+
+
+def _find_series(part: Part) -> str:
+    """Return what the names of a series of blocks begin with, ``block_`` or ``features.``; nothing of other parts."""
+    match = _SERIES.fullmatch(_find_name(part) or str(part.rows[0]["path"]))
+    return match[1] if match and part.kind in ("layers", "block") else ""
+
+
+def _find_stage(part: Part) -> tuple[str, ...] | None:
+    """Return what is the same for blocks of one stage: their series, and the shapes that they give; None of others.
+
+    Layers of a numbered list have their type too: a pooling layer between two blocks is none of them.
+    """
+    series, shapes = _find_series(part), part.rows[-1].get("output_shapes")
+    if not series or not shapes:
+        return None
+    return series, str(shapes), str(part.rows[0]["type"]) if part.kind == "layers" else ""
+
+
+def _join(parts: Sequence[Part], outer: str) -> Part:
+    """Return blocks that follow each other right inside a layer as one part: ``features.4-6``, ``block_3-5``."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = tuple(row for part in parts for row in part.rows)
+    ends = ((parts[0], rows[0]), (parts[-1], rows[-1]))
+    first, last = (_find_stem(row["path"]) if _find_name(part) else str(row["path"]) for part, row in ends)
+    number = _SERIES.fullmatch(last)
+    label = first[len(outer) :].lstrip(".")
+    return Part(label if first == last else f"{label}-{number[2] if number else last}", rows, "block")
+
+
 def _is_numbered(path: str) -> bool:
     return path.rpartition(".")[2].isdecimal()
 
@@ -209,8 +304,8 @@ def _find_stem(path: str) -> str:
     """
     outer, _, name = path.rpartition(".")
     match = _STEM.match(name)
-    return _join(outer, match[1] if match else name)
+    return _append(outer, match[1] if match else name)
 
 
-def _join(path: str, name: str) -> str:
+def _append(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

@@ -69,7 +69,7 @@ def test_a_shape_that_fits_both_ways_is_that_of_one_sample(framework: Framework)
     assert profile(model, input_shape=(5, 4), metrics=["macs"], backend=framework.name)["macs"] == 40
 
 
-NOTE = "the inputs were created as the model declares them: "
+NOTE = "the inputs were created as the model declares them"
 
 
 def test_a_model_for_batches_of_any_size_is_counted_for_one_sample_or_as_many_as_requested(
@@ -80,7 +80,8 @@ def test_a_model_for_batches_of_any_size_is_counted_for_one_sample_or_as_many_as
     assert (report["macs"], report.batch_size) == (8, 1)
     assert report["execution_time"].median > 0
     kind = type(framework.tensor(np.ones(1))).__name__
-    assert f"{NOTE}ModelInputs({kind}(1, 4))" in report.notes
+    assert NOTE in report.notes
+    assert report.inputs == f"ModelInputs({kind}(1, 4))"
     assert profile(model, metrics=["macs"], batch_size=8)["macs"] == 64
 
 

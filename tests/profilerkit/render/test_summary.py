@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from drawn_reports import STUDENT, TEACHER, record
 
-from profilerkit import Comparison, Completeness, Report
+from profilerkit import Comparative, Comparison, Completeness, Measurement, Report
 from profilerkit.render.summary import render
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
@@ -45,21 +45,25 @@ def test_equal_blocks_are_one_line_with_the_share_of_each() -> None:
     assert "MACs by type: Block 90.0 %, Conv2d 10.0 %." in drawn
 
 
-def test_a_block_of_a_flat_model_is_one_line_with_its_last_output() -> None:
-    """Ten blocks of 60 and 30 MACs and a norm, and a head of 100: 31 layers right inside the model, of 1000 MACs."""
+def test_blocks_of_a_flat_model_are_one_line_with_their_last_output() -> None:
+    """Ten blocks of 60 and 30 MACs and a norm, and a head of 100: 31 layers right inside the model, of 1000 MACs.
+
+    The first three blocks give one shape and the others another: 3 * 90 and 7 * 90 MACs.
+    """
     layers = [
         row(f"block_{index}_{name}", kind, macs, own_macs=macs, output_shapes=(shape,))
         for index in range(1, 11)
         for name, kind, macs, shape in (
             ("expand", "Conv2D", 60, (1, 9)),
             ("BN", "Norm", 0, (1, 9)),
-            ("project", "Conv2D", 30, (1, 4)),
+            ("project", "Conv2D", 30, (1, 4 if index <= 3 else 2)),
         )
     ]
     model = row("", "Keras", 1000, own_macs=0, params=310)
     drawn = lines(render(report(model, *layers, row("head", "Dense", 100, own_macs=100))))
-    assert "block_10 (3 layers) [1, 4] 30 90 9.0 % ▉" in drawn
-    assert "12 others 120 360 36.0 % ███▋" in drawn
+    assert "block_1-3 (9 layers) [1, 4] 90 270 27.0 % ██▊" in drawn
+    assert "block_4-10 (21 layers) [1, 2] 210 630 63.0 % ██████▎" in drawn
+    assert "head Dense [1, 8, 16, 16] 10 100 10.0 % █" in drawn
 
 
 def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
@@ -86,7 +90,7 @@ def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypat
     long = [row("", "Net", 10), row("encoder_of_images", "ConvolutionalNetwork", 4), row("decoder", "Decoder", 6)]
     text = render(report(*long))
     assert max(map(len, text.splitlines())) <= width
-    assert " ".join(f"Layer {columns} MACs".split()) in lines(text), "the last one is the share of the MACs"
+    assert " ".join(f"Layer {columns} Share".split()) in lines(text)
     assert ("encoder_of_images: ConvolutionalNetwork" in text) == ("Type" not in columns)
     assert "continued" not in text
 
@@ -102,9 +106,11 @@ def test_values_stand_in_columns_from_top_to_bottom() -> None:
 def test_what_is_complete_is_said_once() -> None:
     complete = {"a": record("a", 1, "1"), "b": record("b", 2, "2")}
     partial = record("c", 3, "3", completeness=Completeness.PARTIAL, missing=("aten::x (1 call)",))
-    assert "All values are complete." in lines(render(report(statuses=complete)))
+    sentence = "All values are complete, and for one forward pass of a batch of 1."
+    assert sentence in lines(render(report(statuses=complete)))
+    assert "All values are complete." in lines(render(report(statuses=complete, batch_size=None)))
     drawn = lines(render(report(statuses={**complete, "c": partial})))
-    assert "All values but C are complete." in drawn
+    assert "All values but C are complete, and for one forward pass of a batch of 1." in drawn
     assert "C is a lower bound; not counted: aten::x (1 call)" in drawn
     assert any(line.endswith("C ≥ 3") for line in drawn)
     assert "complete." not in render(report(statuses={"c": partial}))
@@ -161,11 +167,111 @@ def test_a_comparison_of_two_shows_the_layers_that_differ_most() -> None:
     """The student's Linear layers are a quarter as wide: of 128 MACs 32 are left, and of 64 there are 16."""
     drawn = lines(render(Comparison(TEACHER, (STUDENT,))))
     assert "Layers that differ between Teacher and Student" in drawn
-    assert "first Linear 144 36 128 32 changed" in drawn
-    assert "second Linear 68 20 64 16 changed" in drawn
+    assert "first Linear 144 36 128 32" in drawn
+    assert "second Linear 68 20 64 16" in drawn
     assert not any(line.startswith("act") for line in drawn)
     assert "Layers that differ" not in render(Comparison(TEACHER, (TEACHER,)))
     assert "Layers that differ" not in render(Comparison(TEACHER, (STUDENT, STUDENT)))
+
+
+def test_the_layer_that_differs_most_is_opened_while_there_is_room() -> None:
+    """Of 9 layers that differ body has most MACs: its two stages are shown, and of the first its six blocks are not."""
+    paths = ["", "stem", "body", "body.one", *(f"body.one.{index}" for index in range(6)), "body.two"]
+    sizes = {"": 130, "stem": 10, "body": 120, "body.one": 90, "body.two": 30}
+    wide, slim = (
+        report(*(row(path, "Any", times * sizes.get(path, 15), flops=0, is_leaf=True) for path in paths), name=name)
+        for name, times in (("Wide", 2), ("Slim", 1))
+    )
+    drawn = render(Comparison(wide, (slim,))).splitlines()
+    start = drawn.index("Layers that differ between Wide and Slim")
+    shown = [line.split() for line in drawn[start + 4 : start + 7]]
+    assert shown == [
+        ["stem", "Any", "10", "10", "20", "10"],
+        ["body.one", "Any", "10", "10", "180", "90"],
+        ["body.two", "Any", "10", "10", "60", "30"],
+    ]
+    assert not drawn[start + 7]
+
+
+def test_of_more_layers_that_differ_the_title_says_how_many() -> None:
+    """Eight layers have twice the MACs: six rows, and eight in the title. Layers with other FLOPs alone count last."""
+    paths = ["", *(f"l{index}" for index in range(8)), "pool"]
+    wide, slim = (
+        report(
+            *(row(path, "Any", 0 if path == "pool" else times, flops=times, is_leaf=True) for path in paths), name=name
+        )
+        for name, times in (("Wide", 2), ("Slim", 1))
+    )
+    drawn = render(Comparison(wide, (slim,)))
+    assert "Layers that differ between Wide and Slim, 6 of 8" in drawn
+    assert "pool" not in drawn
+
+
+def test_layers_of_two_frameworks_are_not_shown_where_most_have_no_partner() -> None:
+    """One is nested and the other flat, so that the same layers are removed here and added there."""
+    nested = report(row("", "Net", 4, flops=8, is_leaf=False), row("block", "Block", 4, flops=8, is_leaf=True))
+    flat = report(
+        row("", "Model", 4, flops=8, is_leaf=False),
+        *(row(f"conv2d_{index}", "Conv2D", 2, flops=4, is_leaf=True) for index in range(2)),
+    )
+    assert "Layers that differ" in render(Comparison(nested, (flat,)))
+    assert "Layers that differ" not in render(Comparison(nested, (replace(flat, backend="other"),)))
+
+
+def test_a_column_without_any_value_is_left_out() -> None:
+    """Layers that were timed and not counted have no parameters and no MACs."""
+    rows = [
+        {"path": path, "type": "Any", "depth": 0, "calls": 1, "forward_seconds": seconds, "own_forward_seconds": 0.0}
+        for path, seconds in (("", 3.0), ("a", 1.0), ("b", 2.0))
+    ]
+    assert "Layer Type Forward time Share" in lines(render(report(*rows)))
+
+
+def test_times_of_layers_that_do_not_add_up_are_noisy() -> None:
+    """Of 10 seconds the layers have 5 and 4, which is told from 95 %, or 1 and 4, which is half."""
+    for own, is_said in ((5.0, False), (1.0, True)):
+        table = LayerTable(
+            {
+                "path": path,
+                "type": "Any",
+                "forward_seconds": whole,
+                "own_forward_seconds": seconds,
+                "is_leaf": bool(path),
+            }
+            for path, whole, seconds in (("", 10.0, 0.5), ("a", own, own), ("b", 4.0, 4.0))
+        )
+        text = " ".join(render(report(statuses={"layer_times": record("layer_times", table, "3 layers")})).split())
+        said = "noisy: the own times of layers, a median each, add up to 55.0 % of the model's; measure longer"
+        assert (said in text) == is_said
+
+
+def test_intervals_are_left_out_where_two_columns_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = {f"a_long_name_{index}": record(f"a_long_name_{index}", 1.0, "1.5 s ±4% [1.2 to 1.9]") for index in range(4)}
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "A_Long_Name_0 1.5 s ±4% [1.2 to 1.9] A_Long_Name_2 1.5 s ±4% [1.2 to 1.9]" in lines(
+        render(report(statuses=long))
+    )
+    monkeypatch.setenv("COLUMNS", "72")
+    assert "A_Long_Name_0 1.5 s ±4% A_Long_Name_2 1.5 s ±4%" in lines(render(report(statuses=long)))
+
+
+def test_a_line_is_not_folded_between_a_number_and_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = "the weights of this model have at least 51.9 % of it, then 12.5 MiB and 3.25 ms are of the second half"
+    for width in range(60, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        text = render(report(notes=(note,)))
+        assert all(number in text for number in ("51.9 %", "12.5 MiB", "3.25 ms")), width
+
+
+def test_a_narrow_comparison_folds_what_is_behind_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of a time, and the interval of a ratio, stand below it; no column is moved to a second table."""
+    times = Measurement((0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.25), session=1)
+    slow = record("execution_time", times, "200 ms ±50% [100, 300]", base_unit="s", comparative=Comparative.DIV)
+    reports = [report(name=name, statuses={"execution_time": slow}) for name in ("A model of long name", "Another one")]
+    monkeypatch.setenv("COLUMNS", "66")
+    text = render(Comparison(reports[0], (reports[1],)))
+    assert max(map(len, text.splitlines())) <= 66
+    assert "continued" not in text
 
 
 def test_what_stands_out_is_said_with_its_figures() -> None:
@@ -240,11 +346,11 @@ def test_what_is_written_at_the_peak(written: int, is_said: bool) -> None:
     )
     footprint = {"memory": record("memory", 100, "100 B", "B", base_unit="B")}
     shown = report(*BLOCKS, memory=MemoryTimeline(60, 8, (16, 40)), operators=operators, statuses=footprint)
-    said = "Memory: highest after softmax; what that writes is 24.0 % of it, weights are 60.0 % of it."
+    said = "Memory: highest after softmax, whose output is 24.0 % of it; weights are 60.0 % of it."
     assert (said in lines(render(shown))) == is_said
     fewer = Table([{**one, "bytes_written": 19} for one in operators])
     small = replace(shown, memory=MemoryTimeline(60, 8, (21, 40)), operators=fewer)
-    assert "what that writes" not in render(small), "19 % are less than a fifth"
+    assert "whose output" not in render(small), "19 % are less than a fifth"
 
 
 def test_where_memory_is_highest() -> None:

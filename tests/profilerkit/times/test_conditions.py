@@ -30,12 +30,12 @@ def test_a_quiet_machine_is_not_busy() -> None:
     ("change", "text"),
     [
         ({"load_before": 5.2}, "busy machine: a load of 5.2 on 2 cores"),
-        ({"involuntary_switches": 41}, "busy machine: interrupted 41 times in 2 s, on a core for 100% of them"),
+        ({"involuntary_switches": 41}, "busy machine: interrupted 41 times in 2 s"),
         (
             {"cpu_seconds": 0.3, "load_before": 3.0},  # 8 in 0.3 s are 27 in a second
-            "busy machine: a load of 3.0 on 2 cores; interrupted 8 times in 2 s, on a core for 15% of them",
+            "busy machine: a load of 3.0 on 2 cores; interrupted 8 times in 2 s",
         ),
-        ({"cpu_seconds": 0.01}, "busy machine: interrupted 8 times in 2 s, on a core for 0% of them"),
+        ({"cpu_seconds": 0.01}, "busy machine: interrupted 8 times in 2 s"),
         ({"cpu_seconds": 0.01, "involuntary_switches": 4}, ""),  # it waits for a device, or sleeps
         ({"load_before": None, "involuntary_switches": None, "cores": None}, ""),
     ],

@@ -86,10 +86,10 @@ def test_small_layers_are_gathered() -> None:
 
 def test_of_many_layers_the_largest_are_shown() -> None:
     """Twenty layers with 1 to 20 MACs: the largest four, and 16 others with the rest of 210."""
-    layers = [(f"l{index}", f"Kind{index}", index, index, index) for index in range(1, 21)]
+    layers = [(name, f"Kind{name}", index, index, index) for index, name in enumerate("abcdefghijklmnopqrst", 1)]
     model = rows(("", "Net", 210, 0, 210), *layers)
     assert describe(divide(model, "macs", 5)) == [
-        *((0, "layers", f"l{index}", 1, index) for index in (17, 18, 19, 20)),
+        *((0, "layers", name, 1, index) for index, name in enumerate("qrst", 17)),
         (0, "others", "", 16, 210 - 74),
     ]
 
@@ -146,7 +146,7 @@ def test_a_part_with_little_of_the_whole_stays_closed() -> None:
 
 def test_a_part_stays_closed_where_the_others_inside_have_more_than_one_shown() -> None:
     """Six parts of 15 each have no room in the four lines that are left: two of them would say little of 90."""
-    inner = [(f"dec.{index}", f"B{index}", 15, 15, 1) for index in range(6)]
+    inner = [(f"dec.{name}", f"B{name}", 15, 15, 1) for name in "abcdef"]
     model = rows(("", "Net", 100, 0, 8), ("head", "H", 10, 10, 1), ("dec", "D", 90, 0, 7), *inner)
     assert [part.label for _, part in divide(model, "macs", 5).walk()] == ["head", "dec"]
     assert len(list(divide(model, "macs", 8).walk())) == 8
@@ -210,10 +210,10 @@ def test_many_flat_layers_are_blocks_by_their_names() -> None:
         (0, "layers", "head", 1, 100),
     ]
     assert describe(divide(model, "macs", 3)) == [
-        (0, "block", "block_10", 3, 90),
-        (0, "layers", "head", 1, 100),
-        (0, "others", "", 27, 810),
-    ]
+        (0, "block", "block_1-4", 12, 360),
+        (0, "block", "block_5-8", 12, 360),
+        (0, "others", "", 7, 280),
+    ], "pairs of 180, and pairs of those; then to gather the last pair and the head is less than to join a pair of 540"
 
 
 def test_few_flat_layers_stand_alone() -> None:
@@ -243,3 +243,84 @@ def test_blocks_are_layers_that_follow_each_other() -> None:
         ("block1b_conv", 1),
         ("", 27),
     ]
+
+
+def give(model: list[Mapping[str, Any]], shapes: Mapping[str, tuple[int, ...]]) -> list[Mapping[str, Any]]:
+    """Return layers with the shapes of their outputs, those of others unknown."""
+    return [{**row, "output_shapes": (shapes[row["path"]],)} if row["path"] in shapes else row for row in model]
+
+
+def test_blocks_of_a_series_that_give_one_shape_are_one_part_where_room_lacks() -> None:
+    """Blocks 1 and 2 give (1, 4), 3 to 9 (1, 2), and 10 (1, 4) again; each has 90 MACs."""
+    model = list_flat_blocks(10, ("head", "Dense", 100, 100, 100))
+    last = {f"block_{index}_project": (1, 2 if 3 <= index <= 9 else 4) for index in range(1, 11)}
+    assert describe(divide(give(model, last), "macs", 8)) == [
+        (0, "block", "block_1-2", 6, 180),
+        (0, "block", "block_3-9", 21, 630),
+        (0, "block", "block_10", 3, 90),
+        (0, "layers", "head", 1, 100),
+    ]
+    assert len(divide(give(model, last), "macs", 11).inside) == 11, "there is room for all"
+
+
+def test_numbered_layers_of_one_type_and_shape_are_one_part_where_room_lacks() -> None:
+    """Of ten layers with 1 to 10 MACs, five give one shape and four another; a pool between them gives that too."""
+    kinds = ["Block"] * 5 + ["Pool"] + ["Block"] * 4
+    layers = [(f"features.{index}", kind, index + 1, index + 1, 1) for index, kind in enumerate(kinds)]
+    model = rows(("", "Net", 55, 0, 10), ("features", "Sequential", 55, 0, 10), *layers)
+    shapes = {f"features.{index}": (1, 8 if index < 5 else 4) for index in range(10)}
+    assert describe(divide(give(model, shapes), "macs", 8)) == [
+        (0, "block", "0-4", 5, 15),
+        (0, "layers", "5", 1, 6),
+        (0, "block", "6-9", 4, 34),
+    ]
+
+
+def test_blocks_are_not_joined_to_one_part_that_is_all() -> None:
+    """Eleven blocks that give one shape: seven of them and the others say more than their sum."""
+    model = list_flat_blocks(11)
+    parts = divide(give(model, {row["path"]: (1, 4) for row in model}), "macs", 8).inside
+    assert [(part.kind, len(part.rows)) for part in parts] == [*[("block", 3)] * 7, ("others", 12)]
+
+
+def test_neighbors_with_the_least_of_the_whole_are_one_part_where_stages_are_too_many() -> None:
+    """Of 5, 1, 2, 9, 4, 4 the first pair of 3 is joined, then 5 + 3, or 4 + 4 behind it: three parts are left."""
+    layers = [(f"net.{index}", f"B{index}", macs, macs, 1) for index, macs in enumerate((5, 1, 2, 9, 4, 4))]
+    model = rows(("", "Net", 25, 0, 6), ("net", "Sequential", 25, 0, 6), *layers)
+    assert describe(divide(model, "macs", 3)) == [
+        (0, "block", "0-2", 3, 8),
+        (0, "layers", "3", 1, 9),
+        (0, "block", "4-5", 2, 8),
+    ]
+
+
+def test_layers_of_a_block_are_one_part_where_room_lacks() -> None:
+    """Eight blocks of 90 have no room in five lines, nor have their 24 layers: the first six are joined in pairs."""
+    assert describe(divide(list_flat_blocks(8), "macs", 5)) == [
+        (0, "block", "block_1-2", 6, 180),
+        (0, "block", "block_3-4", 6, 180),
+        (0, "block", "block_5-6", 6, 180),
+        (0, "block", "block_7", 3, 90),
+        (0, "block", "block_8", 3, 90),
+    ]
+
+
+def test_what_is_small_between_blocks_is_part_of_them() -> None:
+    """As `add_1` between two blocks, and as `multiply` between layers of one, which then is one block and not two."""
+    layers = [
+        layer
+        for index in range(1, 11)
+        for layer in (
+            (f"block{index}_conv", "Conv", 40, 40, 1),
+            (f"multiply_{index}", "Multiply", 0, 0, 0),
+            (f"block{index}_point", "Conv", 50, 50, 1),
+            (f"add_{index}", "Add", 0, 0, 0),
+        )
+    ]
+    model = rows(("", "Keras", 900, 0, 20), *layers)
+    shapes = {f"block{index}_point": (1, 2 if index <= 4 else 4) for index in range(1, 11)}
+    assert describe(divide(give(model, shapes), "macs", 8)) == [
+        (0, "block", "block1-4", 15, 360),
+        (0, "block", "block5-10", 23, 540),
+        (0, "others", "", 2, 0),
+    ], "add_4 stands between two stages, and add_10 behind them"

@@ -47,7 +47,7 @@ def formula() -> Iterator[None]:
 CONDITIONS: dict[str, tuple[Callable[[], Any], str]] = {
     "mixed precision": (use_mixed_precision, "the policy mixed_float16 of keras for new layers"),
     "eager functions": (eagerly, "functions that run eagerly"),
-    "a formula of a layer": (formula, "cost formulas of the caller's own for Dense"),
+    "a formula of a layer": (formula, "your own cost formulas for Dense"),
 }
 
 

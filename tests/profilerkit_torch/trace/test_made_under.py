@@ -42,10 +42,10 @@ CONDITIONS: dict[str, tuple[Callable[[], AbstractContextManager[Any]], str]] = {
         if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
         else {}  # torch 2.6 does not tell
     ),
-    "a formula of a module": (formula_of_a_module, "cost formulas of the caller's own for Own"),
+    "a formula of a module": (formula_of_a_module, "your own cost formulas for Own"),
     "a formula of an operator": (
         lambda: override({"aten::linear": lambda *args, out, **options: Cost(7, 14)}),
-        "cost formulas of the caller's own for aten::linear",
+        "your own cost formulas for aten::linear",
     ),
 }
 METRICS = ["macs", "flops"]
