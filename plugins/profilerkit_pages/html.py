@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.render.content import parts
-from profilerkit.render.grids import Grid, Notes, visible
+from profilerkit.render.grids import Grid, Notes, join_units, visible
+from profilerkit.render.summary import make_cost_grid
 from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
@@ -29,7 +30,7 @@ __all__ = ["assets", "fragment", "render"]
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
     *("format", "frame", "address", "rows", "filter", "axes", "download", "table", "facts", "layout", "map"),
-    *("timeline", "slowest", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
+    *("timeline", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
 
@@ -43,6 +44,7 @@ def render(result: Report | Comparison) -> str:
     style, script = assets()
     summary = summarize_several(result, grid) if isinstance(result, Comparison) else summarize(result, grid)
     reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
+    remarks = [line for line in notes.lines if not line.endswith(reasons)]  # the summary has those reasons already
     several = isinstance(result, Comparison)
     data = page_data(result)
     return render_page(
@@ -53,7 +55,7 @@ def render(result: Report | Comparison) -> str:
         reports=[_describe(report) for report in result.reports],
         several=several,
         summary=summary,
-        notes=[line for line in notes.lines if not line.endswith(reasons)],  # those lines have the reason once already
+        notes=list(map(join_units, remarks)),
         absent=list_absent(data),
         data=embed(data),
     )
@@ -67,10 +69,17 @@ def assets() -> tuple[str, str]:
 
 
 def fragment(result: Report | Comparison | Table) -> str:
-    """Return metrics and notes, or the first rows of a table, as HTML for a notebook, in the colours around it."""
+    """Return metrics, where they come from and notes, or the first rows of a table, as HTML for a notebook.
+
+    It has the colours around it.
+    """
+    from profilerkit.results.report import Report
+
     grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _split_content(result)
-    titles = [title.split("\n") for title in grid.titles]
-    return templates().get_template("fragment.html").render(grid=grid, titles=titles, notes=notes.lines)
+    costs = make_cost_grid(result) if isinstance(result, Report) else None
+    return (
+        templates().get_template("fragment.html").render(grids=[grid, *([costs] if costs else [])], notes=notes.lines)
+    )
 
 
 def _split_content(result: Report | Comparison) -> tuple[Grid, Notes]:

@@ -280,11 +280,17 @@ def _describe_operators(report: Report, layers: Sequence[Row], indices: Mapping[
 
 
 def _list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the tables beside that of the layers: by type, by operator, and those that metrics are."""
-    own_keys = [key for row in layers[:1] for key in row if key.startswith("own_") and key not in _SPEEDS]
-    types = _add_up(layers, "type", {key.removeprefix("own_"): key for key in own_keys}, "layers")
+    """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
+    root = layers[0] if layers else {}
+    own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in _SPEEDS}
+    takers = [row for row in layers if any((row.get(key) or 0) > 0 for key in own_keys.values())]
+    if takers:
+        named = ({"layer": row["path"] or "(model)", "type": row["type"], **_take_own(row, own_keys)} for row in takers)
+        by_layer = _describe_table("By layer", "layer", "layer", sorted(named, key=_rank), root)
+        yield {**by_layer, "lead": "Each layer without the layers inside it."}
+    types = _add_up(layers, "type", own_keys, "layers")
     if len(types) > 1:
-        yield _describe_table("By type", "type", "type", types)
+        yield _describe_table("By type", "type", "type", types, root)
     operators = report.operators or ()
     work = ("macs", "flops", "bytes_read", "bytes_written")
     totals = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
@@ -304,16 +310,29 @@ def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str
         for name, key in columns.items():
             is_known = total[name] is not None and is_number(row.get(key)) and math.isfinite(row[key])
             total[name] = total[name] + row[key] if is_known else None
-    keys = [name for name in ("forward_seconds", "macs", "flops") if name in columns]
-    return sorted(sums.values(), key=lambda total: [-(total[key] or 0) for key in keys])
+    return sorted(sums.values(), key=_rank)
 
 
-def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a table of the page, whose rows are called by a column's values."""
+def _take_own(row: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a layer takes itself, without the layers inside, by the names of the columns that include them."""
+    return {key: row.get(own_key) for key, own_key in own_keys.items()}
+
+
+def _rank(row: Row) -> list[float]:
+    """Return what rows are sorted by: most time first, or where there is none most work."""
+    return [-(row.get(key) or 0) for key in ("forward_seconds", "macs", "flops")]
+
+
+def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
+    """Return a table of the page, whose rows are called by a column's values; ``whole`` has what shares are of."""
     keys = [key for key in rows[0] if key != name]
     columns = [column for key in keys for column in _describe_column(key, [row.get(key) for row in rows])]
     names = pack([visible(str(row.get(name))) for row in rows])
-    columns = [{**column, "shown": True} for column in columns]
+    for column in columns:
+        column["shown"] = not column["key"].startswith("bytes_")
+        total = whole.get(column["key"]) if whole else None
+        if column["share"] and total is not None and is_number(total) and total > 0:
+            column["whole"] = _make_plain(total)
     return {"title": title, "thing": thing, "heading": _write_title(name), "rows": {"names": names, "columns": columns}}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from audit_rows import fill
-from browsing import Open, browser, column, visit
+from browsing import Open, browser, column, list_cut_numbers, visit
 from msgspec.structs import replace
 from playwright.sync_api import Page
 
@@ -49,6 +49,27 @@ def test_the_page_is_quiet_and_fits_a_phone(visit: Open, audit: Path, scheme: st
     page.locator("#models tr[data-at] .name").first.click()
     assert page.locator("#one").is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", [1280, 800, 390])
+def test_no_number_of_an_audit_is_cut(visit: Open, audit: Path, width: int) -> None:
+    page = visit(audit, viewport={"width": width, "height": 900})
+    page.locator("#models tr[data-at] .name").first.click()
+    assert page.locator("#models td.number").count() > page.locator("#one td.number").count() > 0
+    assert list_cut_numbers(page) == []
+
+
+def test_letters_are_as_wide_as_they_are(visit: Open, tmp_path: Path) -> None:
+    """Ten characters of which three are capitals are wider than ten digits."""
+    with Store.open(tmp_path / "runs.db") as store:
+        run = store.begin_run(Run("", "2026-01-01", machine="m"), {"cpu": "A"}).run
+        values = {"macs": Value(148_600_000, "MACs"), "memory_footprint": Value(888.8 * 2**20, "B")}
+        values |= {f"metric_{index}": Value(888_800_000_000, "GMMWMACs") for index in range(8)}
+        store.add(Row("n:f", "0" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
+        write(store, tmp_path / "audit.html", pages=False)
+    page = visit(tmp_path / "audit.html", viewport={"width": 1000, "height": 900})
+    assert "148.6 MMACs" in column(page, "macs", "#models")
+    assert list_cut_numbers(page) == []
 
 
 def test_only_rows_in_view_are_in_the_document(visit: Open, audit: Path) -> None:

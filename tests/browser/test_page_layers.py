@@ -136,7 +136,7 @@ def test_the_map_by_keyboard(visit: Open) -> None:
     ]:
         page.keyboard.press(key)
         assert canvas.get_attribute("data-focus") == at
-    assert "MACs 128, 3.0 %" in page.locator("#map .said").inner_text()
+    assert "MACs 128, 3.0\u00a0%" in page.locator("#map .said").inner_text()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     assert canvas.get_attribute("data-root") == "block"
@@ -149,7 +149,7 @@ def test_the_map_by_keyboard(visit: Open) -> None:
     assert sizes == ["Params", "MACs", "FLOPs", "Bytes moved"]
     timed = visit(small())
     assert timed.get_by_label("Sized by").input_value() == "forward_seconds"
-    assert "Forward 2 ms, 100.0 %" in timed.locator("#map .trail").inner_text()
+    assert "Forward 2 ms, 100.0\u00a0%" in timed.locator("#map .trail").inner_text()
 
 
 def test_the_map_by_mouse(visit: Open) -> None:
@@ -158,7 +158,7 @@ def test_the_map_by_mouse(visit: Open) -> None:
     canvas = page.locator("#map canvas")
     canvas.hover(position={"x": 600, "y": 40})
     assert "second" in page.locator("#tip").inner_text()
-    assert "97.0 %" in page.locator("#tip").inner_text()
+    assert "97.0\u00a0%" in page.locator("#tip").inner_text()
     canvas.click(position={"x": 10, "y": 40})
     assert canvas.get_attribute("data-root") == "block"
     assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "block"

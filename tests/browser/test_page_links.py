@@ -59,11 +59,11 @@ def test_a_link_to_a_section_keeps_the_rest(visit: Open) -> None:
 
 def test_an_address_that_is_changed_by_hand_is_followed(visit: Open) -> None:
     page = visit(small())
-    page.evaluate("location.hash = '#q=second&weights=true&rank=flops'")
+    page.evaluate("location.hash = '#q=second&weights=true&table=By+type'")
     wait_until(page, "document.querySelector('#layers input[type=search]').value === 'second'")
     assert column(page, "path") == ["(model)", "second"]
     assert page.get_by_label("With the weights").is_checked()
-    assert page.locator("#slowest h2").inner_text() == "Layers with the most FLOPs of their own"
+    assert column(page, "name", "#tables") == ["Conv2d", "Linear", "Net", "Sequential", "ReLU"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_link_has_the_model_and_the_form_of_a_comparison(visit: Open) -> None:
     assert column(page, "path") == ["(model)", "block", "first", "second", "third"]
     assert "4 of 6 layers" in page.locator("#sides .count").inner_text()
     assert page.locator("#sides th[aria-sort=descending]").count() == 1
-    page.get_by_role("button", name="Maps").click()
+    page.locator("#sides").get_by_label("As").select_option("maps")
     page.reload()
     assert page.locator("#sides canvas").count() == 2
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from browsing import Open, browser, column, visit, wait_until
-from page_reports import layer_table, many, pair, small, status
+from browsing import Open, browser, column, list_cut_numbers, visit, wait_until
+from page_reports import layer_table, many, odd_numbers, pair, small, status, with_bounds, with_operator_times
 from playwright.sync_api import Page
 
 from profilerkit import Comparison, Report
@@ -51,6 +51,18 @@ def test_columns_fit(visit: Open, width: int) -> None:
     assert not any(overflow(page))
 
 
+@pytest.mark.parametrize("width", [1280, 800, 390])
+@pytest.mark.parametrize("kind", ["wide", "bounds", "odd", "operators", "pair"])
+def test_no_number_is_cut(visit: Open, kind: str, width: int) -> None:
+    """Half of a number would be another one: a column is as wide as its longest, on a screen and on paper."""
+    results: dict[str, Any] = {"wide": wide(), "bounds": with_bounds(), "odd": odd_numbers(), "pair": pair()}
+    page = visit(results.get(kind) or with_operator_times(), viewport={"width": width, "height": 900})
+    assert page.locator("td.number").count() > 0
+    assert list_cut_numbers(page) == []
+    print_page(page)
+    assert list_cut_numbers(page) == []
+
+
 def test_columns_fit_again_when_a_window_gets_narrower(visit: Open) -> None:
     page = visit(wide(), viewport={"width": 1920, "height": 900})
     assert page.locator("#layers td .share").count() > 0
@@ -70,7 +82,7 @@ def test_a_phone_has_all_of_a_layer(visit: Open) -> None:
     assert name.bounding_box()["x"] >= 0  # type: ignore[index]
     name.tap()
     facts = page.locator(".chosen-facts")
-    for text in ("second", "Conv2d", "4.096 k (97.0 %)", "[1, 4]", "Own forward", "1 ms"):
+    for text in ("second", "Conv2d", "4.096 k (97.0\u00a0%)", "[1, 4]", "Own forward", "1 ms"):
         assert text in facts.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -155,7 +167,7 @@ def test_unlike_models_open_with_their_maps(visit: Open) -> None:
     page.keyboard.press("Enter")
     assert maps.first.get_attribute("data-root") == "block"
     assert page.locator("#layers tr[aria-selected=true]").count() == 0, "these maps choose no layer of one model"
-    page.get_by_role("button", name="Table").click()
+    page.locator("#sides").get_by_label("As").select_option("table")
     assert len(column(page, "change", "#sides")) == 11
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from browsing import Open, browser, visit
+from browsing import Open, browser, column, visit
 from page_reports import empty, pair, small, status
 
 from profilerkit import Comparison, Completeness, Scale
@@ -73,55 +73,23 @@ def test_better_and_worse_have_words_and_colors(visit: Open) -> None:
     assert better.evaluate(ground) != worse.evaluate(ground)
 
 
-def test_the_slowest_layers_are_on_top(visit: Open) -> None:
-    """Two layers of 1 ms of their own each; of MACs 4096 and 128."""
+def test_the_layers_that_take_most_are_on_top(visit: Open) -> None:
+    """Two layers of 1 ms of their own each, whose shares are halves; of MACs 4096 and 128, of 4224."""
     page = visit(small())
-    bars = page.locator("#slowest .ranking button")
-    assert [" ".join(text.split()) for text in bars.all_inner_texts()] == [
-        "block.first Linear 1 ms 50.0 %",
-        "second Conv2d 1 ms 50.0 %",
-    ]
-    assert page.locator("#slowest").bounding_box()["y"] < page.locator("#map").bounding_box()["y"]  # type: ignore[index]
-    page.locator("#slowest").get_by_label("By").select_option("macs")
-    assert page.locator("#slowest h2").inner_text() == "Layers with the most MACs of their own"
-    assert [" ".join(text.split()) for text in bars.all_inner_texts()] == [
-        "second Conv2d 4.096 k 97.0 %",
-        "block.first Linear 128 3.0 %",
-    ]
-    widths = page.locator("#slowest .track i").evaluate_all("(parts) => parts.map((part) => part.style.width)")
-    assert widths == ["100%", "3.13%"], "128 of 4096"
-    bars.first.press("Enter")
-    assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "second"
-    assert bars.first.get_attribute("aria-pressed") == "true"
+    assert column(page, "name", "#tables") == ["second", "block.first"], "of one time, the one with more MACs"
+    assert column(page, "forward_seconds", "#tables") == ["1 ms", "1 ms"]
+    shares = page.locator("#tables td.bar-cell").evaluate_all(
+        "(cells) => cells.map((cell) => cell.style.getPropertyValue('--part'))"
+    )
+    assert shares[:3] == ["50.00%", "96.97%", "96.97%"], "forward, MACs, FLOPs"
+    assert page.locator("#tables").bounding_box()["y"] < page.locator("#map").bounding_box()["y"]  # type: ignore[index]
+    page.locator("#tables tbody tr", has_text="block.first").click()
+    assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "first"
+    assert page.locator("#tables tr[aria-selected=true] .name").inner_text() == "block.first"
 
 
 def test_layers_that_were_not_timed_are_ranked_by_their_work(visit: Open) -> None:
     page = visit(small(timed=False))
-    assert page.locator("#slowest h2").inner_text() == "Layers with the most MACs of their own"
-    assert page.locator("#slowest .ranking li").count() == 2
-    assert visit(empty()).locator("#slowest").is_hidden()
-
-
-def test_forward_and_backward_are_parts_of_a_bar(visit: Open) -> None:
-    report = small()
-    table = report["layer_times"]
-    rows = [{**row, "own_backward_seconds": 3 * row["own_forward_seconds"]} for row in table]
-    both = replace(report.statuses["layer_times"], value=type(table)(rows))
-    page = visit(replace(report, statuses={**report.statuses, "layer_times": both}))
-    assert "1 ms" in page.locator("#slowest .ranking li").first.inner_text(), "forward alone at first"
-    page.locator("#slowest").get_by_label("By").select_option("time")
-    first = page.locator("#slowest .ranking li").first
-    assert "4 ms" in first.inner_text()
-    assert first.locator("i").evaluate_all("(parts) => parts.map((part) => part.style.width)") == ["25%", "75%"]
-
-
-def test_shares_are_of_the_model_as_in_the_notes(visit: Open) -> None:
-    """1 ms of its own in each of two layers, and 4 ms of the model: medians need not add up."""
-    report = small()
-    table = report["layer_times"]
-    rows = [{**row, "forward_seconds": 4e-3} if not row["path"] else row for row in table]
-    longer = replace(report.statuses["layer_times"], value=type(table)(rows))
-    page = visit(replace(report, statuses={**report.statuses, "layer_times": longer}))
-    bars = page.locator("#slowest .ranking button").all_inner_texts()
-    assert [text.split()[-2:] for text in bars] == [["25.0", "%"], ["25.0", "%"]]
-    assert "with 50.0 % of the model" in page.locator("#slowest .lead").inner_text()
+    assert column(page, "name", "#tables") == ["second", "block.first"]
+    assert page.locator("#tables td[data-key=forward_seconds]").count() == 0
+    assert visit(empty()).locator("#tables").is_hidden()

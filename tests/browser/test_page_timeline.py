@@ -57,11 +57,11 @@ def test_operators_stand_one_after_the_other_in_their_layers(visit: Open) -> Non
     assert page.locator("#tip div").all_inner_texts() == [
         "conv in second",
         "Conv2d",
-        "Time 3.5 ms, 35.0 %",
+        "Time 3.5 ms, 35.0\u00a0%",
         "MACs 4.096 k",
     ]
     point_at(page, 42, 2)
-    lines = ["odd in block", "Sequential", "Time 500 µs, 5.0 %", "MACs not known", "no formula"]
+    lines = ["odd in block", "Sequential", "Time 500 µs, 5.0\u00a0%", "MACs not known", "no formula"]
     assert page.locator("#tip div").all_inner_texts() == lines
     point_at(page, 35, 3)
     assert "MACs 0" in page.locator("#tip div").all_inner_texts()
@@ -88,7 +88,7 @@ def test_a_layer_that_is_chosen_elsewhere_is_marked(visit: Open) -> None:
     marked = "document.querySelector('#timeline canvas').map.marked"
     assert page.evaluate(marked) == []
     point_at(page, 75, 1, click=True)
-    page.locator("#slowest .ranking button", has_text="second").click()
+    page.locator("#tables tbody tr", has_text="second").click()
     names = f"{marked}.map((row) => document.querySelector('#timeline canvas').map.layers.name(row))"
     assert page.evaluate(names) == ["second", "second"], "forward and backward"
     assert "conv in second" not in boxes(page), "it is in the picture already"

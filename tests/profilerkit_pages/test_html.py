@@ -235,7 +235,8 @@ def test_a_matched_layer_with_another_name_has_both() -> None:
 
 def test_types_and_operators_are_added_up() -> None:
     """Of SMALL two types have MACs; 1 ms is all that each of two layers takes by itself."""
-    by_type, by_operator = page_data(small())["reports"][0]["tables"]
+    by_layer, by_type, by_operator = page_data(small())["reports"][0]["tables"]
+    assert (by_layer["title"], by_layer["rows"]["names"]) == ("By layer", ["second", "block.first"])
     rows = by_type["rows"]
     assert (by_type["title"], by_type["heading"], rows["names"][:2]) == ("By type", "Type", ["Conv2d", "Linear"])
     columns = {column["key"]: column["values"] for column in rows["columns"]}
@@ -244,9 +245,18 @@ def test_types_and_operators_are_added_up() -> None:
     assert columns["forward_seconds"] == [0.001, 0.001, 0.0, 0.0, 0.0]
     assert by_operator["rows"]["names"][0] == "op.conv2d"
     rows = [{**row, "own_macs": None} if row["type"] == "Linear" else row for row in small().layers or ()]
-    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["tables"][0]["rows"]
+    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["tables"][1]["rows"]
     macs = next(column["values"] for column in told["columns"] if column["key"] == "macs")
     assert dict(zip(told["names"], macs, strict=True))["Linear"] is None, "a sum with an unknown part is unknown"
+
+
+def test_a_notebook_shows_where_it_goes() -> None:
+    """As the terminal does: of 2 ms half are in `block`, and half in `second`."""
+    drawn = re.sub(r"<[^>]+>", "|", fragment(small()))
+    assert "Where it goes, by forward time" in drawn
+    for name in ("block", "second"):
+        assert re.search(rf"\|{name}\|.*?\|1 ms\|+50.0 %\|", drawn, re.DOTALL)
+    assert "Where it goes" not in fragment(empty())
 
 
 def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:

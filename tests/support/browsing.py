@@ -92,6 +92,17 @@ def column(page: Page, key: str, table: str = "#layers") -> list[str]:
     return found
 
 
+def list_cut_numbers(page: Page) -> list[str]:
+    """Show every column of every table, and return the numbers that are wider than their cells."""
+    script = """() => {
+        for (const box of document.querySelectorAll('.menu input:not(:checked)')) box.click();
+        return [...document.querySelectorAll('td.number')].filter((cell) => cell.scrollWidth > cell.clientWidth).map(
+            (cell) => `${cell.closest('section').id}: ${cell.textContent} ${cell.scrollWidth} > ${cell.clientWidth}`);
+    }"""
+    cut: list[str] = page.evaluate(script)
+    return cut
+
+
 def wait_until(page: Page, condition: str) -> None:
     """Wait until a condition holds on a page; its policy forbids the waiting of playwright's, which is an ``eval``."""
     for _ in range(200):

@@ -18,7 +18,7 @@ function showReport(place) {
   chosen.row = layers.rowOf(address.get("layer", null));
   chosen.pathOf = (row) => layers.label(row);
   views = [];
-  part("slowest", measuresOf(layers).length, (body, tools) => new Slowest(body, tools, layers));
+  part("tables", report.tables.length, (body, tools) => new Tables(body, tools, report, layers));
   part("map", layers.sizes.length, (body, tools) => {
     const map = new ModelMap(body, tools, layers);
     if (layers.tree.roots.length > 1) body.prepend(nothing(`The picture has the first of ${counted(layers.tree.roots.length, "outermost layer")}; the table has all.`));
@@ -26,32 +26,36 @@ function showReport(place) {
   });
   part("timeline", report.timeline, (body) => new Timeline(body, report.timeline, layers));
   part("graph", operators?.reads && layers.tree.count, (body, tools) => new Graph(body, tools, operators, layers, report.inputs));
-  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", about, isLinked: true }));
-  if (layers.tree.count) views.push(new LayerFacts(section("layers")[0], layers));
-  part("tables", report.tables.length, (body, tools) => new Tables(body, tools, report));
+  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", about, layerOf: (row) => row }));
+  if (layers.tree.count) views.push(new LayerFacts(layers));
   part("memory", memory, (body, tools) => new MemoryChart(body, tools, memory, operators, layers));
   part("roofline", report.roofline.seconds.some((seconds) => asNumber(seconds) > 0), (body) => new Roofline(body, report.roofline, layers));
 }
 
 /** The tables of a report beside that of its layers, one at a time. */
 class Tables {
-  constructor(place, tools, report) {
-    Object.assign(this, { place, tools, report });
+  constructor(place, tools, report, layers) {
+    Object.assign(this, { place, tools, report, layers });
     this.show(address.among("table", report.tables.map((table) => table.title)));
   }
 
   show(title) {
     const { tables, name } = this.report;
-    const { rows, thing, heading } = tables.find((table) => table.title === title);
+    const { rows, thing, heading, lead } = tables.find((table) => table.title === title);
     const which = choice("Table", tables.map((table) => [table.title, table.title]), title, (other) => {
       address.set({ table: other === tables[0].title ? "" : other, "t-q": "", "t-sort": "" });
       this.show(other);
     });
-    new Table(this.place, this.tools, new Rows(rows), { title, thing, name: ["name", heading], prefix: "t-", about: { name } });
+    const named = new Rows(rows);
+    const layerOf = thing === "layer" ? (row) => this.layers.rowOf(named.name(row)) : null;
+    this.table = new Table(this.place, this.tools, named, { title, thing, name: ["name", heading], prefix: "t-", about: { name }, layerOf, most: 20 });
+    if (lead) this.table.scroller.before(el("p", { class: "lead" }, lead));
     this.tools.prepend(which);
   }
 
-  find() {}
+  find() {
+    this.table.draw();
+  }
 }
 
 /** Which of the models is looked at by itself. */

@@ -22,10 +22,9 @@ class Sides {
       this.show(Number(at));
     });
     const form = address.among("sides", ["maps", "table"], shared < ALIKE * this.changes.length ? "maps" : "table");
-    const forms = switchOf("Form", [["maps", "Maps"], ["table", "Table"]], form, (other) => {
+    const forms = choice("As", [["maps", "maps"], ["table", "table"]], form, (other) => {
       address.set({ sides: other });
       this.show(index);
-      this.tools.querySelector(`[data-value="${other}"]`).focus();
     });
     const met = CHANGES.map((change) => [change, this.changes.filter((one) => one === change).length]).filter(([, number]) => number);
     const counts = met.map(([change, number]) => `${number.toLocaleString("en-US")} ${change}`).join(", ");

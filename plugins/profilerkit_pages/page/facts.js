@@ -1,10 +1,11 @@
-// All that is known of the chosen layer, also what has no column on a narrow screen.
+// All that is known of the chosen layer, in view wherever on the page it was chosen.
 
 class LayerFacts {
-  constructor(place, layers) {
+  constructor(layers) {
     this.layers = layers;
+    document.querySelector(".chosen-facts")?.remove();
     this.node = el("section", { class: "chosen-facts", "aria-label": "The chosen layer", "aria-live": "polite", hidden: true });
-    place.append(this.node);
+    document.querySelector("main").append(this.node);
     this.find(chosen.row);
   }
 
@@ -17,6 +18,7 @@ class LayerFacts {
       const share = column.share && column.whole > 0 ? ` (${percent(column.values[row] / column.whole)})` : "";
       return el("div", {}, el("dt", {}, column.title), el("dd", {}, `${text}${share}`));
     });
-    this.node.replaceChildren(el("h3", {}, layers.label(row)), el("dl", { class: "facts" }, ...facts));
+    const close = el("button", { type: "button", onclick: () => chosen.choose(-1) }, "Close");
+    this.node.replaceChildren(el("div", { class: "bar" }, el("h3", {}, layers.label(row)), close), el("dl", { class: "facts" }, ...facts));
   }
 }

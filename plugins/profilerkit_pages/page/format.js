@@ -35,9 +35,10 @@ function quantity(value, unit = "", scale = "none") {
   return `${formatNumber(value / factor)} ${prefix}${unit}`.trimEnd();
 }
 
+/** A share as text, whose firm space keeps number and sign on one line. */
 function percent(share) {
   if (!Number.isFinite(share)) return "";
-  return share >= 0.0005 || share === 0 ? `${(100 * share).toFixed(1)} %` : "<0.1 %";
+  return `${share >= 0.0005 || share === 0 ? (100 * share).toFixed(1) : "<0.1"}\u00a0%`;
 }
 
 const counted = (number, word) => `${number.toLocaleString("en-US")} ${word}${number === 1 ? "" : "s"}`;
@@ -66,18 +67,6 @@ function choice(text, entries, chosen, onChoose) {
   const options = entries.map(([value, name]) => el("option", { value, selected: String(value) === String(chosen) }, name));
   const select = el("select", { id, onchange: () => onChoose(select.value) }, ...options);
   return el("span", { class: "field" }, el("label", { for: id }, text), select);
-}
-
-/** Buttons of which one is pressed. */
-function switchOf(label, entries, chosen, onChoose) {
-  const buttons = entries.map(([value, name]) =>
-    el("button", { type: "button", "data-value": value, "aria-pressed": String(value === chosen), onclick: () => press(value) }, name),
-  );
-  const press = (value) => {
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === value));
-    onChoose(value);
-  };
-  return el("div", { class: "switch", role: "group", "aria-label": label }, ...buttons);
 }
 
 /** A small table of texts and nodes; `numeric` are the places of its columns of numbers. */

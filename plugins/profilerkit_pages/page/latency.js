@@ -2,8 +2,8 @@
 
 const STRIP = 92;
 const MOST_DOTS = 600;
-/** Fewer samples have no shape: they are dots alone. */
-const FEWEST_FOR_SHAPE = 12;
+/** Fewer samples have larger dots. */
+const FEW = 12;
 
 class Samples {
   constructor(place, tools, reports) {
@@ -30,7 +30,7 @@ class Samples {
     this.key = key;
     this.taken = this.reports.flatMap((report) => report.measurements.filter((one) => one.key === key).map((one) => ({ ...one, name: report.name, values: one.samples.map(asNumber) })));
     const [first] = this.taken;
-    this.lead.textContent = `${first.title}: every sample as a dot${this.taken.some((one) => one.values.length >= FEWEST_FOR_SHAPE) ? ", how often values come as the shape around them" : ""}, the median as a line, its interval (${[...new Set(this.taken.map((one) => one.intervalName))].join("; ")}) as a band.`;
+    this.lead.textContent = `${first.title}: every sample as a dot, the median as a line, its interval (${[...new Set(this.taken.map((one) => one.intervalName))].join("; ")}) as a band.`;
     this.numbers();
     this.redraw();
   }
@@ -78,11 +78,10 @@ class Samples {
     const edge = width - MARGIN.right;
     const values = one.values.filter(Number.isFinite);
     if (Number.isFinite(from) && Number.isFinite(to)) root.append(svg("rect", { class: "interval-band", x: x(from), y: top + 18, width: Math.max(2, Math.min(edge, x(to)) - x(from)), height: STRIP - 26 }));
-    if (values.length >= FEWEST_FOR_SHAPE) root.append(svg("path", { class: "density", d: this.density(values, x, middle, edge) }));
     const every = Math.ceil(values.length / MOST_DOTS);
     values.forEach((value, place) => {
       if (place % every || x(value) > edge) return;
-      root.append(svg("circle", { class: "sample", cx: x(value).toFixed(1), cy: (middle + (((place * 7919) % 23) - 11) * 1.1).toFixed(1), r: values.length < FEWEST_FOR_SHAPE ? 3 : 1.8 }));
+      root.append(svg("circle", { class: "sample", cx: x(value).toFixed(1), cy: (middle + (((place * 7919) % 23) - 11) * 1.1).toFixed(1), r: values.length < FEW ? 3 : 1.8 }));
     });
     const median = asNumber(one.percentiles[50]);
     if (Number.isFinite(median)) root.append(svg("line", { class: "median", x1: x(median), x2: x(median), y1: top + 18, y2: top + STRIP - 8 }));
@@ -90,19 +89,5 @@ class Samples {
     const odd = one.values.length - values.length;
     const said = [one.name.length > 40 ? `${one.name.slice(0, 39)}…` : one.name, beyond ? `${counted(beyond, "sample")} further right` : "", odd ? `${counted(odd, "sample")} not finite` : ""];
     root.append(svg("text", { class: "strip-name", x: MARGIN.left, y: top + 12 }, said.filter(Boolean).join(", ")));
-  }
-
-  density(values, x, middle, edge) {
-    const bins = 60;
-    const width = (edge - MARGIN.left) / bins;
-    const counts = new Array(bins).fill(0);
-    for (const value of values) {
-      const bin = Math.floor((x(value) - MARGIN.left) / width);
-      if (bin >= 0 && bin < bins) counts[bin] += 1;
-    }
-    const smooth = counts.map((count, place) => (counts[place - 1] ?? 0) / 4 + count / 2 + (counts[place + 1] ?? 0) / 4);
-    const most = Math.max(...smooth) || 1;
-    const side = (sign) => smooth.map((count, place) => `${(MARGIN.left + (place + 0.5) * width).toFixed(1)},${(middle - (sign * 24 * count) / most).toFixed(1)}`);
-    return `M${[...side(1), ...side(-1).reverse()].join("L")}Z`;
   }
 }

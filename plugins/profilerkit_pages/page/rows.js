@@ -43,7 +43,8 @@ const ROOT = "(model)";
 
 /**
  * Named rows with columns of values. Without `parents` they are a list. `texts` are further texts that a filter looks
- * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; and by the row:
+ * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; a list also
+ * the whole, where that is not the sum; and by the row:
  * `incomplete`, the state and the reason of a value that is not complete, and `signed`, what a bound is shown as, "≥ " or
  * another sign and the number behind it.
  */
@@ -57,7 +58,7 @@ class Rows {
       const values = unpacked(column.values);
       return { ...column, values: column.numeric ? values.map(asNumber) : values };
     });
-    for (const column of this.columns) column.whole = this.whole(column);
+    for (const column of this.columns) column.whole ??= this.whole(column);
     this.texts = types ? [this.types, ...texts] : texts;
     this.paths = new Map();
   }
@@ -86,8 +87,8 @@ class Rows {
 
   /** The row of a path as the address has it, or -1. */
   rowOf(path) {
-    if (path === null) return -1;
-    return this.tree.parents.findIndex((_, row) => this.label(row) === path);
+    this.places ??= new Map([...this.tree.order].reverse().map((row) => [this.label(row), row]));
+    return this.places.get(path) ?? -1;
   }
 
   column(key) {
@@ -119,6 +120,17 @@ function shown(column, row) {
   if (value === 0 && column.dashes && column.scale !== "time") return "-";
   const plus = column.suffix === "_difference" && value > 0 ? "+" : "";
   return `${sign}${plus}${quantity(value, column.unit, column.scale)}`;
+}
+
+/** The order of rows by what `weight` says of each; one without a weight comes last either way. */
+function orderBy(weight, down) {
+  const sign = down ? -1 : 1;
+  const absent = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
+  return (one, two) => {
+    const [a, b] = [weight(one), weight(two)];
+    if (absent(a) || absent(b)) return absent(a) - absent(b) || one - two;
+    return a === b ? one - two : a < b ? -sign : sign;
+  };
 }
 
 /** The types of layers by how many there are; the first have a colour each, the others share one. */

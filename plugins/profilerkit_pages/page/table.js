@@ -4,24 +4,15 @@
 const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
 const MOST_AT_FIRST = 60;
-/** Below this a share is a line without its number. */
-const ROOM_FOR_SHARE = 136;
+/** What a cell and a heading have beside their texts. */
+const [CELL, HEAD] = [17, 31];
+/** The room of a share beside a number; where it lacks, the share is a line alone. */
+const ROOM_FOR_SHARE = 62;
 const SAMPLED = 300;
 const narrow = () => innerWidth < 640; // as the style sheet has it
 
 /** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
 const paper = { isNear: false };
-
-/** The order of rows by what `weight` says of each; one without a weight comes last either way. */
-function orderBy(weight, down) {
-  const sign = down ? -1 : 1;
-  const absent = (value) => value === null || value === undefined || value === "" || Number.isNaN(value);
-  return (one, two) => {
-    const [a, b] = [weight(one), weight(two)];
-    if (absent(a) || absent(b)) return absent(a) - absent(b) || one - two;
-    return a === b ? one - two : a < b ? -sign : sign;
-  };
-}
 
 /** The lines of a title: what is counted, and of which model. */
 function titleLines(column) {
@@ -42,13 +33,13 @@ class Table {
 
   /**
    * `options`: `title`, of the table; `name`, the key and the title of the column of names; `thing`, what a row is;
-   * `prefix`, of names in the address; `about`, whose rows they are, in a download; `isLinked`, whether the chosen row is
-   * one of them; `keep(row)`, which rows are to be seen at all; `cell(column, row)`, the content and the class of a cell
+   * `prefix`, of names in the address; `about`, whose rows they are, in a download; `layerOf(row)`, what is chosen with a
+   * row; `keep(row)`, which rows are to be seen at all; `cell(column, row)`, the content and the class of a cell
    * that is no plain text; `kind(row)`, a class of a row; `tools(table)`; `widest()`, the key of a column that takes room;
    * `most`, how many rows are printed.
    */
   constructor(place, tools, rows, options) {
-    this.options = { name: ["path", "Layer"], thing: "layer", prefix: "", isLinked: false, most: 5000, ...options };
+    this.options = { name: ["path", "Layer"], thing: "layer", prefix: "", layerOf: null, most: 5000, ...options };
     Object.assign(this, { layers: rows, tree: rows.tree, isTree: rows.tree.deepest > 0, id: `table-${(tables += 1)}` });
     const [key, title] = this.options.name;
     this.names = { key, title, numeric: false, values: rows.names };
@@ -133,7 +124,7 @@ class Table {
     this.keys = this.ordered();
     const widths = this.fitted(this.scroller.clientWidth || innerWidth);
     const whole = widths.reduce((sum, width) => sum + width, 0);
-    this.tight = new Set(this.keys.filter((_, place) => widths[place] < ROOM_FOR_SHARE));
+    this.tight = new Set(this.keys.filter((column, place) => widths[place] < this.room(column) + ROOM_FOR_SHARE));
     this.widths.replaceChildren(...widths.map((width) => {
       const col = el("col");
       col.style.width = paper.isNear ? `${(100 * width) / whole}%` : `${width}px`;
@@ -159,21 +150,33 @@ class Table {
   width(column) {
     if (column === this.names) return narrow() ? [132, 132] : [150, 280];
     if (column.width) return [column.width, column.width];
-    this.lengths ??= new Map();
-    if (!this.lengths.has(column)) {
-      let most = 0;
-      for (let row = 0; row < Math.min(this.tree.count, SAMPLED); row += 1) most = Math.max(most, shown(column, row).length);
-      this.lengths.set(column, most);
-    }
-    const longest = (lines) => 7.6 * lines.reduce((most, line) => Math.max(most, line.length), 0);
-    const [title, word] = [longest(titleLines(column)), longest(column.title.split(" "))];
-    const texts = 7.2 * this.lengths.get(column) + 24;
+    const [title, word] = [this.measure(titleLines(column), "bold"), this.measure(column.title.split(" "), "bold")];
+    const texts = this.room(column);
     if (!column.numeric) {
       const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
       return this.options.widest?.() === column.key && !narrow() ? [460, 460] : [Math.min(best, 110), best];
     }
-    const least = Math.max(72, Math.min(130, word + 37), Math.min(190, texts));
-    return [least, Math.max(column.share ? 140 : 84, least, Math.min(200, title + 34), Math.min(190, texts))];
+    const least = Math.max(72, Math.min(130, word + HEAD), texts);
+    return [least, Math.max(column.share ? texts + ROOM_FOR_SHARE : 84, least, Math.min(200, title + 34))];
+  }
+
+  /** The width of the longest text of a column, without its share. */
+  room(column) {
+    this.rooms ??= new Map();
+    if (!this.rooms.has(column)) {
+      const rows = column.numeric ? this.tree.order : this.tree.order.slice(0, SAMPLED);
+      const texts = [...new Set(rows.map((row) => shown(column, row)))];
+      const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
+      this.rooms.set(column, this.measure(texts.filter((text) => text.length > longest - 3), "") + CELL);
+    }
+    return this.rooms.get(column);
+  }
+
+  /** The width of the widest of some texts. */
+  measure(texts, weight) {
+    this.pen ??= document.createElement("canvas").getContext("2d");
+    this.pen.font = `${weight} 13px ${getComputedStyle(this.scroller).fontFamily}`; // as large as in the style sheet
+    return Math.ceil([...texts].reduce((most, text) => Math.max(most, this.pen.measureText(text).width), 0));
   }
 
   /** The widths of the columns in a room: their best ones, or narrower ones as far as that fits them in. */
@@ -292,7 +295,7 @@ class Table {
     const kind = `${this.options.kind?.(row) ?? ""} ${this.found && !this.found.has(row) ? "around" : ""} ${at === this.active ? "active" : ""}`;
     const cells = this.keys.slice(1).map((column) => this.cell(column, row));
     const ofTree = this.isTree ? { "aria-level": isInside ? this.tree.depths[row] + 1 : 1, "aria-expanded": hasInside ? String(isOpen) : null } : {};
-    return el("tr", { id: `${this.id}-${row}`, role: "row", "data-at": at, class: kind, "aria-rowindex": at + 2, "aria-selected": String(this.options.isLinked && chosen.row === row), ...ofTree }, this.nameCell(row, isInside, hasInside, isOpen), ...cells);
+    return el("tr", { id: `${this.id}-${row}`, role: "row", "data-at": at, class: kind, "aria-rowindex": at + 2, "aria-selected": String(chosen.row >= 0 && this.options.layerOf?.(row) === chosen.row), ...ofTree }, this.nameCell(row, isInside, hasInside, isOpen), ...cells);
   }
 
   nameCell(row, isInside, hasInside, isOpen) {
@@ -338,7 +341,7 @@ class Table {
   }
 
   pick(row) {
-    if (this.options.isLinked) chosen.choose(row, this);
+    if (this.options.layerOf) chosen.choose(row < 0 ? row : this.options.layerOf(row), this);
     this.draw();
   }
 

@@ -25,7 +25,7 @@ function show() {
     title: "Models",
     thing: "model",
     name: ["spec", "Model"],
-    isLinked: true,
+    layerOf: (row) => row,
     most: 500,
     keep: isAsked,
     cell: auditCell,

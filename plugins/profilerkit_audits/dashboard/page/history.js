@@ -1,6 +1,5 @@
-// A metric over runs: of the model that is chosen its values, else of the models that moved most, each over its first.
+// A metric over runs: of the model that is chosen its values, else the models that moved most.
 
-const LINES = 8;
 const LISTED = 100;
 const HISTORY_HEIGHT = 240;
 
@@ -67,80 +66,58 @@ class History {
     const { row } = chosen;
     const one = this.histories.get(row);
     if (one) this.drawOne(row, one, width);
-    else this.drawMoved(width);
+    else this.drawMoved();
   }
 
   drawOne(row, history, width) {
-    const { name, title, unit, scale } = this.metric;
+    const { name, title } = this.metric;
     const values = valuesOf(history, name);
     this.lead.textContent = `${title} of ${labelOf(row)}, measured ${history.at.length} times.`;
-    this.lines([{ row, history, values }], width, (value) => quantity(value, unit, scale), title);
+    this.line(row, history, values, width);
     this.list.replaceChildren(this.steps(history, values));
   }
 
-  drawMoved(width) {
+  drawMoved() {
     const all = this.compared();
     const [moved, compared] = [this.moved(all), all.length];
-    const { title, name } = this.metric;
-    if (!moved.length) {
-      this.lead.textContent = `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${compared.toLocaleString("en-US")} models`} measured more than once. Choose a model to see its own history.`;
-      this.plot.replaceChildren();
-      this.list.replaceChildren();
-      return;
-    }
-    this.lead.textContent = `${title} moved in ${moved.length.toLocaleString("en-US")} of ${counted(compared, "model")} measured more than once. The lines are those that moved most, each over its first value.`;
-    const lines = moved.slice(0, LINES).map(({ row, history }) => {
-      const values = valuesOf(history, name);
-      const first = values.find(isNumber);
-      return { row, history, values: values.map((value) => (isNumber(value) && first ? value / first : null)) };
-    });
-    this.lines(lines, width, (value) => `${formatNumber(value)} x`, `${title} over the first`);
-    this.list.replaceChildren(this.listing(moved));
+    const { title } = this.metric;
+    this.plot.replaceChildren();
+    this.lead.textContent = moved.length
+      ? `${title} moved in ${moved.length.toLocaleString("en-US")} of ${counted(compared, "model")} measured more than once, those that moved most first. Choose a model to see its own history.`
+      : `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${compared.toLocaleString("en-US")} models`} measured more than once. Choose a model to see its own history.`;
+    this.list.replaceChildren(...(moved.length ? [this.listing(moved)] : []));
   }
 
-  /** Lines over the moments of measurement; a model that failed leaves a gap. */
-  lines(lines, width, text, title) {
-    const moments = [...new Set(lines.flatMap(({ history }) => history.at))].sort();
-    const all = lines.flatMap(({ values }) => values).filter(isNumber);
-    if (!all.length) {
-      this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
-      return;
-    }
-    const [low, high] = [Math.min(...all), Math.max(...all)];
+  /** A line over the moments of measurement; a model that failed leaves a gap. */
+  line(row, history, values, width) {
+    const { title, unit, scale } = this.metric;
+    const numbers = values.filter(isNumber);
+    if (!numbers.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
+    const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
     const room = (high - low || Math.abs(high) || 1) * 0.15;
     const [bottom, top] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+    const moments = history.at;
     const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
     const up = linear(bottom, top, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12);
-    const places = new Map(moments.map((moment, place) => [moment, place]));
-    const scale = this.metric.scale;
     const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
-    const left = { ticks: ticksOf(bottom, top, 5, lines.length > 1 ? "none" : scale), at: up, text };
-    const unit = shortened(left, this.metric);
+    const text = (value) => quantity(value, unit, scale);
+    const left = { ticks: ticksOf(bottom, top, 5, scale), at: up, text };
+    const said = shortened(left, this.metric);
     const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, left);
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, `${title}${unit}`));
-    const points = [];
-    lines.forEach(({ row, history, values }, kind) => {
-      let path = "";
-      let pen = "M";
-      values.forEach((value, at) => {
-        if (!isNumber(value)) {
-          pen = "M";
-          return;
-        }
-        const [x, y] = [across(places.get(history.at[at])), up(value)];
-        path += `${pen}${x.toFixed(1)},${y.toFixed(1)}`;
-        pen = "L";
-        const point = svg("circle", { class: `point k${kind}`, cx: x, cy: y, r: 4 });
-        const changed = at ? changedBetween(history, at - 1, at) : [];
-        point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${history.at[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
-        point.addEventListener("pointerleave", () => tip.hide());
-        point.addEventListener("click", () => chosen.choose(row));
-        points.push(point);
-      });
-      root.append(svg("path", { class: `line k${kind}`, d: path }));
+    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, `${title}${said}`));
+    let [path, points] = ["", []];
+    values.forEach((value, at) => {
+      if (!isNumber(value)) return;
+      const [x, y] = [across(at), up(value)];
+      path += `${isNumber(values[at - 1]) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
+      const point = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
+      const changed = at ? changedBetween(history, at - 1, at) : [];
+      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
+      point.addEventListener("pointerleave", () => tip.hide());
+      points.push(point);
     });
-    root.append(...points);
-    this.plot.replaceChildren(root);
+    root.append(svg("path", { class: "line", d: path }), ...points);
+    return void this.plot.replaceChildren(root);
   }
 
   steps(history, values) {
@@ -157,11 +134,10 @@ class History {
 
   listing(moved) {
     const { name, unit, scale } = this.metric;
-    const lines = moved.slice(0, LISTED).map(({ row, history, ratio }, place) => {
+    const lines = moved.slice(0, LISTED).map(({ row, history, ratio }) => {
       const values = valuesOf(history, name).filter(isNumber);
-      const key = place < LINES ? svg("svg", { class: "key", viewBox: "0 0 18 10", "aria-hidden": "true" }, svg("path", { class: `line k${place}`, d: "M0,5H18" })) : "";
       const changed = changedBetween(history, 0, history.at.length - 1).join("; ");
-      return [el("span", {}, key, " ", el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row))), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
+      return [el("button", { type: "button", class: "link", onclick: () => chosen.choose(row) }, labelOf(row)), quantity(values[0], unit, scale), quantity(values.at(-1), unit, scale), signed(ratio), changed];
     });
     if (moved.length > LISTED) lines.push([`and ${moved.length - LISTED} more`, "", "", "", ""]);
     return plainTable(["Model", "First", "Last", "Change", "What else changed"], lines, [1, 2, 3]);

@@ -49,8 +49,8 @@ class Scatter {
     this.controls();
     redrawn(this.plot, (width) => this.draw(width));
     address.listeners.push((changed) => {
-      if (changed.some((name) => ["x", "y", "better", "log"].includes(name))) this.controls();
-      if (changed.some((name) => ["q", "status", "x", "y", "better", "log"].includes(name))) this.draw(this.plot.clientWidth);
+      if (changed.some((name) => ["x", "y"].includes(name))) this.controls();
+      if (changed.some((name) => ["q", "status", "x", "y"].includes(name))) this.draw(this.plot.clientWidth);
     });
     chosen.listeners.push(() => this.paint());
   }
@@ -63,28 +63,22 @@ class Scatter {
     return this.metrics.find((column) => column.key === address.get(name)) ?? (name === "x" ? across : up());
   }
 
-  /** Whether more of a metric is better: what the metric says, unless the address says otherwise. */
+  /** Whether more of a metric is better, as the metric says. */
   more(name) {
-    const word = address.get("better").split("-")[name === "x" ? 0 : 1];
-    return word ? word === "more" : Boolean(this.axis(name).metric?.more);
+    return Boolean(this.axis(name).metric?.more);
   }
 
   controls() {
     const entries = this.metrics.map((column) => [column.key, column.title]);
-    const metric = (name) => choice(name === "x" ? "Across" : "Up", entries, this.axis(name).key, (key) => address.set({ [name]: key, better: "" }));
-    const better = (name) => switchOf(`Better ${name}`, [["less", "less is better"], ["more", "more"]], this.more(name) ? "more" : "less", (word) => {
-      const other = this.more(name === "x" ? "y" : "x") ? "more" : "less";
-      address.set({ better: name === "x" ? `${word}-${other}` : `${other}-${word}` });
-    });
-    this.tools.replaceChildren(metric("x"), better("x"), metric("y"), better("y"), choice("Scale", [["", "as fits"], ["log", "logarithmic"], ["linear", "linear"]], address.get("log"), (log) => address.set({ log })));
+    const metric = (name, text) => choice(text, entries, this.axis(name).key, (key) => address.set({ [name]: key }));
+    this.tools.replaceChildren(metric("x", "Across"), metric("y", "Up"));
   }
 
   /** The scale of an axis: logarithmic where values span far and are above zero. */
   scale(values, from, to, column) {
     const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
-    const log = address.get("log");
     const text = (tick) => quantity(tick, column.unit, column.scale);
-    if (log !== "linear" && low > 0 && (log === "log" || high / low > WORTH_A_LOGARITHM)) {
+    if (low > 0 && high / low > WORTH_A_LOGARITHM) {
       const [first, last] = [low / 10 ** 0.15, high * 10 ** 0.15];
       return { at: logarithmic(first, last, from, to), ticks: (column.scale === "iec" ? powersOfTwo : decades)(first, last), text };
     }
@@ -96,11 +90,9 @@ class Scatter {
   draw(width) {
     if (!width) return;
     const [x, y] = [this.axis("x"), this.axis("y")];
-    const isLog = address.get("log") === "log";
-    const all = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
-    this.points = isLog ? all.filter((point) => point.x > 0 && point.y > 0) : all;
+    this.points = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
     this.best = paretoFront(this.points.filter((point) => !texts.flags[point.row]), this.more("x"), this.more("y"));
-    this.say(x, y, all.length - this.points.length);
+    this.say(x, y);
     if (!this.points.length) {
       this.plot.replaceChildren(nothing("No model that matches has a value of both metrics."));
       this.canvas = null;
@@ -173,13 +165,12 @@ class Scatter {
     }
   }
 
-  say(x, y, left) {
-    const none = this.table.rows.length - this.points.length - left;
+  say(x, y) {
+    const none = this.table.rows.length - this.points.length;
     const odd = this.points.filter((point) => texts.flags[point.row]).length;
     const parts = [`${counted(this.points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
     if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
     if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
-    if (left) parts.push(`${counted(left, "model")} with zero or less cannot stand on a logarithmic axis.`);
     this.lead.textContent = parts.filter(Boolean).join(" ");
     const met = new Set(this.points.map((point) => texts.backend[point.row]));
     this.legend.replaceChildren(...this.backends.flatMap((backend, place) => (met.has(backend) ? [el("li", {}, el("span", { class: `swatch c${place % 10}` }), backend)] : [])));
