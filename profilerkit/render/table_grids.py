@@ -128,12 +128,12 @@ def describe_gap(table: Table) -> str:
 
     Each is the median of its own samples, and so they do not add up exactly: where much is missing, times are noisy.
     """
-    own = [row.get("own_forward_seconds") for row in table]
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
-    known = [seconds for seconds in own if seconds is not None]
-    if not whole or len(known) < len(own) or abs(sum(known) / whole - 1) < _GAP:
+    parts = [row.get("own_forward_seconds") for row in table]
+    seconds = sum(part for part in parts if part is not None)
+    if not whole or None in parts or abs(seconds / whole - 1) < _GAP:
         return ""
-    share = share_text(sum(known) / whole)
+    share = share_text(seconds / whole)
     return f"noisy: the own times of layers, a median each, add up to {share} of the model's; measure longer"
 
 
