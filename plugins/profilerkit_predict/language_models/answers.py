@@ -9,10 +9,20 @@ from .formatting import show_bytes, show_count, show_rate, show_seconds
 from .step_cost import Resource
 
 if TYPE_CHECKING:
+    from profilerkit.devices import DeviceInfo
+
+    from .fitting import Fit
     from .report import LanguageModelReport
     from .step_cost import Step, StepTerm
 
-__all__ = ["list_answers", "list_steps", "list_term_rows", "list_term_titles", "title_terms"]
+__all__ = [
+    "describe_formats",
+    "list_answers",
+    "list_steps",
+    "list_term_rows",
+    "list_term_titles",
+    "title_terms",
+]
 
 
 def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
@@ -20,27 +30,43 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     device = report.device
     if device is None:
         return
-    of_device = f"of each of {report.cost.devices} {device.name}" if report.cost.devices > 1 else f"of {device.name}"
     for fit in report.fits[-1:]:
-        memory, needed = fit.memory, "no number of" if fit.needed_devices is None else f"{fit.needed_devices:,}"
-        verdict = "yes" if memory.fits else f"no, needs {needed} devices"
-        size = f"{show_bytes(memory.total)} of {show_bytes(memory.capacity)} {of_device}, reserve included"
-        yield "fits", f"{verdict}: batch {fit.batch:,} takes {size}"
-        users = f"{fit.largest_batch:,} users" if fit.largest_batch else "not one user"
-        yield "users", f"{users} with {fit.context:,} tokens each at the same time"
+        yield from _list_memory_answers(fit, device, report.cost.devices)
+    yield "formats", describe_formats(report)
     fastest, most = report.serving[0], report.serving[-1]
     if fastest.time_to_first_token is None:
         return
     alone = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
-    last = f"; {show_seconds(most.time_to_first_token)} until the last of {most.batch:,} prompts has one"
+    last = f"; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
     yield "first token", alone + (last if most != fastest else "")
     if fastest.time_per_output_token and most.decode_tokens_per_second:
-        alone = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s for a user, batch {fastest.batch:,}"
+        alone = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
         together = (
             f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}" if most != fastest else ""
         )
         yield "later tokens", alone + together
-    yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later tokens: {_name_limit(fastest.decode)}"
+    yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later: {_name_limit(fastest.decode)}"
+
+
+def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable[tuple[str, str]]:
+    """Yield whether a batch fits, and for how many users; nothing of both where the size of the memory is not known."""
+    memory, taken = fit.memory, f"batch {fit.batch:,} takes {show_bytes(fit.memory.total)}"
+    if memory.capacity is None:
+        yield "fits", f"not known: {taken}, and the memory of {device.name} is not known"
+        return
+    needed = "no number of" if fit.needed_devices is None else f"{fit.needed_devices:,}"
+    verdict = "yes" if memory.fits else f"no, needs {needed} devices"
+    sharing = f" on each of {devices}" if devices > 1 else ""
+    yield "fits", f"{verdict}: {taken} of {show_bytes(memory.capacity)}{sharing}, with reserve"
+    users = f"{fit.largest_batch:,} users" if fit.largest_batch else "not one user"
+    yield "users", f"{users} with {fit.context:,} tokens each at the same time"
+
+
+def describe_formats(report: LanguageModelReport) -> str:
+    """Return the formats of weights, activations and cache."""
+    stored, dtype = report.cost.cache_format, report.facts.dtype
+    others = f"activations and cache {dtype}" if stored is None else f"activations {dtype}, cache {stored.name}"
+    return f"weights {report.weights}, {others}"
 
 
 def _name_limit(step: Step) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profilerkit_pages.page_parts import content_hash, source, templates
+from profilerkit_pages.page_parts import join_scripts, render_page, source
+
+from .step_bars import StepBars
 
 __all__ = ["Section", "Table", "language_model_page"]
 
@@ -19,11 +21,12 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: its title, its tables and its notes."""
+    """A part of the page: its title, its tables and its notes, and the bars of a step, which follow its first table."""
 
     title: str
     tables: Sequence[Table]
     notes: Sequence[str] = ()
+    steps: Sequence[StepBars] = ()
 
 
 def language_model_page(
@@ -32,7 +35,18 @@ def language_model_page(
     """Return a page with sections, and below them pictures (a caption and the bytes of a PNG each) and remarks."""
     style = f"{source('page.css')}\n{source('language_models.css', _PACKAGE)}"
     figures = [(name, f"data:image/png;base64,{base64.b64encode(data).decode()}") for name, data in pictures]
-    values = {"title": title, "sections": sections, "figures": figures, "remarks": remarks}
-    template = templates(_PACKAGE).get_template("language_models.html")
-    page: str = template.render(style=style, style_hash=content_hash(style), **values)
-    return page
+    script = join_scripts([source("sort.js", _PACKAGE)])
+    values = {"sections": sections, "figures": figures, "remarks": remarks, "jumps": list(_list_jumps(sections))}
+    return render_page("language_models.html", style, script, _PACKAGE, title=title, **values)
+
+
+def _list_jumps(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
+    """Yield the places that one can jump to, with their names: the tables of one section, or several sections."""
+    if len(sections) > 1:
+        for index, section in enumerate(sections):
+            yield f"s{index}", section.title or "Comparison"
+    else:
+        for index, (title, _titles, _rows) in enumerate(sections[0].tables):
+            yield f"s0t{index}", title.partition(",")[0]
+        yield "notes0", "Notes"
+    yield "figures", "Figures"

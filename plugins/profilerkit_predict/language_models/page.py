@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .html import Section, Table, language_model_page
+from .step_bars import list_step_bars
 from .text import general_notes, report_notes, report_tables
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["render_page"]
 
 _FIGURES = {
-    "step_terms": "Where a step goes: the longest bar binds",
     "cache_memory": "Memory against context",
     "tokens_per_second": "Tokens per second against batch, under the roof of the device",
 }
@@ -31,7 +31,7 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None
     for report in reports:
         title = "" if comparison is None else report.title
         notes = [*(general if comparison is None else []), *report_notes(report)]
-        sections.append(Section(title, report_tables(report), notes))
+        sections.append(Section(title, report_tables(report), notes, list_step_bars(report)))
     pictures, remarks = _pictures(reports)
     return language_model_page(
         reports[0].title if comparison is None else "Language models", sections, pictures, remarks

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..checkpoints.formats import list_product_dtypes
-from .answers import list_answers, list_term_rows, list_term_titles, title_terms
+from .answers import describe_formats, list_answers, list_term_rows, list_term_titles, title_terms
 from .formatting import show_bytes, show_count, show_rate, show_seconds
 from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
 
@@ -65,7 +65,7 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
             )
         )
     if report.fits and report.fits[0].memory.capacity is not None:
-        tables.append(_write_fits(report))
+        tables += [_write_memory(report), ("What fits", _FITS, [_write_fit_row(fit) for fit in report.fits])]
     tables.append((title_terms(report), list_term_titles(report), list(list_term_rows(report))))
     tables += _list_queues(report)
     tables += [("Model", ("", ""), list(_model_rows(report))), *_list_passes(report)]
@@ -74,8 +74,8 @@ def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str],
     return tables
 
 
-#: The width of notes.
-_WIDTH = 100
+#: The width of notes: what every terminal has.
+_WIDTH = 80
 _SERVING = ("batch", "first token", "per token", "tokens/s", "cache")
 #: A column of models with experts, beside the bound of each token.
 _ROUTED = "uniform routing"
@@ -84,6 +84,7 @@ _BURST = ("batch", "passes", "first", "mean", "last")
 _MEASURED = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
 #: What memory is for, by the names of `Memory`.
 _USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
+_FITS = ("batch", "longest context", "largest batch", "devices needed")
 
 
 def _engine_title(report: LanguageModelReport) -> str:
@@ -98,11 +99,7 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     facts = report.facts
     yield "name", report.name
     yield "parameters", show_count(facts.parameters)
-    stored = report.cost.cache_format
-    cache = (
-        f"activations and cache {facts.dtype}" if stored is None else f"activations {facts.dtype}, cache {stored.name}"
-    )
-    yield "weights", f"{report.weights}, {cache}"
+    yield "formats", describe_formats(report)
     yield "longest context", "no maximum" if facts.sizes.longest_context is None else f"{facts.sizes.longest_context:,}"
     yield ("as written" if facts.traced else "read from"), str(facts.execution)
     for encoder, count in report.cost.inputs:
@@ -160,22 +157,24 @@ def _write_serving_row(report: LanguageModelReport, index: int) -> tuple[str, ..
     )
 
 
-def _write_fits(report: LanguageModelReport) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-    """Return the table of what fits, with a column for each use of memory that any row has."""
+def _write_memory(report: LanguageModelReport) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+    """Return the table of memory, with a column for each use of it that any row has."""
     uses = [name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)]
-    titles = ("batch", *uses, "total", "fits", "context", "batch fits", "devices")
-    return "Memory of one device", titles, [_fit_row(fit, uses) for fit in report.fits]
+    rows = [_write_memory_row(fit, uses) for fit in report.fits]
+    return "Memory of one device", ("batch", *uses, "total", "fits"), rows
 
 
-def _fit_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
-    memory = fit.memory
+def _write_memory_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
+    sizes = (show_bytes(getattr(fit.memory, name)) for name in (*uses, "total"))
+    return (f"{fit.batch:,}", *sizes, "yes" if fit.memory.fits else "no")
+
+
+def _write_fit_row(fit: Fit) -> tuple[str, ...]:
     context = (
         "-" if not fit.longest_context else f"{fit.longest_context:,}{' (model)' if fit.is_models_maximum else ''}"
     )
     return (
         f"{fit.batch:,}",
-        *(show_bytes(getattr(memory, name)) for name in (*uses, "total")),
-        "yes" if memory.fits else "no",
         context,
         f"{fit.largest_batch:,}" if fit.largest_batch else "-",
         "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
@@ -401,7 +400,7 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
             device = report.device.name if report.device else "-"
             slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
             name = report.name if len(lengths) == 1 else f"{report.name} ({report.prompt:,} + {report.new:,} tokens)"
-            row = (name, device, report.weights, f"{serving.batch:,}", show_seconds(serving.time_to_first_token))
+            row = (name, device, _name_formats(report), f"{serving.batch:,}", show_seconds(serving.time_to_first_token))
             rate = show_rate(serving.tokens_per_second)
             rows.append(
                 (
@@ -415,11 +414,28 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
                 )
             )
     times = ("first token", "per token", *([_ROUTED] if has_experts else []), "tokens/s")
-    titles = ("model", "device", "weights", "batch", *times, "cache/token")
+    titles = ("model", "device", "weights, cache", "batch", *times, "cache/token", "total", "fits")
     title = "Language models, engine"
     if len(lengths) == 1:
         title += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())
-    return title, (*titles, "total", "fits"), rows
+    return _move_to_title(title, titles, rows)
+
+
+def _name_formats(report: LanguageModelReport) -> str:
+    """Return the format of weights, and that of the cache if it is another one."""
+    stored = report.cost.cache_format
+    return ", ".join(dict.fromkeys((report.weights, report.facts.dtype if stored is None else stored.name)))
+
+
+def _move_to_title(
+    title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+    """Return a table whose device, formats and batch stand in the title where they are those of every row."""
+    shared = [index for index in (1, 2, 3) if len({row[index] for row in rows}) == 1]
+    for index in shared:
+        title += f", {titles[index] + ' ' if titles[index] == 'batch' else ''}{rows[0][index]}"
+    kept = [index for index in range(len(titles)) if index not in shared]
+    return title, [titles[index] for index in kept], [tuple(row[index] for index in kept) for row in rows]
 
 
 def _say_fits(fit: Fit) -> str:

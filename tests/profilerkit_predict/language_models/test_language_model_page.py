@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from profilerkit_predict.language_models import LanguageModelComparison, Languag
 from profilerkit_predict.language_models.answers import list_answers, list_term_rows
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import ASSUMPTIONS, predict_serving
+from profilerkit_predict.language_models.step_bars import list_step_bars
 
 pytest.importorskip("jinja2")
 
@@ -31,6 +33,7 @@ def test_the_page_has_every_table_and_note() -> None:
         "Answer",
         "Engine, 16 tokens of prompt and 4 new: 1 x toy (data sheet)",
         "Memory of one device",
+        "What fits",
         "Where a step goes, batch 8, on each device",
         "Model",
         "Passes as written",
@@ -48,13 +51,42 @@ def test_the_first_table_answers() -> None:
     """
     answers = dict(list_answers(report()))
     assert answers == {
-        "fits": "yes: batch 8 takes 108.4 KiB of 976.6 KiB of toy, reserve included",
+        "fits": "yes: batch 8 takes 108.4 KiB of 976.6 KiB, with reserve",
         "users": "2,520 users with 20 tokens each at the same time",
+        "formats": "weights bfloat16, activations and cache bfloat16",
         "first token": "at least 3.624 µs, batch 8",
-        "later tokens": f"at most {1e9 / 3416:,.0f} tokens/s for a user, batch 8",
-        "limited by": "first token: memory (matrices 55 %); later tokens: memory (matrices 57 %)",
+        "later tokens": f"at most {1e9 / 3416:,.0f} tokens/s a user, batch 8",
+        "limited by": "first token: memory (matrices 55 %); later: memory (matrices 57 %)",
     }
     assert list(list_answers(report(device=None))) == []
+
+
+def test_memory_that_is_not_known_is_no_refusal() -> None:
+    """A device without the size of its memory: nothing is said of users, and not that it needs other devices."""
+    answers = dict(
+        list_answers(report(device=replace(DEVICE, figures={"memory_bandwidth": DEVICE.figures["memory_bandwidth"]})))
+    )
+    assert answers["fits"].startswith("not known: batch 8 takes ")
+    assert "users" not in answers
+
+
+def test_bars_are_shares_of_the_longest() -> None:
+    """A step reads 2,000 bytes of matrices of 3,480, and computes for less; see the answers."""
+    first, last = list_step_bars(report())
+    (memory,) = (bar for bar in last.bars if bar.is_longest)
+    assert (first.title, memory.resource, memory.seconds) == ("First token, batch 8", "memory", "3.48 µs")
+    shares = {piece.name: piece.width for piece in memory.pieces}
+    assert shares["matrices"] == pytest.approx(100 * 2000 / 3480)
+    assert sum(shares.values()) == pytest.approx(100)
+    assert max(piece.start + piece.width for bar in last.bars for piece in bar.pieces) == pytest.approx(100)
+    assert list_step_bars(report(device=None)) == []
+
+
+def test_one_can_jump_to_each_table_and_to_each_report() -> None:
+    for page in (report().to_html(), LanguageModelComparison((report("First"), report("Second"))).to_html()):
+        places = re.findall(r'<a href="#(.*?)"', page)
+        assert len(places) >= 4
+        assert all(page.count(f' id="{place}"') == 1 for place in places)
 
 
 def test_a_step_is_shown_term_by_term() -> None:
@@ -82,9 +114,9 @@ def test_no_note_stands_twice_on_a_page() -> None:
 def test_the_page_has_its_figures_and_loads_nothing() -> None:
     pytest.importorskip("matplotlib")
     page = report().to_html()
-    assert page.count('<img src="data:image/png;base64,') == 3
-    assert not re.findall(r"(?:src|href)=\"(?!data:)", page)
-    assert "<script" not in page
+    assert page.count('<img src="data:image/png;base64,') == 2
+    assert not re.findall(r"(?:src|href)=\"(?!data:|#)", page)
+    assert page.count("<script") == 1
     assert "default-src 'none'" in page
 
 
@@ -96,7 +128,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.delitem(sys.modules, "profilerkit_pages.figures.shown", raising=False)
     page = report().to_html()
-    assert page.count("figures need matplotlib; install profilerkit[plot]") == 3
+    assert page.count("figures need matplotlib; install profilerkit[plot]") == 2
     assert "<img" not in page
 
 

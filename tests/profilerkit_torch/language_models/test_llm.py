@@ -97,7 +97,9 @@ def test_models_devices_and_formats_are_compared() -> None:
     assert isinstance(result, LanguageModelComparison)
     assert [report.weights for report in result.reports] == ["bfloat16", "int4"] * 2
     lines = str(result).splitlines()
-    assert [line.split()[2] for line in lines if line.startswith("LlamaForCausalLM")] == ["bfloat16", "int4"] * 2
+    rows = [line.split() for line in lines if line.startswith("LlamaForCausalLM")]
+    assert [row[1:3] for row in rows] == [["bfloat16,", "float32"], ["int4,", "float32"]] * 2
+    assert f"{DEVICE.name}, batch 1" in lines[0], "what all rows share stands in the title"
     assert sum(line.startswith("- ") for line in lines) == len(ASSUMPTIONS), "notes that all have stand once"
     assert json.loads(json.dumps(result.to_dict()))["kind"] == "language models"
 

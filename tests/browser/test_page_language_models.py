@@ -1,0 +1,57 @@
+"""The page of language models in a real browser: it fits a phone, and its tables sort by numbers with units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browsing import Open, browser, visit
+from toy_language_model import DEVICE, toy_facts
+
+from profilerkit_predict.language_models import LanguageModelReport, StepCost
+from profilerkit_predict.language_models.fitting import fit
+from profilerkit_predict.language_models.serving import predict_serving
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["browser", "visit"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The page of a toy model with three batches, whose caches have bytes and KiB."""
+    cost = StepCost(toy_facts(), DEVICE)
+    batches = (1, 8, 32)
+    fits = tuple(fit(cost, batch, 20, 64, 0.1) for batch in batches)
+    serving = tuple(predict_serving(cost, batch, 16, 4) for batch in batches)
+    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", serving, fits)
+    page = tmp_path / "toy.html"
+    page.write_text(report.to_html(), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone_and_a_desk(visit: Open, path: Path, scheme: str) -> None:
+    for width in (360, 390, 1280):
+        page = visit(path, color_scheme=scheme, viewport={"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for link in page.locator(".sections a").all():
+            link.click()
+    assert page.locator(".answer").first.bounding_box()["y"] < 300, "the answer is on the first screen"
+    assert page.locator(".steps").first.bounding_box() is not None
+
+
+def test_a_table_sorts_by_size_whatever_the_unit(visit: Open, path: Path) -> None:
+    """Caches of 1, 8 and 32 sequences: bytes and KiB; a second click turns the order."""
+    page = visit(path)
+    table = page.locator("table", has_text="Memory of one device")
+
+    def batches() -> list[str]:
+        return [cell.inner_text() for cell in table.locator("tbody th").all()]
+
+    assert batches() == ["1", "8", "32"]
+    table.get_by_role("button", name="cache").click()
+    assert batches() == ["1", "8", "32"]
+    table.get_by_role("button", name="cache").click()
+    assert batches() == ["32", "8", "1"]
+    assert table.locator("thead th").nth(2).get_attribute("aria-sort") == "descending"
