@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from msgspec.structs import replace
+
 from .changes import Change, compare_rows
 from .rows import Row
 from .series import CaseName, find_run, is_exact, open_store
@@ -65,7 +67,7 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
     """
     with open_store(store) as opened:
         runs = find_run(opened, old), find_run(opened, new)
-        before, after = ({CaseName.of(row): row for row in opened.rows(run=run.run)} for run in runs)
+        before, after = (_read_cases(opened, run) for run in runs)
         both = [case for case in after if case in before]
         changes = [change for case in both for change in compare_rows(before[case], after[case], opened)]
     counted = [_count_equal(before[case], after[case]) for case in both]
@@ -77,6 +79,16 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
         removed=tuple(case for case in before if case not in after),
         added=tuple(case for case in after if case not in before),
     )
+
+
+def _read_cases(store: Store, run: Run) -> dict[CaseName, Row]:
+    """Return the row of each case of a run; one that several entries of a plan measure has the values of all rows."""
+    rows: dict[CaseName, Row] = {}
+    for row in store.rows(run=run.run):
+        case = CaseName.of(row)
+        values = rows[case].values if case in rows else {}
+        rows[case] = replace(row, values={**values, **row.values})
+    return rows
 
 
 def _count_equal(old: Row, new: Row) -> tuple[int, int]:

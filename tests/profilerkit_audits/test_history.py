@@ -75,6 +75,18 @@ def test_a_difference_has_each_value_that_moved(store: Store) -> None:
     assert (same.changes, same.same) == ((), 6)
 
 
+def test_a_case_that_two_entries_of_a_plan_measure_is_one(store: Store) -> None:
+    """One entry counts 48 and then 56 MACs, the other measures nothing but parameters: 59 in both runs."""
+    for night, width in ((3, 2), (4, 3)):
+        run = begun(store, night)
+        for name, report in (("macs", network_report(4, 8, width)), ("total_params", network_report(4, 8, 2))):
+            only = replace(report, statuses={name: report.statuses[name]})
+            store.add(count_row(run, night, "net.py:k", only), only)
+    result = diff_runs(store, "last~1", "last")
+    assert [(change.metric, change.difference) for change in result.changes] == [("macs", 8)]
+    assert result.same == 1
+
+
 def test_a_count_that_became_partial_has_its_sign(store: Store) -> None:
     """The same 32 MACs, of which not all is counted any more."""
     for night, completeness in ((3, Completeness.COMPLETE), (4, Completeness.PARTIAL)):
