@@ -30,9 +30,8 @@ from .hiding import hide
 from .rows import Row, decode
 from .store import Store
 
-__all__ = ["SUFFIXES", "export", "read_export"]
+__all__ = ["export", "read_export"]
 
-SUFFIXES = (".parquet", ".jsonl", ".csv")
 #: What a line is read back from, and what its digest is of.
 _READ_BACK = ("number", "of", "row", "report")
 #: The columns of whole numbers.
@@ -49,21 +48,17 @@ def export(store: Store, path: str | PathLike[str], run: str | None = None, priv
     file, suffix = Path(path), _require_suffix(path)
     rows = list(store.rows(run=run))
     lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
-    if suffix == ".jsonl":
-        write_text(file, _format_jsonl(lines))
-    elif suffix == ".csv":
-        write_text(file, _format_csv(lines))
-    else:
-        write_bytes(file, _pack_parquet(lines))
+    write, _ = _FORMS[suffix]
+    write(file, lines)
     return len(lines)
 
 
 def read_export(path: str | PathLike[str]) -> Iterator[tuple[Row, Report | None]]:
     """Yield the rows of a file of `export` with their reports; raises `ReportFileError` for one that was changed."""
     file = Path(path)
-    read_lines = {".parquet": _read_parquet, ".jsonl": _read_jsonl, ".csv": _read_csv}[_require_suffix(path)]
+    _, read = _FORMS[_require_suffix(path)]
     count = total = 0
-    for count, line in enumerate(read_lines(file), start=1):
+    for count, line in enumerate(read(file), start=1):
         _require_whole(line, count, file)
         total = line["of"]
         report = _parse_report(line["report"], f"the report in line {count} of {file}")
@@ -83,9 +78,9 @@ def _parse_report(text: str, source: str) -> Report | None:
 
 def _require_suffix(path: str | PathLike[str]) -> str:
     suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in _FORMS:
         name = Path(path).name
-        raise ArgumentError(f"{name!r}: the suffix names no export format; use one of {', '.join(SUFFIXES)}")
+        raise ArgumentError(f"{name!r}: the suffix names no export format; use one of {', '.join(_FORMS)}")
     return suffix
 
 
@@ -131,8 +126,8 @@ def _list_columns(lines: list[dict[str, Any]]) -> list[str]:
 # Forms ----------------------------------------------------------------------------------------------------------------
 
 
-def _format_jsonl(lines: list[dict[str, Any]]) -> str:
-    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+def _write_jsonl(file: Path, lines: list[dict[str, Any]]) -> None:
+    write_text(file, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 
 
 def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
@@ -147,12 +142,12 @@ def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _format_csv(lines: list[dict[str, Any]]) -> str:
+def _write_csv(file: Path, lines: list[dict[str, Any]]) -> None:
     text = StringIO()
     writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
     writer.writeheader()
     writer.writerows({name: _escape(value) for name, value in line.items()} for line in lines)
-    return text.getvalue()
+    write_text(file, text.getvalue())
 
 
 def _read_csv(file: Path) -> Iterator[dict[str, Any]]:
@@ -184,7 +179,7 @@ def _unescape(text: str) -> str:
     return text[1:].encode("ascii", "replace").decode("unicode_escape", "replace")  # the digest tells
 
 
-def _pack_parquet(lines: list[dict[str, Any]]) -> bytes:
+def _write_parquet(file: Path, lines: list[dict[str, Any]]) -> None:
     arrow, parquet = _import_arrow()
     arrays = {}
     for name in _list_columns(lines):
@@ -195,8 +190,7 @@ def _pack_parquet(lines: list[dict[str, Any]]) -> bytes:
         arrays[name] = arrow.array(values, type=kind)
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.table(arrays), sink)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
+    write_bytes(file, sink.getvalue().to_pybytes())
 
 
 def _read_parquet(file: Path) -> Iterator[dict[str, Any]]:
@@ -215,3 +209,11 @@ def _import_arrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise ArgumentError(f"Parquet needs pyarrow ({error}): pip install 'profilerkit[parquet]'") from error
     return pyarrow, pyarrow.parquet
+
+
+#: What writes the lines of an export, and what reads them again, by the suffix of the file.
+_FORMS = {
+    ".parquet": (_write_parquet, _read_parquet),
+    ".jsonl": (_write_jsonl, _read_jsonl),
+    ".csv": (_write_csv, _read_csv),
+}

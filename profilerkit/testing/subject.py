@@ -196,9 +196,9 @@ class BackendSubject:
         except NotOfferedError as error:
             self.skip(str(error))
 
-    def inputs_of_mlp(self, batch_size: int = 3) -> ModelInputs:
+    def inputs_of_mlp(self) -> ModelInputs:
         """Return the inputs that `raising_model` and `uncounted_model` are called with."""
-        return self.inputs(ARCHITECTURES["mlp"], batch_size)
+        return self.inputs(ARCHITECTURES["mlp"])
 
     def profiler(self, architecture: Architecture) -> Profiler:
         """Return a profiler of an architecture, without functions."""
@@ -225,12 +225,12 @@ class BackendSubject:
         with self.where_offered():
             return require_capability(self.backend, protocol)
 
-    def make_unfitting_inputs(self, architecture: Architecture, batch_size: int = 3) -> ModelInputs:
+    def make_unfitting_inputs(self, architecture: Architecture) -> ModelInputs:
         """Return inputs that do not fit: each dimension except the batch has one more element."""
 
         def grow(spec: TensorSpec) -> Any:
             larger = TensorSpec(tuple(size + 1 for size in spec.shape), spec.dtype)
-            return self.backend.random_tensor(larger, batch_size)
+            return self.backend.random_tensor(larger, 3)
 
         return ModelInputs.of(self.shapes(architecture)).map(grow)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -128,14 +128,13 @@ def _open_work(backend: Backend | str | None, num_threads: int | None) -> Abstra
     return nullcontext(_list_numpy_work())
 
 
-def _list_numpy_work(sides: Sequence[int] = (512, 1024, 2048), copied_bytes: int = 2**28) -> Iterator[CeilingWork]:
+def _list_numpy_work() -> Iterator[CeilingWork]:
     """Yield products, of which large ones use every core and small ones are rarely interrupted, and a copy."""
     import numpy as np
 
-    for side in sides:
+    for side in (512, 1024, 2048):
         left, right = np.ones((side, side), np.float32), np.ones((side, side), np.float32)
         yield CeilingWork("flops", 2 * side**3, partial(np.matmul, left, right, out=np.empty_like(left)))
-    for size in (2**20, copied_bytes):
+    for kind, size in (("cached_bytes", 2**20), ("bytes", 2**28)):
         source = np.ones(size, np.uint8)
-        kind = "bytes" if size == copied_bytes else "cached_bytes"
         yield CeilingWork(kind, 2 * size, partial(np.copyto, np.empty_like(source), source))
