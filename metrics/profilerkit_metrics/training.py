@@ -32,6 +32,10 @@ __all__ = [
 ]
 
 
+#: What the bytes at the peak of a step are for: see `TrainingMemoryParts`.
+_PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
+
+
 class TrainingMacs(Count):
     """Multiply-accumulates of one training step: the forward pass and the gradients of the trainable weights.
 
@@ -140,9 +144,6 @@ class TrainingLayers(LayerRows):
     FORMULA: str = "training_macs and training_flops of each layer, with and without the layers inside it"
     OMISSIONS: str = "as training_macs"
     SOURCE: str = "profilerkit's own definition"
-
-
-_PARTS = ("weights", "gradients", "optimizer_state", "activations", "inputs", "other")
 
 
 class ComputeTraining(ProfilerFunction):

@@ -67,15 +67,15 @@ class _Listing:
         #: The status keys that functions compute, by name and plugin.
         self.keys: dict[tuple[str, str], _ComputedKey] = {}
 
-    def collect(self, offered: Callable[[], T], all_alike: Callable[[], T]) -> T:
-        """Return what is offered once; where plugins conflict, note that and return ``all_alike``, both of them."""
+    def collect(self, list_once: Callable[[], T], list_all: Callable[[], T]) -> T:
+        """Return what is offered; where plugins offer the same, note that, and return what each of them offers."""
         try:
-            return offered()
+            return list_once()
         except RegistrationConflictError as error:
             self.note_conflict(error)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PluginWarning)  # they were issued at the first attempt
-            return all_alike()
+            return list_all()
 
     def note_conflict(self, error: RegistrationConflictError) -> None:
         self.conflicts.setdefault(str(error), error)
@@ -194,11 +194,11 @@ class _Listing:
             self.print_line(key.NAME, f"{summary}{also}{for_some}", plugin)
 
     def print_declared_keys(self) -> None:
-        def all_alike() -> list[Offer[Any]]:
+        def list_all() -> list[Offer[Any]]:
             claims = list_offers("profilerkit_status_keys", type)
             return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
-        offered = self.collect(offers.list_status_keys, all_alike)
+        offered = self.collect(offers.list_status_keys, list_all)
         self.print_title("Status keys")
         for offer in offered:
             self.print_line(offer.item.NAME, _summarize(offer.item), offer.plugin, offer.item)

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 from . import processes
 from .channel import Channel, ChannelError
@@ -37,11 +37,15 @@ WATCHING_MEMORY, WATCHING = 0.02, 0.1
 LAST_WORDS = 0.1
 
 
+#: Why the supervisor has ended a process: at one of two limits, or since the caller has asked for it or ended itself.
+Cause: TypeAlias = Literal["memory", "threads", "asked"]
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a process ended: by a signal or with an exit code, and ``why`` if the supervisor ended it.
 
-    ``why`` is "memory", "threads", "asked" (the caller ended it) or None. ``peak_bytes`` is the most memory that was
+    ``peak_bytes`` is the most memory that was
     seen, ``threads`` the number of threads at the limit. ``left_behind`` counts the processes that still ran when the
     model's own process had ended, ``survivors`` those that could not be ended. ``cpu_seconds`` is the processor time
     of all of them.
@@ -49,7 +53,7 @@ class Ending:
 
     signal: int | None = None
     code: int | None = None
-    why: str | None = None
+    why: Cause | None = None
     peak_bytes: int = 0
     threads: int = 0
     left_behind: int = 0
@@ -96,7 +100,7 @@ class Supervisor:
     parent: int
     child: int = 0
     _status: int | None = None
-    _why: str | None = None
+    _why: Cause | None = None
     _peak_bytes: int = 0
     _threads: int = 0
     _base: int = 0
