@@ -260,7 +260,7 @@ class ComputeMbu(ProfilerFunction):
         bandwidth = where.bandwidth
         if bandwidth is None:
             return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
-        moved = trace.size_bytes + cache_bytes
+        moved = trace.size_bytes // _count_sharing(trace) + cache_bytes
         return Noted(
             execution_time.map(lambda seconds: moved / (seconds * bandwidth)),
             f"of {bandwidth:.4g} B/s of {where.name} ({where.tier}); {moved:,} bytes of weights and cache",
@@ -315,16 +315,23 @@ def compute_share(
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
     try:
-        least = seconds_at_peak(macs, where, dtype)
+        least = seconds_at_peak(macs, where, dtype) / _count_sharing(trace)
     except UnknownPeakError as error:
         return Unavailable(str(error))
     counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
     note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; "
     note += _describe_attention(trace, attention)
+    if _count_sharing(trace) > 1:
+        note += f"; {_count_sharing(trace)} ranks share the work, each with this peak"
     share = time.map(lambda seconds: least / seconds)
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
     return Noted(share, note)
+
+
+def _count_sharing(trace: ModelTrace) -> int:
+    """Return how many processes share the work of a pass, whose counts are those of all of them."""
+    return 1 if trace.rank is None else trace.rank.work_shared_by
 
 
 def _describe_attention(trace: ModelTrace, attention: str) -> str:

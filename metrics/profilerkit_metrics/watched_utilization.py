@@ -42,7 +42,7 @@ class StepMfu(Share):
     DERIVED_FROM: TracePart | None = TracePart.OPERATORS
     FORMULA: str = (
         "calls of the model in the step * sum over dtypes of 2 * macs / dense peak of forward and gradients, divided "
-        "by the seconds of the step and by the ranks that the model is spread over"
+        "by the seconds of the step and by the ranks that share the work of a call"
     )
     OMISSIONS: str = "element-wise operations; what activation checkpoints compute again; the optimizer"
     SOURCE: str = "model FLOPs utilization: Chowdhery and others, PaLM, 2022, appendix B"
@@ -93,18 +93,16 @@ class ComputeWatchedUtilization(ProfilerFunction):
     ) -> dict[str, Any]:
         """Return both shares as measurements with a sample for each step.
 
-        Every call of the model in a step counts as the last one, whose inputs the trace is of. Data-parallel ranks
-        each watch their own share; where the weights are spread over ranks, the counts are the whole model's, and are
-        divided by them. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
+        Every call of the model in a step counts as the last one, whose inputs the trace is of. Each rank watches its
+        own share of the work. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
         """
         reason = _explain_absence(watched)
         if reason or watched is None:
             return {StepMfu.NAME: Unavailable(reason), StepHfu.NAME: Unavailable(reason)}
-        ranks = training_trace.rank.ranks if training_trace.rank is not None else 1
         steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
-        time = Measurement(tuple(step.seconds * ranks / (step.calls or 1) for step in steps))
+        time = Measurement(tuple(step.seconds / (step.calls or 1) for step in steps))
         where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
-        note = f"{_describe_calls([step.calls or 0 for step in steps])} in a step{_describe_ranks(ranks)}"
+        note = f"{_describe_calls([step.calls or 0 for step in steps])} in a step"
         return {
             name: _add_note(compute_share(training_trace, time, where, dtype, attention, recomputed=recomputed), note)
             for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
@@ -127,10 +125,6 @@ def _explain_absence(watched: WatchedSteps | None) -> str:
 def _describe_calls(numbers: list[int]) -> str:
     few, many = min(numbers), max(numbers)
     return f"{few} call{'s' if many > 1 else ''} of the model" if few == many else f"{few} to {many} calls of the model"
-
-
-def _describe_ranks(ranks: int) -> str:
-    return f"; the model is spread over {ranks} ranks, each with this peak" if ranks > 1 else ""
 
 
 def _add_note(share: Any, note: str) -> Any:

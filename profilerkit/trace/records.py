@@ -162,12 +162,15 @@ class RankShare:
         ranks: The number of processes.
         params: The number of elements of its parameters.
         bytes: The bytes of its parameters and buffers.
+        work_shared_by: How many processes share the work of one pass: 1 where each runs the whole model on samples of
+            its own, also where it gathers the weights for that.
     """
 
     rank: int
     ranks: int
     params: int
     bytes: int
+    work_shared_by: int = 1
 
     def __str__(self) -> str:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ from profilerkit import (
 from profilerkit.devices import Figure, macs_by_dtype
 from profilerkit.inputs import ModelInputs
 from profilerkit.plugging.backends import backend_named
-from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
+from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, RankShare, TensorInfo, WeightRecord
 from profilerkit_metrics import ComputeMbu, ComputeMfu, ComputeTrainingUtilization
 
 TOY = DeviceInfo(
@@ -109,6 +110,15 @@ def test_an_unknown_peak_is_said() -> None:
 
 def test_a_share_above_one_says_that_the_peak_is_wrong() -> None:
     assert "above 1: these are not the peaks" in mfu(make_trace(product(10**6, "float32"))).note
+
+
+def test_ranks_that_share_a_pass_have_a_part_of_it_each() -> None:
+    """200 FLOPs at 1,000 FLOP/s, and 24 bytes at 100 bytes a second, of which each of two ranks has a half."""
+    weights = (WeightRecord("w", 1, 6, 24, "float32", True),)
+    trace = replace(make_trace(product(100, "float32"), weights=weights), rank=RankShare(0, 2, 3, 12, work_shared_by=2))
+    assert mfu(trace).value.median == pytest.approx(0.2 / 2)
+    share = ComputeMbu()(None, BACKEND, trace, ONE_SECOND, RunOptions(), peaks_of=TOY)
+    assert share.value.median == pytest.approx(0.24 / 2)
 
 
 def test_a_timed_training_step_is_no_forward_pass() -> None:

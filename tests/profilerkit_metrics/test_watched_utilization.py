@@ -43,10 +43,15 @@ def test_each_step_has_its_share_and_accumulated_calls_add_up() -> None:
     assert values["step_mfu"].note.endswith("attention counts in full; 1 to 4 calls of the model in a step")
 
 
-def test_a_model_that_is_spread_over_ranks_has_its_share_of_all_of_them() -> None:
-    value = shares({0: StepRecord(1.0, 0.2, 0.3, calls=2)}, RankShare(1, 4, 10, 40))["step_mfu"]
+def test_ranks_that_share_the_work_of_a_call_have_a_part_of_it_each() -> None:
+    """Of four ranks under tensor parallelism; under data parallelism each does all the work of its own samples."""
+    step = {0: StepRecord(1.0, 0.2, 0.3, calls=2)}
+    value = shares(step, RankShare(1, 4, 10, 40, work_shared_by=4))["step_mfu"]
     assert value.value.median == pytest.approx(0.24 / 4)
-    assert value.note.endswith("2 calls of the model in a step; the model is spread over 4 ranks, each with this peak")
+    assert value.note.endswith("; 4 ranks share the work, each with this peak; 2 calls of the model in a step")
+    value = shares(step, RankShare(1, 4, 40, 160))["step_mfu"]
+    assert value.value.median == pytest.approx(0.24)
+    assert "ranks" not in value.note
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 import warnings
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def found_by_profiling(model: nn.Module) -> dict[str, Any]:
         "again": [again["macs"], again["total_params"]],
         "layers": [[row["path"], row["type"], row["own_macs"], row["params"]] for row in report["trace"].table],
         "notes": list(report.notes),
-        "rank": [getattr(report["trace"].rank, name) for name in ("rank", "ranks", "params", "bytes")],
+        "rank": astuple(report["trace"].rank),
         "untouched": untouched,
         "ran": list(output.shape),
         "timed": timed,

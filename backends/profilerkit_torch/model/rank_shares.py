@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,7 +14,7 @@ from profilerkit.trace.records import RankShare
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..compat.wrappers import list_original_parameters, list_shared_parameters, list_sizes_in_shard
 from .stored_bytes import count_stored_bytes
-from .wrapped import find_inner_name, has_wrappers, is_part, is_spread, list_flat_parameters
+from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flat_parameters
 
 __all__ = ["rank_share"]
 
@@ -45,7 +47,24 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
             local = tensor.to_local() if is_part(tensor) else tensor
             count += local.numel() if name in parameters else 0
             stored += count_stored_bytes(local)
-    return RankShare(torch.distributed.get_rank(), torch.distributed.get_world_size(), count, stored)
+    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return RankShare(rank, ranks, count, stored, _count_sharing(modules))
+
+
+def _count_sharing(modules: Sequence[nn.Module]) -> int:
+    """Return how many processes share the work of one pass, by the meshes over which the parts of weights lie.
+
+    ``fully_shard`` gathers the weights along the first dimension of a mesh along which they are parts, and each process
+    runs the model on samples of its own. Of a weight that lies over (2 copies, 4 parts, 8 parts) it gathers the 4.
+    """
+    gathers = any(map(is_gathered, modules))
+    parts: Any = [tensor for module in modules for tensor in read_parameters(module).values() if is_part(tensor)]
+    sharing = [1]
+    for tensor in parts:
+        placed = zip(tensor.device_mesh.shape, tensor.placements, strict=True)
+        sizes = [size for size, placement in placed if not placement.is_replicate()]
+        sharing.append(math.prod(sizes[1:] if gathers else sizes))
+    return max(sharing)
 
 
 def _runs_in_several(modules: Sequence[nn.Module]) -> bool:

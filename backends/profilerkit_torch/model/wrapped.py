@@ -29,6 +29,7 @@ __all__ = [
     "find_inner_name",
     "has_wrappers",
     "inner_model",
+    "is_gathered",
     "is_part",
     "is_spread",
     "list_flat_parameters",
@@ -57,8 +58,13 @@ def _find_inner_name_by_class(kind: type) -> str | None:
 
 def is_spread(module: nn.Module) -> bool:
     """Return whether ``fully_shard`` has changed a module, or its own parameters are parts of whole ones."""
+    return is_gathered(module) or any(is_part(tensor) for tensor in read_parameters(module).values())
+
+
+def is_gathered(module: nn.Module) -> bool:
+    """Return whether ``fully_shard`` has changed a module, so that its weights are whole while it runs."""
     kind: Any = type(module)
-    return _shards_by_class(kind) or any(is_part(tensor) for tensor in read_parameters(module).values())
+    return _shards_by_class(kind)
 
 
 @once_for_each
