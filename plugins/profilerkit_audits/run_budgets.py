@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -63,22 +63,29 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
         chosen = find_run(opened, run)
         limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
         findings = _check_rows(opened, chosen.run, limits)
-    checked = {finding.limit for several in findings.values() for finding in several}
-    unmatched = [str(limit) for limit in limits.limits if limit not in checked]
-    if unmatched and findings:
+    unmatched = _list_unmatched(findings, limits)
+    if unmatched:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
     return RunCheck(chosen.run, findings)
 
 
 def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping[str, Any]) -> list[str]:
-    """Return a line for each limit of a plan's budgets that a row of a run does not keep."""
+    """Return a line for each limit of a plan's budgets that a row of a run does not keep, or that is for no layer."""
     if not budgets:
         return []
+    budget = Budget.of(budgets)
     with open_store(store) as opened:
-        checked = _check_rows(opened, run, Budget.of(budgets))
+        checked = _check_rows(opened, run, budget)
+    unmatched = [f"no model has a layer that this limit matches: {limit}" for limit in _list_unmatched(checked, budget)]
     findings = [(case, finding) for case, several in checked.items() for finding in several]
     failed = (f"{case.spec}: {finding.detail}" for case, finding in findings if finding.verdict is Verdict.FAILED)
-    return list(dict.fromkeys(failed))
+    return [*dict.fromkeys(failed), *unmatched]
+
+
+def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budget) -> list[str]:
+    """Return the limits that nothing was checked against; none if there was nothing to check."""
+    checked = {finding.limit for several in findings.values() for finding in several}
+    return [str(limit) for limit in budget.limits if limit not in checked] if findings else []
 
 
 def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[Finding, ...]]:

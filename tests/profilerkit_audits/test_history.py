@@ -14,7 +14,7 @@ from stores import begun, count_row, network_report
 from profilerkit import ArgumentError, BudgetError, Completeness
 from profilerkit.cli import main
 from profilerkit_audits import Store, check_run, diff_runs, history
-from profilerkit_audits.run_budgets import FORMS
+from profilerkit_audits.run_budgets import FORMS, find_exceeded
 from profilerkit_budgets import Budget, Verdict
 
 pytestmark = pytest.mark.heavy
@@ -122,6 +122,12 @@ def test_budgets_over_a_run(store: Store) -> None:
     assert "2 models, 2 limits: 2 failed" in markdown
     with pytest.raises(BudgetError, match="no model of the run has a layer that these limits match: layers 'zzz'"):
         check_run(store, "last~1", Budget.of({"layers": {"zzz": {"macs": "<= 1"}}}))
+
+
+def test_a_limit_of_a_plan_for_no_layer_is_said(store: Store) -> None:
+    """A misspelt layer must not pass for one that keeps its limit."""
+    (line,) = find_exceeded(store, "run-001-m", {"macs": "<= 50", "layers": {"zzz": {"macs": "<= 1"}}})
+    assert line.startswith("no model has a layer that this limit matches: layers 'zzz'")
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
