@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Risk", "find_risk", "group_by_function"]
 
-#: Arguments that determine how a model is run: a function that takes one of them runs it.
+#: Arguments that determine how a model is run: a function that takes one of them runs it, also on inputs of its own.
 _RUN_OPTIONS = frozenset({"device", "num_iters", "mode"})
 
 
@@ -41,7 +41,8 @@ def _find_risk(name: str, registry: Registry, above: frozenset[str]) -> Risk:
         return Risk.LEAST
     function = registry[name].function
     parameters = function.parameters().keys()
-    if isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters):
+    takes_options = isinstance(function, JointFunction) or not _RUN_OPTIONS.isdisjoint(parameters)
+    if takes_options or registry.runs_the_model(name):
         return Risk.RUNS_MODEL
     own_risk = Risk.LEAST if parameters.isdisjoint(PROVIDED) else Risk.USES_MODEL
     return max([own_risk, *(_find_risk(needed, registry, above | {name}) for needed in parameters)])

@@ -279,3 +279,12 @@ def test_a_shape_as_text_is_the_same_case_as_a_list(text: str, listed: object, t
 def test_a_metric_may_have_one_of_its_other_names(tmp_path: Path) -> None:
     read = Plan.load(written(tmp_path, LEAST.replace('"macs"', '"macs", "latency"')))
     assert read.models[0].metrics == ("macs", "execution_time")
+
+
+@pytest.mark.parametrize("metric", ["energy", "first_call_time", "execution_time"])
+def test_a_case_that_measures_is_timed(metric: str, tmp_path: Path) -> None:
+    """So its row is of one kind of machine, and nothing else of the audit runs beside it."""
+    (tmp_path / "a.py").write_text("b = None\n")
+    counted, measured = (list_cases(plan(tmp_path, {"spec": "a.py:b"}, metrics=[name]))[0] for name in ("macs", metric))
+    assert (counted.is_timed, measured.is_timed) == (False, True)
+    assert measured.compute_key("one") != measured.compute_key("another")
