@@ -25,11 +25,15 @@ MIN_NIGHTS = 8
 #: A part is searched for further steps if its own step has at most this p-value.
 _LEVEL = 0.05
 #: Permutations end after so many that gain as much as the series itself, or so many in all (Besag and Clifford 1991).
-_EXCEEDING, _PERMUTATIONS, _AT_ONCE = 10, 50_000, 500
+_EXCEEDING, _PERMUTATIONS = 10, 50_000
+#: How many are drawn at once: few at first, since most series need no more.
+_FIRST, _AT_ONCE = 50, 500
 #: Single nights are clipped at so many deviations (1.4826 times the median absolute deviation) from the median.
 _CLIPPED = 6.0
-#: Nights so far apart are taken as independent of each other; and the largest correlation of consecutive ones.
-_FAR, _MOST_CORRELATION = (8, 20), 0.9
+#: Nights so far apart, from the least to the most, are taken as independent of each other.
+_FAR = (8, 20)
+#: The largest correlation of consecutive nights that is reckoned with.
+_MOST_CORRELATION = 0.9
 #: A correlation is told from none if it exceeds so many times one by the square root of the number of nights.
 _TOLD = 4.0
 #: A plain step is so many times the usual change from night to night, and a series has at most so many of them.
@@ -181,7 +185,7 @@ def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float
     """Return the p-value of the best split of a part, among series without a step that are drawn."""
     share = float(_compute_shares(part)) * (1 - 1e-9)
     exceeding = drawn = 0
-    size = 50
+    size = _FIRST
     while exceeding < _EXCEEDING and drawn < _PERMUTATIONS:
         if correlation:
             rows = _draw_noise(size, len(part), correlation, generator)

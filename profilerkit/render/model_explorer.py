@@ -55,12 +55,12 @@ def render(result: Report | Comparison, by: str | None = None) -> str:
         raise ArgumentError(f"by={by!r}: Model Explorer can be given one of {', '.join(map(repr, _TITLES))}")
     graphs: dict[str, Any] = {}
     for report in result.reports:
-        for graph, data in _draw_graphs(report, by or _choose(report)).items():
+        for graph, data in _draw_graphs(report, by or _choose_column(report)).items():
             graphs.setdefault(graph, data)
     return json.dumps(graphs)
 
 
-def _choose(report: Report) -> str:
+def _choose_column(report: Report) -> str:
     """Return what is drawn unless it is requested."""
     if any(True for _ in _list_own_microseconds(report)):
         return "seconds"
@@ -70,7 +70,8 @@ def _choose(report: Report) -> str:
 def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     """Return the node data of each graph of a model that has operators; one without nodes has a name that says so."""
     rows = [row for row in report.operators or () if row.get("node")]
-    values, remark = (_hand_out if column in ("params", "seconds") else _add_up)(report, rows, column)
+    find_values = _place_at_heaviest if column in ("params", "seconds") else _sum_by_node
+    values, remark = find_values(report, rows, column)
     name = f"{report.name}: {_TITLES[column]}{remark}"
     if not rows:
         return {"": {"name": visible(f"{report.name}: no nodes, give a .tflite, .onnx or .pt2 file"), "results": {}}}
@@ -82,7 +83,7 @@ def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     return graphs
 
 
-def _add_up(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
+def _sum_by_node(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
     """Return the sum of a column for each node, of bytes alive the most; and a remark on nodes that are not counted."""
     uncounted = list(_name_uncounted(report)) if column in ("macs", "flops") else []
     values: dict[Node, float] = {}
@@ -112,21 +113,22 @@ def _name_uncounted(report: Report) -> Iterator[str]:
                 yield from (counted[1], *counted[1].split())
 
 
-def _hand_out(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
+def _place_at_heaviest(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
     """Return what layers or operators have of a column at one node each; and a remark on those without a node.
 
     A layer's own number, which is that of all its nodes together, is at the node with the most MACs.
     """
-    heaviest: dict[tuple[str, str], Mapping[str, Any]] = {}
+    heaviest: dict[tuple[str, str], Mapping[str, Any]] = {}  # by layer and operator, and by layer alone
     for row in rows:
         for key in ((row["layer"], row["operator"]), (row["layer"], "")):
             if key not in heaviest or row["macs"] > heaviest[key]["macs"]:
                 heaviest[key] = row
+    own_values = _list_own_params(report) if column == "params" else _list_own_microseconds(report)
     values: dict[Node, float] = {}
     placed = total = 0
-    for layer, operator, value in _list_own_params(report) if column == "params" else _list_own_microseconds(report):
-        row = heaviest.get((layer, operator)) or heaviest.get((layer, ""), {})
-        if row:
+    for layer, operator, value in own_values:
+        row = heaviest.get((layer, operator)) or heaviest.get((layer, ""))
+        if row is not None:
             node = row["graph"], row["node"]
             values[node] = values.get(node, 0) + value
         placed, total = placed + bool(row and value), total + bool(value)
