@@ -56,7 +56,13 @@ def may_go(device: str, states: Sequence[tuple[State, str]]) -> bool:
     timing = [other for state, other in states if state is State.TIMING]
     if device == "cpu":
         return not timing and not any(state is State.COUNTING for state, _ in states)
-    return "cpu" not in timing and device not in timing
+    return not any(other == "cpu" or _may_be_same(device, other) for other in timing)
+
+
+def _may_be_same(device: str, other: str) -> bool:
+    """Return whether two names may be of one GPU: "gpu", "cuda" and "cuda:0" may, "cuda:0" and "cuda:1" may not."""
+    numbers = {name.rpartition(":")[2] if ":" in name else "" for name in (device, other)}
+    return "" in numbers or len(numbers) == 1
 
 
 @dataclass

@@ -101,6 +101,9 @@ C, W, T = State.COUNTING, State.WAITING, State.TIMING
         ("cuda:0", [(W, "cuda:0"), (C, "cpu")], True),
         ("cuda:0", [(W, "cuda:0"), (T, "cuda:0")], False),
         ("cuda:0", [(W, "cuda:0"), (T, "cuda:1")], True),
+        ("gpu", [(W, "gpu"), (T, "cuda:0")], False),  # the names of one device
+        ("cuda:0", [(W, "cuda:0"), (T, "cuda")], False),
+        ("gpu:1", [(W, "gpu:1"), (T, "cuda:1")], False),
         ("cuda:0", [(W, "cuda:0"), (T, "cpu")], False),
     ],
 )
