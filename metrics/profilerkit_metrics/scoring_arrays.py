@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from profilerkit.error_text import shown
 
 from .scoring import Batches, LossEvaluation, ScoredBatch, Transform, count_samples
 
-__all__ = ["ArrayLossEvaluation", "ReadyModel", "score_arrays", "score_opened"]
+__all__ = ["ArrayLossEvaluation", "ReadyModel", "score_opened"]
 
 #: What runs a model on the arrays of a batch, and whether it gives probabilities; None if that is not known.
 ReadyModel: TypeAlias = "tuple[Callable[[ModelInputs], Any], bool | None]"
@@ -48,6 +49,8 @@ def score_opened(
         model_type: What it must be then; anything else raises `ArgumentError`.
         advice: What to give instead.
         make_ready: Called with the opened model and a device, once for all batches.
+
+    What is no loader, and no transform, raises `ArgumentError` too.
     """
 
     @contextmanager
@@ -57,36 +60,17 @@ def score_opened(
         opened = open_model(model)
         if not isinstance(opened, model_type):
             raise ArgumentError(f"model={shown(model)}: {advice}")
-        call, probabilities = make_ready(opened, device)
-        yield score_arrays(call, data_loader, transform, probabilities)
+        data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
+        loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
+        yield _score_batches(*make_ready(opened, device), loader, transform)
 
     return score_batches
 
 
-def score_arrays(
-    call: Callable[[ModelInputs], Any],
-    data_loader: Iterable[Any],
-    transform: Transform | None = None,
-    probabilities: bool | None = None,
-) -> Iterator[ScoredBatch]:
-    """Return the scored batches of a loader.
-
-    Args:
-        call: Runs the model: called with the arrays of a batch, it returns an array, or arrays by name.
-        data_loader: Batches of inputs and targets.
-        transform: Changes inputs and targets before the model gets them.
-        probabilities: Whether the scores are probabilities; None if that is not known.
-
-    Raises `ArgumentError` for what is no loader, and no transform.
-    """
-    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
-    loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
-    return _score_batches(call, loader, transform, probabilities)
-
-
 def _score_batches(
-    call: Callable[[ModelInputs], Any], loader: DataLoader, transform: Transform | None, probabilities: bool | None
+    call: Callable[[ModelInputs], Any], probabilities: bool | None, loader: DataLoader, transform: Transform | None
 ) -> Iterator[ScoredBatch]:
+    """Yield the scored batches of a loader."""
     for batch in loader:
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
@@ -95,14 +79,8 @@ def _score_batches(
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
         output = call(model_inputs)
         samples = count_samples([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
-        yield ScoredBatch(
-            output,
-            target,
-            samples,
-            scores=lambda output=output, target=target: _read_scores(output, np.shape(target)),  # type: ignore[misc]
-            targets=lambda output=output, target=target: _read_targets(output, target),  # type: ignore[misc]
-            probabilities=probabilities,
-        )
+        scores, targets = partial(_read_scores, output, np.shape(target)), partial(_read_targets, output, target)
+        yield ScoredBatch(output, target, samples, scores, targets, probabilities)
 
 
 def _read_scores(output: Any, target_shape: tuple[int, ...]) -> Any:
