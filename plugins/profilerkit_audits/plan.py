@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from profilerkit.arguments.checks import FLAG, PATH
+from profilerkit.arguments.checks import FLAG, PATH, at_least
 from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, PlanError, ProfilerKitError
@@ -26,11 +26,10 @@ from .plan_values import (
     MATRIX,
     SAMPLING,
     SELECTION,
+    TEXT,
     check_argument,
     check_names,
-    check_number,
     check_setting,
-    check_text,
     check_texts,
     read_matrix,
     require_known,
@@ -135,12 +134,12 @@ class Plan:
             if budgets:
                 Budget.of(budgets)
             entries = _require_entries(content.get("models"))
-            workers = check_number("workers", content.get("workers"), least=1)
-            repeats = check_number("repeats", content.get("repeats", 2), least=0)
+            workers = at_least(1).or_none()("workers", content.get("workers"))
+            repeats = at_least(0)("repeats", content.get("repeats", 2))
             warm = FLAG("warm", content.get("warm", True))
         common = {key: value for key, value in content.items() if key in _COMMON}
         models = tuple(_read_entry(entry, common, where, number) for number, entry in enumerate(entries, start=1))
-        return cls(models, Path(folder or Path.cwd()), name, budgets, workers, warm, repeats or 0, where)
+        return cls(models, Path(folder or Path.cwd()), name, budgets, workers, warm, repeats, where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values that JSON holds, without its folder."""
@@ -173,7 +172,7 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
         if not specs:
             raise ArgumentError('a model has no spec; write spec = "net.py:build", or a list of such texts')
         values = {**_leave_out_replaced(common, entry), **entry}
-        data, arguments = values.get("data"), values.get("arguments", {})
+        arguments = values.get("arguments", {})
         if not isinstance(arguments, Mapping):
             raise ArgumentError(
                 f"arguments={shown(arguments)}: give a table of arguments by name: arguments = {{num_iters = 20}}"
@@ -186,7 +185,7 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
             arguments={name: check_argument(name, value) for name, value in arguments.items()},
             metrics=check_names("metrics", values.get("metrics")),
             leave_out=check_names("leave_out", values.get("leave_out")) or (),
-            data=None if data is None else check_text("data", data),
+            data=TEXT.or_none()("data", values.get("data")),
             evaluation=check_texts("evaluation", values.get("evaluation", ())),
             backend=BACKEND("backend", values.get("backend")),
             trust=FLAG("trust", values.get("trust", False)),

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from profilerkit.arguments.checks import ONE_BATCH_SIZE
+from profilerkit.arguments.checks import ONE_BATCH_SIZE, text
 from profilerkit.arguments.names import status_names
 from profilerkit.arguments.shape_text import shapes_of_text
-from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness, nearest
 from profilerkit.input_shapes import parse_input_shape
 from profilerkit.piping.intrinsic import INTRINSIC
@@ -21,11 +20,10 @@ __all__ = [
     "MATRIX",
     "SAMPLING",
     "SELECTION",
+    "TEXT",
     "check_argument",
     "check_names",
-    "check_number",
     "check_setting",
-    "check_text",
     "check_texts",
     "read_matrix",
     "read_shape",
@@ -53,6 +51,7 @@ SAMPLING = ("max_seconds", "num_iters", "warmup", "min_samples", "relative_preci
 LIMITS = ("timeout", "memory", "max_threads")
 #: What is measured of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
+TEXT = text("a text that is not empty")
 #: How many keys a message names.
 _NAMED = 8
 
@@ -87,7 +86,7 @@ def check_setting(name: str, value: Any) -> Any:
         parse_input_shape(read_shape(value))
         return value
     if name == "dtype":
-        return check_text("dtype", value)
+        return TEXT("dtype", value)
     if name not in _CHECKS:
         return value
     value = ONE_BATCH_SIZE(name, value) if name == "batch_size" else _CHECKS[name](name, value)
@@ -137,23 +136,7 @@ def check_names(key: str, value: Any) -> tuple[str, ...] | None:
 
 def check_texts(key: str, value: Any) -> tuple[str, ...]:
     """Return one text or a list of texts as a tuple."""
-    return tuple(check_text(key, text) for text in (value if isinstance(value, (list, tuple)) else [value]))
-
-
-def check_text(key: str, value: Any) -> str:
-    """Return a text that is not empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise ArgumentError(f"{key}={shown(value)}: give a text that is not empty")
-    return value
-
-
-def check_number(key: str, value: Any, least: int) -> int | None:
-    """Return a whole number from ``least``, or None."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{key}={shown(value)}: give a whole number from {least}")
-    return value
+    return tuple(TEXT(key, single) for single in (value if isinstance(value, (list, tuple)) else [value]))
 
 
 def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: tuple[str, ...], what: str) -> None:
