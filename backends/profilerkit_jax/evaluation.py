@@ -64,8 +64,7 @@ def _score_batches(model: Any, loader: DataLoader, device: str, transform: Trans
         inputs = loader.forward_pass.extract_model_inputs(batch)
         target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
         if transform is not None:
-            alone = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
-            inputs, target = apply_transform(transform, alone, target)
+            inputs, target = apply_transform(transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(as_tensor)
         output = _compile(calls, subject, model_inputs, device).run_on(model_inputs)
         samples = count_samples([target, *model_inputs.leaves()], is_array)
