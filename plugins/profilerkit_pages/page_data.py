@@ -435,18 +435,8 @@ def _describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None
     if reference.layers is None or other.layers is None:
         return None
     rows = list(comparison.layers(which))
+    parents, names = _place_in_tree(rows)
     reference_rows, other_rows = ({row["path"]: row for row in _merge_rows(report)} for report in (reference, other))
-    in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
-    in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
-    nearest = [(in_one, nearest_around(in_one)) for in_one in (in_reference, in_other)]
-    parents, names = [], []
-    for row in rows:
-        in_one, outer = nearest[row["change"] == "added"]
-        around = outer[row["path"]]
-        parents.append(-1 if around is None else in_one[around])
-        name = _write_name(row["path"], around)
-        moved = row["change"] != "added" and row["other_path"] not in (None, row["path"])
-        names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if moved else name)
     columns: list[dict[str, Any]] = []
     for key in _COMPARED:
         first = [None if row["change"] == "added" else reference_rows[row["path"]].get(key) for row in rows]
@@ -460,6 +450,25 @@ def _describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None
         "changes": pack([row["change"] for row in rows]),
         "columns": columns,
     }
+
+
+def _place_in_tree(rows: Sequence[Row]) -> tuple[list[int], list[str]]:
+    """Return of each layer of two models the row around it, -1 for none, and its name, with that in the other model.
+
+    A layer that the other model alone has lies in a layer of the other, all others in one of the reference.
+    """
+    in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
+    in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
+    around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
+    parents, names = [], []
+    for row in rows:
+        is_added = row["change"] == "added"
+        around = (around_other if is_added else around_reference)[row["path"]]
+        parents.append(-1 if around is None else (in_other if is_added else in_reference)[around])
+        name = _write_name(row["path"], around)
+        has_moved = not is_added and row["other_path"] not in (None, row["path"])
+        names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if has_moved else name)
+    return parents, names
 
 
 def _describe_pair(
