@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from profilerkit import (
-    InputError,
-    JointFunction,
-    Metric,
-    NotOfferedError,
-    Profiler,
-    TracingError,
-)
+from profilerkit import InputError, JointFunction, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.error_text import error_line

@@ -7,16 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from profilerkit import (
-    Comparative,
-    InputError,
-    JointFunction,
-    Measurement,
-    Metric,
-    ProfilerFunction,
-    Run,
-    Unavailable,
-)
+from profilerkit import Comparative, InputError, JointFunction, Measurement, Metric, ProfilerFunction, Run, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys

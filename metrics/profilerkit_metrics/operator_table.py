@@ -6,12 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import (
-    Metric,
-    NotOfferedError,
-    ProfilerFunction,
-    Scale,
-)
+from profilerkit import Metric, NotOfferedError, ProfilerFunction, Scale
 from profilerkit.arguments.checks import FLAG, PATH, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from profilerkit import (
-    Metric,
-    ProfilerFunction,
-    Unavailable,
-)
+from profilerkit import Metric, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.piping.function import Keys
