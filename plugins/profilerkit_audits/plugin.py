@@ -14,10 +14,7 @@ def profilerkit_commands() -> list[CommandInfo]:
             "audit",
             import_later("profilerkit_audits.commands.audit:command"),
             "Profile many models and store their reports.",
-            (
-                "profilerkit audit plan.toml --dry-run",
-                "profilerkit audit --store runs.db --diff last~1 last",
-            ),
+            ("profilerkit audit plan.toml --dry-run", "profilerkit audit --store runs.db --diff last~1 last"),
         ),
         CommandInfo(
             "history",

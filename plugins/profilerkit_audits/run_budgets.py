@@ -153,8 +153,4 @@ def _draw_junit(checked: RunCheck) -> str:
 
 
 #: The forms by name, for the command line.
-FORMS: dict[str, Callable[[RunCheck], str]] = {
-    "console": _draw_text,
-    "markdown": _draw_markdown,
-    "junit": _draw_junit,
-}
+FORMS: dict[str, Callable[[RunCheck], str]] = {"console": _draw_text, "markdown": _draw_markdown, "junit": _draw_junit}

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Limits", "isolated", "isolated_comparison", "parse_memory", "parse_timeout", "run_jobs"]
 
 _MODULES = module_of_each(
-    {
-        ".api": "isolated isolated_comparison run_jobs",
-        ".job": "Job",
-        ".limits": "Limits parse_memory parse_timeout",
-    }
+    {".api": "isolated isolated_comparison run_jobs", ".job": "Job", ".limits": "Limits parse_memory parse_timeout"}
 )
 
 install_lazy_names(__name__, _MODULES)

@@ -51,12 +51,7 @@ class IsolatedRun:
     """
 
     def __init__(
-        self,
-        job: Job,
-        limits: Limits,
-        start_method: str = "spawn",
-        preload: Sequence[str] = (),
-        quiet: bool = False,
+        self, job: Job, limits: Limits, start_method: str = "spawn", preload: Sequence[str] = (), quiet: bool = False
     ) -> None:
         self.job = job
         self.limits = limits

@@ -251,10 +251,7 @@ def _merge_notes(reports: Sequence[Report]) -> list[str]:
         for note in dict.fromkeys(_list_notes(report)):
             names.setdefault(note, []).append(report.name)
     common = [_capitalize(note) for note, having in names.items() if len(having) == len(reports)]
-    return [
-        *common,
-        *(f"{', '.join(having)}: {note}" for note, having in names.items() if len(having) < len(reports)),
-    ]
+    return [*common, *(f"{', '.join(having)}: {note}" for note, having in names.items() if len(having) < len(reports))]
 
 
 def _describe_conditions(reports: Sequence[Report]) -> Iterator[str]:

@@ -31,11 +31,7 @@ _TIMED = {
     "achieved_flops_per_second": "Achieved",
 }
 #: What is shown of the layers of several models, a grid each.
-_ALL_MODELS = {
-    "params": "Parameters by layer",
-    "macs": "MACs by layer",
-    "flops": "FLOPs by layer",
-}
+_ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: How the keys of the first and of the second model begin in a row of two models.
 _SIDES = ("", "other_")
 

@@ -20,15 +20,7 @@ from dataclasses import replace
 from ..cost import Cost
 from .expected import NOTHING, Architecture, DataFormat, ExpectedLayer, InputSpec, LayerNumbers, layer_numbers
 
-__all__ = [
-    "ARCHITECTURES",
-    "Architecture",
-    "DataFormat",
-    "ExpectedLayer",
-    "InputSpec",
-    "LayerNumbers",
-    "layer_numbers",
-]
+__all__ = ["ARCHITECTURES", "Architecture", "DataFormat", "ExpectedLayer", "InputSpec", "LayerNumbers", "layer_numbers"]
 
 # Sizes, for whoever builds these. They differ from each other wherever a mistake could hide behind equal ones.
 CLASSES = 10
@@ -322,9 +314,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         _one_output(gru, _SEQUENCE, RECURRENT_UNITS),
         _one_output(transformer_encoder, InputSpec.of(ENCODER_STEPS, ENCODER_WIDTH), ENCODER_STEPS * ENCODER_HIDDEN),
         _one_output(
-            embedding_classifier,
-            InputSpec.of(EMBEDDING_STEPS, dtype="int64"),
-            EMBEDDING_STEPS * EMBEDDING_WIDTH,
+            embedding_classifier, InputSpec.of(EMBEDDING_STEPS, dtype="int64"), EMBEDDING_STEPS * EMBEDDING_WIDTH
         ),
         _architecture(
             dict_in_and_out,

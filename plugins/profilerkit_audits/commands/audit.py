@@ -39,11 +39,7 @@ FORMS = ("console", "json", "markdown", "junit")
     "--rerun", type=click.Choice(["failed", "all"]), help="Also run what is in the store: failed models, or all."
 )
 @click.option(
-    "--engine",
-    default="local",
-    show_default=True,
-    metavar="NAME",
-    help="What runs the models: local or ray.",
+    "--engine", default="local", show_default=True, metavar="NAME", help="What runs the models: local or ray."
 )
 @click.option(
     "--address",

@@ -176,11 +176,7 @@ def _find_kind(
 
 
 def _describe_metric(
-    name: str,
-    rows: Sequence[Row],
-    kind: type[Metric] | None,
-    find_report: Callable[[Row], Report | None],
-    text: Text,
+    name: str, rows: Sequence[Row], kind: type[Metric] | None, find_report: Callable[[Row], Report | None], text: Text
 ) -> dict[str, Any]:
     """Return a metric with its value in each row, and what is said of values that are not complete."""
     scale, comparative = _find_kind(name, rows, kind, find_report)
