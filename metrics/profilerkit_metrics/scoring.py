@@ -172,14 +172,16 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
 
     Raises `ValueError` for scores that are not of shape ``(batch, classes)``, or of fewer classes than the largest k.
     """
-    hits, total, lost, guesses = dict.fromkeys(topk, 0), 0, 0, max(topk)
+    hits, guesses = dict.fromkeys(topk, 0), max(topk)
+    total = lost = 0
     for batch in batches:
         scores = np.asarray(batch.scores())
         if scores.ndim != 2:
             raise ValueError(f"top-k needs scores of shape (batch, classes), but the model gives {scores.shape}")
         if scores.shape[1] < guesses:
             raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
-        ranked = np.argsort(-scores, axis=1, kind="stable")[:, :guesses]
+        falling = -scores.astype(np.float64)  # the integers of a quantized model have no negative, or another range
+        ranked = np.argsort(falling, axis=1, kind="stable")[:, :guesses]
         is_lost = _find_lost(scores)[:, None]
         right = (ranked == _find_class_indices(np.asarray(batch.targets()), scores)[:, None]) & ~is_lost
         for k in hits:

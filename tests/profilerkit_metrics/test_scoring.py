@@ -51,6 +51,14 @@ def test_a_single_score_is_compared_with_what_suits_it(
     assert bool(notes) == (probabilities is None and threshold is None)
 
 
+@pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("int8", -128, 127), ("float16", -1.5, 2)])
+def test_quantized_scores_are_ranked_by_their_values(dtype: str, low: float, high: float) -> None:
+    """The negative of an unsigned number is another one, and -128 has none in a byte."""
+    scores = np.array([[low, 1, high], [high, low, 1]], dtype)
+    assert topk_hits([batch(scores, [2, 2])], (1, 2)) == {"top-1": 50, "top-2": 100}
+    assert accuracy([batch(scores, [2, 2])]) == 50
+
+
 NAN = float("nan")
 
 
