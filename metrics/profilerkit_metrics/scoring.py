@@ -121,6 +121,11 @@ class _Misses:
             return
         values = scores if scores.ndim == 1 else scores[..., 0]
         threshold = self._choose_threshold(batch)
+        if self._threshold is None and values.dtype.kind in "iu" and bool(((values < 0) | (values > 1)).any()):
+            raise InputError(
+                f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a "
+                "half is not known; give it: threshold=128, for example"
+            )
         if threshold is None:
             self._add_by_both(values, expected)
         else:
@@ -334,7 +339,7 @@ class EvaluationFunctions:
                 transform: A function of the inputs and targets of each batch, which is called before the model.
                 threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in
                     another operation. If the end is unknown: 0.5, with a warning, if all scores of the split are from
-                    0 to 1; otherwise 0.
+                    0 to 1; otherwise 0. The integers of a quantized model need one.
             """
             with batches(model, data_loader, device, transform) as scored:
                 return missclass(scored, threshold)

@@ -59,6 +59,17 @@ def test_quantized_scores_are_ranked_by_their_values(dtype: str, low: float, hig
     assert accuracy([batch(scores, [2, 2])]) == 50
 
 
+@pytest.mark.parametrize("probabilities", [True, False, None])
+def test_a_single_quantized_score_needs_a_threshold(probabilities: bool | None) -> None:
+    """Of 0 to 255 a half is most often 128: above 0.5 all of them would be class 1. Classes 0 and 1 are no scores."""
+    found = batch(np.array([100, 200], "uint8"), [0, 1], probabilities)
+    with pytest.raises(InputError, match="one score of uint8 for a sample.*give it: threshold=128"):
+        accuracy([found])
+    assert accuracy([found], 128) == 100
+    with notes_of_scoring():
+        assert accuracy([batch(np.array([0, 1]), [0, 1], probabilities)]) == 100
+
+
 NAN = float("nan")
 
 
