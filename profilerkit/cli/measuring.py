@@ -252,14 +252,15 @@ def compare_specs(specs: Sequence[str], request: Request) -> tuple[Comparison, l
 
 def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn, and of files; they are called as --name says, if so."""
-    names = names_for(specs, request)  # a wrong number of them is said before anything is measured
+    names_for(specs, request)  # a wrong number of them is said before anything is measured
     profile = _profile_isolated if request.is_isolated else _profile_here
     by_index = {index: Measured(load_report(spec)) for index, spec in enumerate(specs) if is_saved(spec)}
     by_index |= profile({index: spec for index, spec in enumerate(specs) if index not in by_index}, request)
     measured = [by_index[index] for index in range(len(specs))]
     if not request.name:
         return measured
-    return [Measured(replace(one.report, name=name), one.profiler) for name, one in zip(names, measured, strict=True)]
+    named = zip(request.name, measured, strict=True)
+    return [Measured(replace(one.report, name=name), one.profiler) for name, one in named]
 
 
 def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: Sequence[Report]) -> list[Report]:
@@ -303,8 +304,9 @@ def _profile_here(specs: Mapping[int, str], request: Request) -> dict[int, Measu
     with _end_in_a_line(), progress_enabled(not request.quiet):
         profilers = list(map(request.make_profiler, models))
         if len(profilers) > 1:
-            options = {"strict": request.strict, "static": request.static}
-            reports = compare_profilers(profilers, request.metric or None, request.arguments, **options).reports
+            reports = compare_profilers(
+                profilers, request.metric or None, request.arguments, strict=request.strict, static=request.static
+            ).reports
         else:
             reports = tuple(map(request.make_report, profilers))
     return {

@@ -119,10 +119,10 @@ def _place_at_heaviest(report: Report, rows: Rows, column: str) -> tuple[dict[No
     A layer's own number, which is that of all its nodes together, is at the node with the most MACs.
     """
     heaviest: dict[tuple[str, str], Mapping[str, Any]] = {}  # by layer and operator, and by layer alone
-    for row in rows:
-        for key in ((row["layer"], row["operator"]), (row["layer"], "")):
-            if key not in heaviest or row["macs"] > heaviest[key]["macs"]:
-                heaviest[key] = row
+    for operator_row in rows:
+        for key in ((operator_row["layer"], operator_row["operator"]), (operator_row["layer"], "")):
+            if key not in heaviest or operator_row["macs"] > heaviest[key]["macs"]:
+                heaviest[key] = operator_row
     own_values = _list_own_params(report) if column == "params" else _list_own_microseconds(report)
     values: dict[Node, float] = {}
     placed = total = 0
