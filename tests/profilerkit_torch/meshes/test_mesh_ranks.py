@@ -548,3 +548,39 @@ def test_weight_that_is_not_spread_is_a_fault(steps: dict[str, RankTrace]) -> No
     assert find_note(steps["tp"], beginning) == f"{beginning}: emb.weight (32 KiB), head.weight (32 KiB)"
     assert not find_note(steps["sequences"], beginning)  # which leaves whole no more than norms
     assert not find_note(steps["fsdp2"], "not spread over")
+
+
+# Plans of transformers ------------------------------------------------------------------------------------------------
+
+#: The elements of the small Llama's block, which has a gate too.
+LLAMA = MATRICES + 4 * WIDTH**2 + NORMS
+#: The bytes of its weights, and of its logits.
+LLAMAS, LOGITS = (OUTSIDE + BLOCKS * LLAMA) * BYTE, BATCH * LENGTH * WORDS * BYTE
+
+
+def test_plan_of_transformers_spreads_tensors(steps: dict[str, RankTrace]) -> None:
+    """Its layers make their inputs ready each by itself: seven all-reduces in a block where four are enough."""
+    pytest.importorskip("transformers.distributed")
+    step, whole = steps["transformers in tensors"], (1 + 2 * BLOCKS) * WIDTH * BYTE  # the norms
+    assert count_parameter_bytes(step) == (LLAMAS - whole) // 2 + whole
+    forward, backward = 1 + 2 * BLOCKS, 1 + 5 * BLOCKS  # of the embedding and of the head once each
+    assert list_totals(step) == [
+        ("all-reduce", "tp", "forward", forward, forward * HIDDEN, forward * HIDDEN),
+        ("all-gather", "tp", "forward", 1, LOGITS, LOGITS // 2),
+        ("all-reduce", "tp", "backward", backward, backward * HIDDEN, backward * HIDDEN),
+    ]
+    gate, head = BATCH * LENGTH * 4 * WIDTH**2, BATCH * LENGTH * WIDTH * WORDS
+    assert step.trace.macs == 3 * (count_forward_macs(2) + BLOCKS * gate // 2 - head // 2)
+    assert "is reduced 3 times" in find_note(step, "the gradient of one tensor")
+
+
+def test_plan_of_transformers_shards(steps: dict[str, RankTrace]) -> None:
+    pytest.importorskip("transformers.distributed")
+    step, head = steps["transformers in shards"], (WORDS * WIDTH + WIDTH) * BYTE
+    assert count_parameter_bytes(step) == step.gradient_bytes == LLAMAS // 4
+    # The last norm and the head stay gathered for the backward pass.
+    assert sorted(list_totals(step)) == [
+        ("all-gather", "dp_shard", "backward", 1 + BLOCKS, LLAMAS - head, (LLAMAS - head) * 3 // 4),
+        ("all-gather", "dp_shard", "forward", 2 + BLOCKS, LLAMAS, LLAMAS * 3 // 4),
+        ("reduce-scatter", "dp_shard", "backward", 2 + BLOCKS, LLAMAS, LLAMAS * 3 // 4),
+    ]
