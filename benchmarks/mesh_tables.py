@@ -131,11 +131,11 @@ def print_models() -> None:
         "model | mesh | weights, states | peak | of it | sent | step at least | waits | MFU at most | traced in | with"
     )
     for case in (LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL):
-        found = trace(case)
+        row = trace(case)
         print(
-            f"{case.title} | {case.mesh} | {found.states:.2f} GiB | {found.peak:.1f} GiB | {found.largest} | "
-            f"{found.sent:.1f} GiB | {found.seconds:.3f} s | {found.exposed:.3f} s | {found.mfu:.0%} | "
-            f"{found.wall:.0f} s ({found.busy:.0f} s of a core) | {found.memory:.2f} GiB",
+            f"{case.title} | {case.mesh} | {row.states:.2f} GiB | {row.peak:.1f} GiB | {row.largest} | "
+            f"{row.sent:.1f} GiB | {row.seconds:.3f} s | {row.exposed:.3f} s | {row.mfu:.0%} | "
+            f"{row.wall:.0f} s ({row.busy:.0f} s of a core) | {row.memory:.2f} GiB",
             flush=True,
         )
 
@@ -149,9 +149,9 @@ def print_published() -> None:
         (LLAMA_8B_128, 67.0, tokens / 5605),
         (LLAMA_70B, 71.9, 16 * 8192 / 8 / 597.3),
     ):
-        found = trace(case)
-        _print_row(case, "memory, GiB", memory, found.peak)
-        _print_row(case, "step, s", seconds, found.seconds)
+        row = trace(case)
+        _print_row(case, "memory, GiB", memory, row.peak)
+        _print_row(case, "step, s", seconds, row.seconds)
     _print_row(STAGE, "MFU", 0.43, trace(STAGE).mfu)
     _print_row(GPT_22B, "MFU", 0.415, trace(GPT_22B).mfu)
 

@@ -41,13 +41,13 @@ class EqualBlocks:
 
     @property
     def running(self) -> tuple[int, ...]:
-        """The places of those that run in a step: at each end the edge, and as many others."""
+        """The indices of those that run in a step: at each end the edge, and as many others."""
         number = len(self.modules)
         return (*range(_END), *range(number - _END, number))
 
     @property
     def left_out(self) -> range:
-        """The places of those that are left out."""
+        """The indices of those that are left out."""
         return range(_END, len(self.modules) - _END)
 
 

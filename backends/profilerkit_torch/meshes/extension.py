@@ -61,8 +61,8 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
             raise DifferentBlocksError("equal blocks run within others")
         way.require_equal(events)
         extended.extend(_grow(events[done : way.begin], growth))
-        for number, place in enumerate(way.places):
-            extended.extend(_grow(way.copy_for(place, events), _add(growth, way.growth, number)))
+        for number, index in enumerate(way.indices):
+            extended.extend(_grow(way.copy_for(index, events), _add(growth, way.growth, number)))
         growth = _add(growth, way.growth, way.more)
         _count_missed(recorder, way)
         if way.is_forward:
@@ -87,16 +87,16 @@ class _Way:
     """One way through equal blocks, forward or back: where each that ran began, in the order of time."""
 
     def __init__(self, blocks: EqualBlocks, marks: Sequence[Mark]) -> None:
-        places = [mark.place for mark in marks]
-        if tuple(places) not in (blocks.running, blocks.running[::-1]):
+        indices = [mark.index for mark in marks]
+        if tuple(indices) not in (blocks.running, blocks.running[::-1]):
             raise DifferentBlocksError("blocks run in another order")
         self._blocks = blocks
         #: Where those between the edges begin, and where the edge does.
         self._marks = marks[EDGE : 1 - EDGE]
         self._addresses: dict[str, tuple[int | None, str]] = {}
         inner = range(EDGE, len(blocks.modules) - EDGE)
-        self.is_forward: bool = places[0] == 0
-        self.places: range = inner if self.is_forward else inner[::-1]
+        self.is_forward: bool = indices[0] == 0
+        self.indices: range = inner if self.is_forward else inner[::-1]
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -144,38 +144,38 @@ class _Way:
         """Return an event as it is seen from the block in which it is."""
 
         def name(path: str) -> str:
-            address = self._find_address(path, mark.place)
+            address = self._find_address(path, mark.index)
             return path if address.distance is None else f"{address.distance:+}{address.inner}"
 
         operator = replace(event.operator, layer=name(event.operator.layer))
         exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
         return _Event(operator, _add(event.alive, mark.alive, -1), exchange)
 
-    def copy_for(self, place: int, events: Sequence[_Event]) -> Iterator[_Event]:
+    def copy_for(self, index: int, events: Sequence[_Event]) -> Iterator[_Event]:
         """Yield what the first of these blocks does, as it is for the block of a place."""
         first, second = self._marks[:2]
 
         def name(path: str) -> str:
-            address = self._find_address(path, first.place)
-            return path if address.distance is None else self._blocks.paths[place + address.distance] + address.inner
+            address = self._find_address(path, first.index)
+            return path if address.distance is None else self._blocks.paths[index + address.distance] + address.inner
 
         for event in events[first.operators : second.operators]:
             operator = replace(event.operator, layer=name(event.operator.layer))
             exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
             yield _Event(operator, event.alive, exchange)
 
-    def _find_address(self, path: str, place: int) -> _Address:
+    def _find_address(self, path: str, index: int) -> _Address:
         """Return where a layer is, seen from the block of a place: neighbours are blocks that ran."""
         at = self._addresses.get(path)
         if at is None:
             at = self._addresses[path] = self._find_block(path)
         number, inner = at
-        return _Address(None if number is None else number - self._blocks.running.index(place), inner)
+        return _Address(None if number is None else number - self._blocks.running.index(index), inner)
 
     def _find_block(self, path: str) -> tuple[int | None, str]:
         """Return in which of the blocks that ran a layer is, and its path there."""
-        for number, place in enumerate(self._blocks.running):
-            outer = self._blocks.paths[place]
+        for number, index in enumerate(self._blocks.running):
+            outer = self._blocks.paths[index]
             if f"{path}.".startswith(f"{outer}."):
                 return number, path[len(outer) :]
         return None, path
@@ -206,10 +206,10 @@ def _copy_calls(calls: dict[str, list[LayerCall]], blocks: EqualBlocks) -> None:
     """Record calls of the layers in blocks that were left out, as of those in a block that ran."""
     pattern = blocks.paths[EDGE]
     inside = [path for path in calls if f"{path}.".startswith(f"{pattern}.")]
-    for place in blocks.left_out:
+    for index in blocks.left_out:
         for path in inside:
-            calls[blocks.paths[place] + path[len(pattern) :]] = [
-                _move_caller(call, pattern, blocks.paths[place]) for call in calls[path]
+            calls[blocks.paths[index] + path[len(pattern) :]] = [
+                _move_caller(call, pattern, blocks.paths[index]) for call in calls[path]
             ]
 
 
@@ -224,8 +224,8 @@ def _move_caller(call: LayerCall, before: str, after: str) -> LayerCall:
 def _copy_gradients(recorder: RankRecorder, blocks: EqualBlocks) -> None:
     """Give weights of blocks that were left out the gradients of a block that ran: they count as many bytes."""
     pattern = list(blocks.modules[EDGE].parameters())
-    for place in blocks.left_out:
-        for like, parameter in zip(pattern, blocks.modules[place].parameters(), strict=True):
+    for index in blocks.left_out:
+        for like, parameter in zip(pattern, blocks.modules[index].parameters(), strict=True):
             parameter.grad = like.grad
             if id(like) in recorder.trained:
                 recorder.trained.add(id(parameter))

@@ -46,13 +46,13 @@ def look_at(tensor: torch.Tensor) -> TensorLook:
     return TensorLook(type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, spread)
 
 
-def are_alike(first: nn.Module, second: nn.Module, place: Place, other: Place) -> bool:
+def are_alike(first: nn.Module, second: nn.Module, where_first: Place, where_second: Place) -> bool:
     """Return whether two modules hold the same: the same classes, settings, hooks and sizes of tensors, all way down.
 
     A number may be the place of the module in its list, counted from anywhere, and a text may have its path. What
     cannot be compared counts as different.
     """
-    return _Comparison(place, other).is_alike(first, second)
+    return _Comparison(where_first, where_second).is_alike(first, second)
 
 
 class _Comparison:
@@ -116,8 +116,8 @@ def _take_apart(function: Any) -> tuple[Any, ...]:
         return function.func, function.args, function.keywords
     if isinstance(function, MethodType):
         return function.__func__, function.__self__
-    held = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    return function.__code__, function.__defaults__, function.__kwdefaults__, held
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
 
 
 def _has_equality(value: Any) -> bool:

@@ -41,13 +41,13 @@ class Mark(NamedTuple):
     """Where the work of a block begins in a step, forward or back.
 
     Attributes:
-        place: The place of the block among its equals.
+        index: The index of the block among its equals.
         operators: How many operators were recorded before.
         alive: The bytes alive then, by what they are for.
         missed: What could not be counted before: operators without a cost, without a size, unknown collectives.
     """
 
-    place: int
+    index: int
     operators: int
     alive: Counter[str]
     missed: tuple[Counter[str], ...]
@@ -88,9 +88,9 @@ class _Passage:
     passed: Callable[[], torch.Tensor | None] = lambda: None
 
     @cached_property
-    def places(self) -> Mapping[int, int]:
-        """The place of each block by its ``id``."""
-        return {id(module): place for place, module in enumerate(self.blocks.modules)}
+    def indices(self) -> Mapping[int, int]:
+        """The index of each block by its ``id``."""
+        return {id(module): index for index, module in enumerate(self.blocks.modules)}
 
 
 class SkippedBlocks:
@@ -100,7 +100,7 @@ class SkippedBlocks:
         self.equal: Sequence[EqualBlocks] = equal
         self.recorder: RankRecorder = recorder
         self._passages = [_Passage(blocks) for blocks in equal]
-        self._by_module = {number: passage for passage in self._passages for number in passage.places}
+        self._by_module = {number: passage for passage in self._passages for number in passage.indices}
 
     @property
     def ways(self) -> Iterator[tuple[EqualBlocks, Sequence[Mark]]]:
@@ -125,28 +125,28 @@ class SkippedBlocks:
             if passage is None or self.recorder.phase != "forward":  # a checkpoint runs a block once more
                 return call(module, *args, **kwargs)
             arguments: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
-            place = passage.places[id(module)]
-            if place in passage.blocks.left_out:
+            index = passage.indices[id(module)]
+            if index in passage.blocks.left_out:
                 return self._skip(passage, arguments)
-            return self._run(passage, place, arguments, partial(call, module, *args, **kwargs))
+            return self._run(passage, index, arguments, partial(call, module, *args, **kwargs))
 
         return run_or_skip
 
-    def _run(self, passage: _Passage, place: int, arguments: Mapping[Any, Any], call: Callable[[], Any]) -> Any:
+    def _run(self, passage: _Passage, index: int, arguments: Mapping[Any, Any], call: Callable[[], Any]) -> Any:
         """Call a block that runs, and mark where it begins, forward and back."""
-        if place == 0:
+        if index == 0:
             passage.marks += [[], []]
-        elif passage.last is None or (place == passage.blocks.left_out.stop and not self._is_right_after(passage.last)):
+        elif passage.last is None or (index == passage.blocks.left_out.stop and not self._is_right_after(passage.last)):
             raise DifferentBlocksError("something runs between blocks")
         forward, backward = passage.marks[-2:]
-        forward.append(self._mark(place))
+        forward.append(self._mark(index))
         handed, looks = _find_handed(arguments, passage.passed()), _look_inside(arguments)
         output = call()
         tensor = _find_tensor(output)
         if tensor.requires_grad:
-            tensor.register_hook(lambda gradient: backward.append(self._mark(place)))
+            tensor.register_hook(lambda gradient: backward.append(self._mark(index)))
         kept = _exchange(output, tensor, _TENSOR)
-        is_last = place == len(passage.blocks.modules) - 1  # after which no argument may be kept alive
+        is_last = index == len(passage.blocks.modules) - 1  # after which no argument may be kept alive
         ended = len(self.recorder.operators)
         passage.last = None if is_last else _Call(looks, handed, kept, look_at(tensor), ended)
         passage.passed = weakref.ref(tensor)
@@ -165,10 +165,10 @@ class SkippedBlocks:
     def _is_right_after(self, call: _Call) -> bool:
         return len(self.recorder.operators) == call.ended
 
-    def _mark(self, place: int) -> Mark:
+    def _mark(self, index: int) -> Mark:
         recorder = self.recorder
         missed = recorder.uncounted.copy(), recorder.unsized.copy(), recorder.unknown.copy()
-        return Mark(place, len(recorder.operators), recorder.count_parts(), missed)
+        return Mark(index, len(recorder.operators), recorder.count_parts(), missed)
 
 
 def _find_handed(arguments: Mapping[Any, Any], tensor: torch.Tensor | None) -> int | str | None:

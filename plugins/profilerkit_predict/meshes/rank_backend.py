@@ -75,10 +75,10 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
             step = self.trace_step(model, inputs).trace
         except ProfilerKitError as error:
             return replace(unknown, failure=error)
-        places = [place for place, operator in enumerate(step.operators) if operator.phase == "forward"]
-        alive = tuple(step.memory.live_bytes[place] for place in places)
+        indices = [index for index, operator in enumerate(step.operators) if operator.phase == "forward"]
+        alive = tuple(step.memory.live_bytes[index] for index in indices)
         memory = replace(step.memory, live_bytes=alive, parts={}, left_bytes=None)
-        return replace(step, operators=tuple(step.operators[place] for place in places), memory=memory)
+        return replace(step, operators=tuple(step.operators[index] for index in indices), memory=memory)
 
     def trace_training(self, model: RankModel, inputs: ModelInputs) -> ModelTrace:
         """Return the whole step."""
