@@ -123,12 +123,14 @@ class LocalEngine(Engine):
         """Run the cases, and yield each outcome when it is there."""
         waiting = iter(cases)
         more = True
+        finished: list[Outcome] = []
         try:
-            while more or self._again or self._sessions:
+            while more or self._again or self._sessions or finished:
                 more = yield from self._start(waiting, more)
+                yield from finished  # only now: while the caller stores them, the next models run
                 self._give_turns(more or bool(self._again))
                 pump([session.run for session in self._sessions], self._has_news)
-                yield from self._finish()
+                finished = [*self._finish()]
         finally:
             for session in self._sessions:
                 session.run.close()

@@ -24,6 +24,7 @@ __all__ = ["main"]
 
 #: What every profile needs, and is imported in any case.
 _USUAL_MODULES = (
+    "multiprocessing.spawn",
     "profilerkit.api",
     "profilerkit.isolation.child",
     "profilerkit.plugging.backends",
@@ -63,12 +64,16 @@ def main() -> NoReturn:
 
 
 def load_plugins() -> None:
-    """Load the plugins, the backends of the frameworks that are imported, and the modules of their metrics."""
+    """Load the plugins, all that they declare, and the backends of the frameworks that are imported with their metrics.
+
+    What is imported here no copy imports again.
+    """
     from ..plugging.backends import backends, load
-    from ..plugging.offers import list_loaders, list_profiler_functions
+    from ..plugging.offers import list_loaders, list_profiler_functions, list_renderers, list_status_keys
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
-        list_loaders()
+        for declare in (list_loaders, list_renderers, list_status_keys):
+            declare()
         for info in backends():
             plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
             if not sys.modules.keys().isdisjoint({*info.frameworks, *info.preload} - {plugin_package}):
