@@ -39,7 +39,8 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
             flags.append(f"{name}: it is 0, and is reported as complete")
         if isinstance(value, Measurement) and value.median <= 0:
             flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
-    flops, time, throughput = (report.get(name) for name in ("flops", "execution_time", "throughput"))
+    values = {name: record.value for name, record in report.statuses.items()}
+    flops, time, throughput = map(values.get, ("flops", "execution_time", "throughput"))
     if is_number(flops) and isinstance(time, Measurement) and time.median > 0:
         machine, ceiling = _find_ceiling(report, device, dtype)
         rate = flops / time.median
