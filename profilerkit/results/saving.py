@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -175,8 +176,14 @@ def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
         body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
-    head = {"format": kind, "schema": SCHEMA, "profilerkit": version("profilerkit")}
+    head = {"format": kind, "schema": SCHEMA, "profilerkit": _read_own_version()}
     return {**head, "checksum": _checksum({**head, **body}), **body}
+
+
+@cache
+def _read_own_version() -> str:
+    """Return the version of profilerkit; a separate process seals each report several times, and reading takes long."""
+    return version("profilerkit")
 
 
 def reseal(content: Mapping[str, Any]) -> dict[str, Any]:
