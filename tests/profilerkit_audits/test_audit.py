@@ -154,6 +154,8 @@ def test_data_and_evaluation_by_reference(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
+    """The next model starts before the row of one that is done is stored: writing to the disk takes time."""
+
     class Told(Watch):
         def __init__(self) -> None:
             self.events: list[Any] = []
@@ -168,8 +170,12 @@ def test_progress_is_told(tmp_path: Path) -> None:
             self.events.append(f"end {row.spec}")
 
     told = Told()
-    audit(many(tmp_path, 1), watch=told)
-    assert told.events == [(1, 0), "start nets.py:net_01", "end nets.py:net_01"]
+    audit(many(tmp_path, 2, workers=1), watch=told)
+    assert told.events == [
+        (2, 0),
+        *("start nets.py:net_01", "start nets.py:net_02"),
+        *("end nets.py:net_01", "end nets.py:net_02"),
+    ]
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
