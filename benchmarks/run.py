@@ -25,6 +25,7 @@ from speed.tables import Table, find_worse, read_table, write_tables
 PAGE = Path(__file__).parents[1] / "docs" / "speed.rst"
 SECTIONS: Mapping[str, Callable[[Options], dict[str, Table]]] = {
     "static": static_profiles.measure,
+    "tools": static_profiles.measure_others,
     "first": first_calls.measure,
     "layers": layer_times.measure,
     "reports": reports.measure,

@@ -1,8 +1,9 @@
 """One tool that counts a model's work, beside a forward pass of the same model: run by ``speed/static_profiles.py``.
 
-``python trace_tools.py TOOL SAMPLES MODEL`` prints one line of JSON: wall seconds of the samples, taken in turn, with
-as many threads as torch takes, and of the first call with the import of the tool. Every sample of the tool has a model
-of its own, for some leave hooks behind.
+``python trace_tools.py TOOL SAMPLES MODEL...`` prints one line of JSON for each model: wall seconds of the samples,
+taken in turn, with as many threads as torch takes, and of the first call, which of the first model is with the import
+of the tool. Every sample of the tool has a model of its own, for some leave hooks behind. After an error nothing more
+is measured: what the tool has left behind would be measured with the next model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from inspect import signature
 from io import StringIO
 from pathlib import Path
@@ -178,23 +180,45 @@ def time_tool(tool: Tool, model: nn.Module, x: torch.Tensor, samples: int) -> di
     return {"cold": times["tool"][0], **{name: seconds[1:] for name, seconds in times.items()}}
 
 
-def main(tool: str, samples: str, name: str) -> None:
-    """Print what was measured of a model, or why it was not."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
+def measure_model(tool: str, samples: int, name: str) -> dict[str, Any]:
+    """Return what was measured of a tool with a model; for ours the number of operators too."""
     needed, call = TOOLS[tool]
     torch.manual_seed(0)
-    try:
-        model, x = MODELS[name]()
-        with torch.no_grad():  # the framework's own first call is no tool's
-            model.eval()(x)
-        start = time.perf_counter()
-        importlib.import_module(needed)
-        imported = time.perf_counter() - start
-        times = time_tool(call, model, x, int(samples))
-        print(json.dumps({**times, "cold": times["cold"] + imported}), flush=True)
-    except Exception as error:  # whatever a tool raises for a model
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
+    model, x = MODELS[name]()
+    with torch.no_grad():  # the framework's own first call is no tool's
+        model.eval()(x)
+    start = time.perf_counter()
+    importlib.import_module(needed)
+    imported = time.perf_counter() - start
+    times = time_tool(call, model, x, samples)
+    times["cold"] += imported
+    if call is _profile:
+        times["operators"] = count_operators(model, x)
+    return times
+
+
+def count_operators(model: nn.Module, x: torch.Tensor) -> int:
+    """Return how many operators the trace of a model has."""
+    from profilerkit import ModelInputs
+    from profilerkit_torch import TorchBackend
+
+    return len(TorchBackend().trace(model, ModelInputs(x)).operators)
+
+
+def main(tool: str, samples: str, *names: str) -> None:
+    """Print what was measured of each model, or why it was not."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    needed, _ = TOOLS[tool]
+    if find_spec(needed.partition(".")[0]) is None:
+        print("\n".join([json.dumps({"error": f"No module named {needed!r}"})] * len(names)), flush=True)
+        return
+    for name in names:
+        try:
+            print(json.dumps(measure_model(tool, int(samples), name)), flush=True)
+        except Exception as error:  # whatever a tool raises for a model
+            print(json.dumps({"error": f"{type(error).__name__}: {error}"[:200]}), flush=True)
+            return
 
 
 if __name__ == "__main__":

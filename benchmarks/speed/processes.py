@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["BENCHMARKS", "ask", "time_commands"]
+__all__ = ["BENCHMARKS", "ask", "ask_all", "time_commands"]
 
 BENCHMARKS = Path(__file__).parents[1]
 #: The environment of a user, whose Python keeps the modules that it has compiled.
@@ -21,11 +21,16 @@ _ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PY
 
 def ask(script: str, *arguments: str, python: str = sys.executable) -> dict[str, Any]:
     """Return the line of JSON that a script of the benchmarks prints, or its last line of error as ``error``."""
+    return ask_all(script, *arguments, python=python)[0]
+
+
+def ask_all(script: str, *arguments: str, python: str = sys.executable) -> list[dict[str, Any]]:
+    """Return the lines of JSON that a script prints; where it prints none, its last line of error as ``error``."""
     command = [python, str(BENCHMARKS / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     message = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-    return answers[0] if answers else {"error": message[0]}
+    return answers or [{"error": message[0]}]
 
 
 def time_commands(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:

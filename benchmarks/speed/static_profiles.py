@@ -1,20 +1,23 @@
 """One static profile (params, size, MACs, FLOPs, memory, layers) in forward passes, beside other tools in theirs.
 
-Each tool runs in a process of its own, and takes turns with a forward pass there.
+Each tool runs in a process of its own, and takes turns with a forward pass there. Ours has one for each model, since
+its first call is told too; another tool has one for all of them, and a new one after an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from trace_tools import MODELS, TOOLS
 
-from profilerkit import Measurement, ModelInputs, Ratio
-from profilerkit_torch import TorchBackend
+from profilerkit import Measurement, Ratio
 
 from .options import Options
-from .processes import ask
+from .processes import ask, ask_all
 from .tables import Table
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_others"]
 
 OURS = "profilerkit.profile"
 #: Rounds for each model at the least.
@@ -23,24 +26,29 @@ QUICK_MODELS = ("ResNet-18", "200 tiny pairs")
 
 
 def measure(options: Options) -> dict[str, Table]:
-    """Return the table of our profiles, and that of the other tools."""
-    names = QUICK_MODELS if options.quick else tuple(MODELS)
-    ours = [_describe_profile(name, options) for name in names]
-    peers = tuple(tool for tool in TOOLS if tool != OURS)
-    others = [(name, *(_write_ratio(tool, name, options.peers, options) for tool in peers)) for name in names]
+    """Return the table of our profiles."""
     columns = ("model", "operators", "forward pass", "cold", "warm", "an operator", "in passes")
-    return {
-        "static profiles": Table(columns, tuple(ours), ("in passes",)),
-        "other tools": Table(("model", *peers), tuple(others)),
-    }
+    rows = tuple(_describe_profile(name, options) for name in _list_models(options))
+    return {"static profiles": Table(columns, rows, ("in passes",))}
+
+
+def measure_others(options: Options) -> dict[str, Table]:
+    """Return the table of the other tools."""
+    names = _list_models(options)
+    ratios = {tool: _list_ratios(tool, names, options) for tool in TOOLS if tool != OURS}
+    rows = tuple((name, *(column[index] for column in ratios.values())) for index, name in enumerate(names))
+    return {"other tools": Table(("model", *ratios), rows)}
+
+
+def _list_models(options: Options) -> tuple[str, ...]:
+    return QUICK_MODELS if options.quick else tuple(MODELS)
 
 
 def _describe_profile(name: str, options: Options) -> tuple[str, ...]:
     answer = ask("trace_tools.py", OURS, _rounds(options), name)
     if "error" in answer:
         raise SystemExit(f"{name}: {answer['error']}")
-    model, x = MODELS[name]()
-    count = len(TorchBackend().trace(model.eval(), ModelInputs(x)).operators)
+    count = answer["operators"]
     forward, warm = (Measurement(answer[which], session=1) for which in ("forward", "tool"))
     return (
         name,
@@ -53,11 +61,17 @@ def _describe_profile(name: str, options: Options) -> tuple[str, ...]:
     )
 
 
-def _write_ratio(tool: str, name: str, peers: str, options: Options) -> str:
-    answer = ask("trace_tools.py", tool, _rounds(options), name, python=peers)
+def _list_ratios(tool: str, names: Sequence[str], options: Options) -> list[str]:
+    """Return for each model what a tool takes in its forward passes."""
+    answers: list[dict[str, Any]] = []
+    while len(answers) < len(names):
+        answers += ask_all("trace_tools.py", tool, _rounds(options), *names[len(answers) :], python=options.peers)
+    return [_write_ratio(answer) for answer in answers]
+
+
+def _write_ratio(answer: dict[str, Any]) -> str:
     if "error" in answer:
-        missing = "No module named" in answer["error"]
-        return "not there" if missing else "error"
+        return "not there" if "No module named" in answer["error"] else "error"
     forward, warm = (Measurement(answer[which], session=1) for which in ("forward", "tool"))
     return f"{Ratio.of(forward, warm).value:.2g}"
 
