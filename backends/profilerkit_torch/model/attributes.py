@@ -45,7 +45,10 @@ _LONG = 1000
 
 
 def list_further_attributes(module: nn.Module) -> dict[str, Any]:
-    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values."""
+    """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values.
+
+    A tuple of plain values, as convolutions have five of, is as plain as they are.
+    """
     ignored = keras_bookkeeping(module)
     return {
         name: value
@@ -53,6 +56,7 @@ def list_further_attributes(module: nn.Module) -> dict[str, Any]:
         if type(value) not in _PLAIN
         and (name not in STANDARD or (value and name not in OWN))
         and not (ignored and name in ignored)
+        and not (type(value) is tuple and _PLAIN.issuperset(map(type, value)))
     }
 
 

@@ -66,7 +66,10 @@ def has_storage(tensor: torch.Tensor) -> bool:
         return True
     if not tensor.numel():
         return True
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if tensor.is_contiguous():
+        last = tensor.numel() - 1
+    else:
+        last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
     return tensor.untyped_storage().nbytes() >= needed
 

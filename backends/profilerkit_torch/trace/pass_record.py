@@ -220,6 +220,7 @@ class PassRecord(OperatorRecord, LayerListener):
         return treatment
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
+        """Record what a layer costs by its own formula."""
         kind = type(module).__name__
         if not call.has_finished:  # there are no outputs to give to the formula
             self.miss(f"module::{kind}")

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from profilerkit.costs import Formula
+
 from ..compat.modes import TorchDispatchMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, classify, require_plain
@@ -306,8 +308,7 @@ class Recorder(TorchDispatchMode, PassRecord):
             self.refuse(AutocastError)
         super().begin_layer(module, path, call)
 
-    def end_layer(self, module: nn.Module, call: EndedCall) -> None:
+    def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         """Know the output of a layer that has a formula of its own, wherever that was made."""
-        if self._find_treatment(module).formula is not None:
-            self.origins.accept(call.output)
-        super().end_layer(module, call)
+        self.origins.accept(call.output)
+        super()._count_by_formula(module, call, formula)

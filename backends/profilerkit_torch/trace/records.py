@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+import torch
 from msgspec.structs import replace
 from torch import nn
 
@@ -61,7 +62,8 @@ def _read_weights(module: nn.Module, inventory: Inventory, identities: dict[Any,
     """Return the parameters and buffers of a module, in the way that is quickest for it."""
     if inventory.is_bare(module):
         return [], []
-    if are_plain(module) and not inventory.find_further_attributes(module):
+    further = inventory.find_further_attributes(module).values()
+    if are_plain(module) and not any(isinstance(value, torch.ScriptObject) for value in further):
         return _read_plain_weights(module, identities)
     return _read_any_weights(module, identities)
 

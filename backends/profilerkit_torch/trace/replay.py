@@ -135,6 +135,8 @@ def _find_product_dtype(func: Any, args: Any, outputs: Sequence[torch.Tensor]) -
     if not outputs:
         return None
     has_addend = read_schema(func).name.partition("::")[2].startswith(("add", "_add", "badd"))
-    operands = args[1:] if has_addend else args
-    dtypes = [tensor_info(item).dtype for item in operands if isinstance(item, torch.Tensor) and item.dim() > 1]
-    return product_dtype(dtypes, tensor_info(outputs[0]).dtype)
+    factors = args[1:] if has_addend else args
+    operands = [item for item in factors if isinstance(item, torch.Tensor) and item.dim() > 1]
+    if all(item.dtype is outputs[0].dtype for item in operands):  # as in nearly all
+        return None
+    return product_dtype([tensor_info(item).dtype for item in operands], tensor_info(outputs[0]).dtype)

@@ -13,6 +13,7 @@ from torch import nn
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit import samples
 from profilerkit.backend_kit.samples import InputLayout
+from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
 from ..model.modules import list_layers, list_parameters
@@ -37,7 +38,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     """
     shapes = list(_list_shapes(inputs.leaves()))
     layers = list_layers(inner_model(model))
-    has_parameters = bool(list_parameters(model))
+    has_parameters = any(_has_parameters(module) for _, module in layers) or bool(list_parameters(model))
     layouts: dict[str, InputLayout] = {}
     for path, module in layers:
         layout = _find_layout(module, has_parameters)
@@ -75,7 +76,21 @@ def _has_single_convolution(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]
     return False
 
 
+def _has_parameters(module: nn.Module) -> bool:
+    return any(tensor is not None for tensor in read_parameters(module).values())
+
+
+@once_for_each
+def _may_have_layout(kind: type) -> bool:
+    """Return whether a class of layers with weights around may say what a sample is."""
+    layers = (nn.RNNCellBase, nn.Linear, nn.LayerNorm, nn.RMSNorm)
+    return issubclass(kind, (*_SEQUENCES, *_CONVOLUTIONS, *_NORMALIZATIONS, *layers))
+
+
 def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
+    kind: Any = type(module)
+    if has_parameters and not _may_have_layout(kind):
+        return None
     if isinstance(module, _SEQUENCES):
         attention: Any = getattr(module, "self_attn", module)
         return InputLayout(2, 0 if attention.batch_first else 1, is_sequence=True)
