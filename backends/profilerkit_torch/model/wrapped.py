@@ -82,8 +82,7 @@ def has_wrappers(modules: Iterable[nn.Module]) -> bool:
     """Return whether one of a model's modules is a wrapper, or spread over several processes."""
     if any(_find_inner_name_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
         return True
-    parameters = {id(tensor): tensor for module in modules for tensor in read_parameters(module).values()}
-    return any(map(is_part, parameters.values()))
+    return any(is_part(tensor) for module in modules for tensor in read_parameters(module).values())
 
 
 def list_flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Sizes of what products and convolutions make of contiguous meta tensors.
+"""Sizes of what products, convolutions and means make of contiguous meta tensors.
 
 Torch's own kernels find them in Python, and take up to milliseconds for it. Each function returns None for arguments
 that differ from its description: those go to torch's kernel, which may refuse them.
@@ -76,9 +76,29 @@ def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
     return tuple(argument) * dims if len(argument) == 1 else argument
 
 
+def _size_mean(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
+    """Return the size of means over some dimensions."""
+    if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
+        return None
+    averaged = {dim % x.dim() for dim in dims}
+    if len(averaged) < len(dims):
+        return None
+    sizes = [1 if dim in averaged else size for dim, size in enumerate(x.shape)]
+    return sizes if keepdim else [size for dim, size in enumerate(x.shape) if dim not in averaged]
+
+
+def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int] | None:
+    """Return the size of means over as many windows of an image as there are output elements."""
+    if not _are_alike(x) or x.dim() not in (3, 4) or 0 in x.shape or len(size) != 2 or min(size) < 1:
+        return None
+    return (*x.shape[:-2], *size)
+
+
 #: By operator: the size of its output, called with its arguments.
 SIZES: dict[str, Callable[..., Sequence[int] | None]] = {
     "aten::linear.": _size_linear,
     "aten::addmm.": _size_addmm,
+    "aten::mean.dim": _size_mean,
+    "aten::adaptive_avg_pool2d.": _size_adaptive_pooling,
     **{f"aten::conv{dims}d.": _size_convolution for dims in (1, 2, 3)},
 }

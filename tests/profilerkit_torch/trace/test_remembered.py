@@ -89,7 +89,8 @@ def test_what_is_written_beside_the_weights_comes_back() -> None:
     assert int(model.counter.calls) == 0
 
 
-#: Operator, arguments by shape, the rest, and the size of the output worked out by hand.
+#: Operator, which is the default overload unless it names one, arguments by shape, the rest, and the size of the output
+#: worked out by hand.
 SIZED: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("linear", ((2, 5, 3), (4, 3), (4,)), {}, (2, 5, 4)),
     ("linear", ((7, 3), (4, 3)), {}, (7, 4)),
@@ -97,6 +98,10 @@ SIZED: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("conv1d", ((2, 4, 10), (6, 2, 3), None, [2], [1], [1], 2), {}, (2, 6, 5)),
     ("conv2d", ((2, 3, 9, 8), (5, 3, 3, 2), (5,), [2, 1], [1, 0], [1, 2], 1), {}, (2, 5, 5, 6)),
     ("conv3d", ((1, 2, 4, 4, 4), (3, 2, 3, 3, 3), (3,), [1], [1], [1], 1), {}, (1, 3, 4, 4, 4)),
+    ("mean.dim", ((2, 3, 5, 7), [-1, 2]), {}, (2, 3)),
+    ("mean.dim", ((2, 3, 5, 7), [-1, -2], True), {}, (2, 3, 1, 1)),
+    ("adaptive_avg_pool2d", ((2, 3, 9, 8), [1, 1]), {}, (2, 3, 1, 1)),
+    ("adaptive_avg_pool2d", ((3, 9, 8), [4, 2]), {}, (3, 4, 2)),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 4, 7, 8), (2, 4, 7, 8)), {}, (2, 4, 6, 8)),
     (
         "scaled_dot_product_attention",
@@ -111,13 +116,18 @@ def _on_meta(value: Any) -> Any:
     return torch.empty(value, device=META) if isinstance(value, tuple) else value
 
 
+def _find_overload(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
 @pytest.mark.parametrize(("name", "given", "named", "size"), SIZED)
 def test_the_size_of_what_is_not_run(
     name: str, given: tuple[Any, ...], named: dict[str, Any], size: tuple[int, ...]
 ) -> None:
     """It is what torch's own kernel makes, strides and all."""
     args = tuple(map(_on_meta, given))
-    operator = getattr(torch.ops.aten, name).default
+    operator = _find_overload(name)
     for output in (without_running(operator, args, named), operator(*args, **named)):
         assert output is not None
         assert (tuple(output.shape), output.is_contiguous()) == (size, True)
@@ -136,6 +146,13 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("conv2d", ((1, 3, 8, 8), (4, 3, 3, 3), (5,)), {}),
     ("conv2d", ((1, 3, 8, 8), (4, 3, 3, 3), None, [1, 1, 1]), {}),
     ("conv2d", ((3, 8, 8), (4, 3, 3, 3)), {}),
+    ("mean.dim", ((2, 3, 5), [0, -3]), {}),
+    ("mean.dim", ((2, 3, 5), [3]), {}),
+    ("mean.dim", ((2, 3, 5), []), {}),
+    ("mean.dim", ((2, 3, 5), [1]), {"dtype": torch.float64}),
+    ("adaptive_avg_pool2d", ((2, 3, 9, 8), [0, 1]), {}),
+    ("adaptive_avg_pool2d", ((3, 0, 9, 8), [1, 1]), {}),
+    ("adaptive_avg_pool2d", ((9, 8), [1, 1]), {}),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 4, 7, 9), (2, 4, 7, 3)), {}),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 2, 7, 8), (2, 2, 7, 8)), {}),
     ("scaled_dot_product_attention", ((2, 4, 6, 8), (2, 4, 7, 8), (2, 4, 7, 8), (5, 7)), {}),
@@ -145,8 +162,7 @@ LEFT_TO_TORCH: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "given", "named"), LEFT_TO_TORCH)
 def test_what_is_left_to_torch(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-    operator = getattr(torch.ops.aten, name).default
-    assert without_running(operator, tuple(map(_on_meta, given)), named) is None
+    assert without_running(_find_overload(name), tuple(map(_on_meta, given)), named) is None
 
 
 def test_a_model_that_torch_refuses_is_refused() -> None:
