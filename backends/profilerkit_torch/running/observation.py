@@ -142,7 +142,7 @@ class Observation(TorchDispatchMode):
 
     def _count_macs(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
         try:
-            key, _ = signature(func, args, kwargs, {})
+            key = signature(func, args, kwargs, {}).key
             remembered, macs = self._known_macs.get(key, (None, None))
             if remembered is func:
                 return macs

@@ -12,7 +12,7 @@ import torch
 from ..compat.tensors import storage_address
 from ..model.tensors import storage_key
 
-__all__ = ["NOBODY", "LiveBytes"]
+__all__ = ["NOBODY", "LiveBytes", "select_makers"]
 
 #: The maker of what no operator has written to: of weights and constants.
 NOBODY = -2
@@ -128,9 +128,9 @@ class LiveBytes:
         makers = set()
         for tensor in tensors:
             watched = self._watched.get(storage_key(tensor))
-            if watched is not None and NOBODY < watched.maker < before:
+            if watched is not None:
                 makers.add(watched.maker)
-        return tuple(sorted(makers))
+        return select_makers(makers, before)
 
     def move(self, tensor: torch.Tensor, part: str) -> None:
         """Count the tensor's storage to another part from now on."""
@@ -160,3 +160,8 @@ class LiveBytes:
 
     def _find(self, tensor: torch.Tensor) -> _Watched | None:
         return self.by_storage.get(storage_key(tensor))
+
+
+def select_makers(makers: Iterable[int], before: int) -> tuple[int, ...]:
+    """Return the makers that are operators before a place, or the inputs of the model, in order."""
+    return tuple(sorted(maker for maker in makers if NOBODY < maker < before))

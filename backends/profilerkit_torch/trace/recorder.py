@@ -25,6 +25,7 @@ from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
+from .live_bytes import select_makers
 from .meta_layouts import lay_out_as_kernels
 from .meta_outputs import multiply_groups, without_running
 from .onto_meta import OntoMeta, move_to_start
@@ -32,7 +33,7 @@ from .operator_facts import depends_on_values, is_error_of_stand_ins, tensors_am
 from .origins import EMPTY, Origins
 from .pass_record import NOTHING, PassRecord
 from .replay import Plan, make_plan
-from .signatures import signature
+from .signatures import Signature, signature
 
 __all__ = ["Recorder"]
 
@@ -121,11 +122,11 @@ class Recorder(TorchDispatchMode, PassRecord):
                 return self._run_view(func, args, kwargs)
         elif self.on_meta and kwargs.get("device") is not None:
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
-        key, are_known = signature(func, args, kwargs, self.live.by_storage)
-        plan = self._find_plan(key)
+        call = signature(func, args, kwargs, self.live.by_storage)
+        plan = self._find_plan(call.key)
         if plan is not None and plan.rebuild is not None and self.on_meta:
-            return self._replay(plan, func, args, kwargs, are_known)
-        return self._run(func, args, kwargs, key, are_known)
+            return self._replay(plan, func, args, kwargs, call)
+        return self._run(func, args, kwargs, call.key, call.are_known)
 
     def _find_plan(self, key: Any) -> Plan | None:
         try:
@@ -133,15 +134,15 @@ class Recorder(TorchDispatchMode, PassRecord):
         except TypeError:  # something among the arguments has no hash
             return None
 
-    def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, are_known: bool) -> Any:
+    def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, call: Signature) -> Any:
         """Make the outputs of an operator that is remembered, without running it."""
-        if not are_known:
+        if not call.are_known:
             self.origins.check(func, args, kwargs)
         result = plan.replay(args)
         if plan.has_values or (plan.in_place and self._twins.storages) or id(args[0]) in self._twins.by_id:
             self.values.follow(func, args, kwargs, result)
         self.origins.renew()
-        self._record_run(plan, result, func, args, kwargs)
+        self._record_run(plan, result, func, args, kwargs, select_makers(call.makers, len(self.operators)))
         return result
 
     def _run(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
@@ -177,7 +178,7 @@ class Recorder(TorchDispatchMode, PassRecord):
                 self._views.add(id(func))
             return self._run_view(func, run_args, run_kwargs)
         if run_args is not args or run_kwargs is not kwargs:
-            key, _ = signature(func, run_args, run_kwargs, self.live.by_storage)
+            key = signature(func, run_args, run_kwargs, self.live.by_storage).key
         return self._run_operator(func, kind, (run_args, run_kwargs), (args, kwargs), key)
 
     def _decompose(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -224,7 +225,8 @@ class Recorder(TorchDispatchMode, PassRecord):
             self._remember(key, plan)
         if self.stands_in and not is_answered and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args, model_kwargs, result)
-        self._record_run(plan, result, func, model_args, model_kwargs)
+        reads = self.live.list_makers(tensors_among(model_args, model_kwargs), len(self.operators))
+        self._record_run(plan, result, func, model_args, model_kwargs, reads)
         if not plan.fresh:
             self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
         return result
@@ -257,10 +259,9 @@ class Recorder(TorchDispatchMode, PassRecord):
             with suppress(TypeError):  # something among the arguments has no hash
                 self._plans[key] = plan
 
-    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
-        """Record an operator that was run or remembered."""
+    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
+        """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""
         index = len(self.operators)
-        reads = self.live.list_makers(tensors_among(args, kwargs), index)
         for tensor in (result,) if plan.single else tensors_in(result):
             self.live.add(tensor, None, plan.fresh, index)
         self.operator_macs += plan.cost.macs

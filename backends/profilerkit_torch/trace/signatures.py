@@ -3,41 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
 from ..compat.tensors import FakeTensor, storage_address
 
-__all__ = ["signature"]
+__all__ = ["Signature", "signature"]
 
 #: Of a tensor of another type nobody knows what its shape leaves out.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
 
 
-def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> tuple[Any, bool]:
-    """Return what an operator's cost and output shapes depend on, and whether all its tensors are known.
+class Signature(NamedTuple):
+    """What is read of an operator's call before it runs.
 
-    The first is None where it is more than can be told. A formula gets shapes, and of tensors nothing else. Those of
-    sparse and nested tensors have what they store, which is for their values to say: an operator on such a tensor is
-    never remembered. A quotient of integers has torch's default dtype, which a model may change while it runs.
-    ``storages`` are those of known origin, see `LiveBytes.by_storage`.
+    Attributes:
+        key: What its cost and output shapes depend on; None where that is more than can be told.
+        are_known: Whether the origin of all its tensors is known.
+        makers: Which operators wrote last to its tensors: places as `LiveBytes` has them, those before the first too.
+    """
+
+    key: Any
+    are_known: bool
+    makers: set[int]
+
+
+def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) -> Signature:
+    """Return the signature of an operator's call.
+
+    A formula gets shapes, and of tensors nothing else. Those of sparse and nested tensors have what they store, which
+    is for their values to say: an operator on such a tensor is never remembered. A quotient of integers has torch's
+    default dtype, which a model may change while it runs. ``storages`` are those of known origin, see
+    `LiveBytes.by_storage`.
     """
     # Operators stay where they are, and their own hash is slow.
     facets: list[Any] = [id(func), torch.get_default_dtype()]
+    makers: set[int] = set()
     try:
-        are_known = _add_facets(args, facets, storages)
+        are_known = _add_facets(args, facets, makers, storages)
         if kwargs:
             facets.append(tuple(kwargs))
-            are_known &= _add_facets(kwargs.values(), facets, storages)
+            are_known &= _add_facets(kwargs.values(), facets, makers, storages)
     except (RuntimeError, NotImplementedError):  # of tensors that are not dense
-        return None, False
-    return tuple(facets), are_known
+        return Signature(None, False, makers)
+    return Signature(tuple(facets), are_known, makers)
 
 
-def _add_facets(values: Iterable[Any], facets: list[Any], storages: Mapping[int, Any]) -> bool:
-    """Add each value: its type and itself, of a tensor its shape, which is no type, and more."""
+def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
+    """Add each value: its type and itself, of a tensor its shape, which is no type, and more; and who wrote to it."""
     are_known = True
     for value in values:
         kind = type(value)
@@ -46,10 +61,12 @@ def _add_facets(values: Iterable[Any], facets: list[Any], storages: Mapping[int,
             entry = storages.get(storage_address(value.untyped_storage()))
             if entry is None or entry.suspicion is not None:
                 are_known = False
+            if entry is not None:
+                makers.add(entry.maker)
             facets += (value.shape, value.stride(), value.dtype, value.is_meta)
         elif isinstance(value, (list, tuple)):
             facets += (kind, len(value))
-            are_known &= _add_facets(value, facets, storages)
+            are_known &= _add_facets(value, facets, makers, storages)
         elif isinstance(value, torch.Tensor):
             raise NotImplementedError
         else:

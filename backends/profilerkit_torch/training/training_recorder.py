@@ -156,12 +156,12 @@ class TrainingRecorder(Recorder):
             layers.current, layers.current_call = outside
             self._gradient_product = None
 
-    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any) -> None:
+    def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         if self._gradient_product is not None:
             plan = msgspec.structs.replace(plan, cost=product_of_gradient(self._gradient_product, result))
         elif self._chosen_scores:
             plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
-        super()._record_run(plan, result, func, args, kwargs)
+        super()._record_run(plan, result, func, args, kwargs, reads)
 
     def _find_owner(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
