@@ -209,12 +209,14 @@ def test_an_inventory_of_a_model_with_shared_parts() -> None:
     model: Any = nn.Sequential(layer, nn.Sequential(layer, nn.BatchNorm1d(2)))
     model.register_parameter("tied", layer.weight)
     model.cache = {"table": [torch.zeros(3)]}
+    model.pair, model.kernel_size = (1, torch.zeros(5)), (3, 3)
     held = Inventory(model)
     assert [path for path, _ in held.layers] == ["", "0", "1", "1.0", "1.1"]
     assert [type(module).__name__ for module in held.modules] == ["Sequential", "Linear", "Sequential", "BatchNorm1d"]
     assert list(map(id, held.parameters)) == list(map(id, model.parameters()))
     assert list(map(id, held.buffers)) == list(map(id, model.buffers()))
-    assert [tuple(tensor.shape) for tensor in held.attributes] == [(3,)]
-    assert len(held.tensors) == len(held.parameters) + len(held.buffers) + 1
+    assert list(held.find_further_attributes(model)) == ["cache", "pair"], "no number leads anywhere"
+    assert [tuple(tensor.shape) for tensor in held.attributes] == [(3,), (5,)]
+    assert len(held.tensors) == len(held.parameters) + len(held.buffers) + 2
     assert not is_lazy(held)
     assert is_lazy(nn.Sequential(nn.LazyLinear(3)))
