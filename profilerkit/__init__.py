@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from profilerkit_predict.joining import JoinedProfile
     from profilerkit_predict.joining import join as join
     from profilerkit_predict.language_models import kv_bytes, kv_bytes_per_token, llm
+    from profilerkit_predict.meshes.execution_traces import write_execution_traces
     from profilerkit_predict.meshes.fitting import find_mesh
+    from profilerkit_predict.meshes.step_timeline import write_step_timeline
     from profilerkit_predict.prediction.api import predict
     from profilerkit_predict.prediction.predicting import Prediction
 
@@ -171,6 +173,8 @@ __all__ = [
     "metric",
     "predict",
     "profile",
+    "write_execution_traces",
+    "write_step_timeline",
 ]
 
 #: Where each name comes from. A test holds this, the imports above and `__all__` together.
@@ -205,7 +209,9 @@ _MODULES = module_of_each(
         ".plugging.extension": """
             BackendInfo CommandInfo FigureInfo LoadedModel LoaderInfo OptionInfo PlacementInfo RendererInfo
         """,
+        "profilerkit_predict.meshes.execution_traces": "write_execution_traces",
         "profilerkit_predict.meshes.fitting": "find_mesh",
+        "profilerkit_predict.meshes.step_timeline": "write_step_timeline",
         "profilerkit_predict.prediction.api": "predict",
         "profilerkit_predict.prediction.predicting": "Prediction",
         ".profiler": "Profiler",

@@ -32,9 +32,8 @@ def profilerkit_profiler_functions(backend: Backend) -> list[ProfilerFunction]:
 @hookimpl
 def profilerkit_status_keys() -> list[type[StatusKey]]:
     """Return the metrics of predicted times."""
-    from .meshes.metrics import KEYS
-    from .meshes.step_time import TIMES
     from .predicted_time import PredictedLayers, PredictedTime, PredictedTrainingTime
+    from .rank_metrics import KEYS, TIMES
 
     return [PredictedTime, PredictedLayers, PredictedTrainingTime, *KEYS, *TIMES]
 
@@ -73,6 +72,12 @@ def profilerkit_commands() -> list[CommandInfo]:
             import_later("profilerkit_predict.commands.llm:command"),
             "Predict the memory and time that serving a language model needs.",
             ("profilerkit llm hf:llama --prompt 1024 --device h100,a100-80 --weights bf16,int4 --batch 1,8",),
+        ),
+        CommandInfo(
+            "mesh",
+            import_later("profilerkit_predict.commands.mesh:command"),
+            "Find the smallest mesh that fits a device, or write what its ranks do.",
+            ("profilerkit mesh train.py:build --mesh dp_shard=?,tp=8 --parallelize train.py:shard --fits h100",),
         ),
         CommandInfo(
             "calibrate",

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["render"]
+__all__ = ["MICROSECONDS", "name_event", "render"]
 
-_MICROSECONDS = 1e6
+#: The unit of times in the format, of which a second has so many.
+MICROSECONDS = 1e6
 
 
 def render(result: Report | Comparison) -> str:
@@ -31,16 +32,17 @@ def render(result: Report | Comparison) -> str:
     events: list[dict[str, Any]] = []
     for process, report in enumerate(result.reports, start=1):
         tracks = stack_frames(report)
-        events.append(_name_event("process_name", process, 0, visible(report.name)))
+        events.append(name_event("process_name", process, 0, visible(report.name)))
         if not tracks:
-            events.append(_name_event("process_labels", process, 0, "no times of layers or operators were measured"))
+            events.append(name_event("process_labels", process, 0, "no times of layers or operators were measured"))
         for thread, (track, frames) in enumerate(tracks.items(), start=1):
-            events.append(_name_event("thread_name", process, thread, track))
+            events.append(name_event("thread_name", process, thread, track))
             events += _list_slices(frames, process, thread, track)
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"exporter": "profilerkit"}})
 
 
-def _name_event(kind: str, process: int, thread: int, value: str) -> dict[str, Any]:
+def name_event(kind: str, process: int, thread: int, value: str) -> dict[str, Any]:
+    """Return the event that names a process or a thread, or labels a process."""
     argument = "labels" if kind == "process_labels" else "name"
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "ts": 0, "args": {argument: value}}
 
@@ -56,8 +58,8 @@ def _list_slices(outermost: Sequence[Frame], process: int, thread: int, track: s
             "cat": track,
             "pid": process,
             "tid": thread,
-            "ts": start * _MICROSECONDS,
-            "dur": frame.seconds * _MICROSECONDS,
+            "ts": start * MICROSECONDS,
+            "dur": frame.seconds * MICROSECONDS,
             "args": {**frame.facts, "own_seconds": frame.own_seconds},
         }
         waiting += _lay_out(frame.inside, start)

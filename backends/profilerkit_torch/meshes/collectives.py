@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch.distributed as dist
 
 from profilerkit.costs import Cost
 from profilerkit.costs.reduction import all_reduce
-from profilerkit_predict.meshes.records import Collective
+from profilerkit_predict.meshes.exchanges import Message
 
 from ..compat.meshes import find_process_group
 from ..compat.operators import read_schema
 from ..trace.operator_facts import tensors_in
 from .shares import count_bytes
 
-__all__ = ["Exchanges", "Message", "count_additions", "is_collective", "read_message"]
+__all__ = ["count_additions", "is_collective", "read_message"]
 
 #: By the beginning of an operator's name, in both of torch's families: the longer names come first.
 _KINDS = {
@@ -38,26 +36,6 @@ _KINDS = {
 _SPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
 #: They exchange nothing, or only that a rank is there.
 _SILENT = ("wait_tensor", "barrier", "monitored_barrier_")
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One collective: between which ranks, and the bytes of the whole tensor."""
-
-    kind: str
-    ranks: tuple[int, ...]
-    bytes: int
-
-    @property
-    def sent_bytes(self) -> int:
-        """The bytes that one rank sends around a ring of n: (n - 1) / n of the whole, and twice that to reduce all."""
-        others = len(self.ranks) - 1
-        if self.kind == "receive" or not others:
-            return 0
-        if self.kind in ("send", "broadcast"):
-            return self.bytes
-        rounds = 2 if self.kind == "all-reduce" else 1
-        return self.bytes * others * rounds // len(self.ranks)
 
 
 def is_collective(func: Any) -> bool:
@@ -108,66 +86,3 @@ def count_additions(message: Message, args: Sequence[Any], result: Any) -> Cost:
 
 def _count_elements(value: Any) -> int:
     return sum(tensor.numel() for tensor in tensors_in(value))
-
-
-class _Kind(NamedTuple):
-    """What equal collectives have in common; the dimensions of the mesh are joined by commas."""
-
-    layer: str
-    kind: str
-    dimensions: str
-    phase: str
-    overlaps: bool
-
-
-@dataclass
-class _Sum:
-    """Calls and bytes of equal collectives."""
-
-    ranks: int
-    calls: int = 0
-    bytes: int = 0
-    sent_bytes: int = 0
-
-
-class Exchanges:
-    """Adds up the collectives of a step over a mesh."""
-
-    def __init__(self, mesh: Mapping[str, int]) -> None:
-        self.mesh = mesh
-        self._sums: dict[_Kind, _Sum] = {}
-
-    def add(self, message: Message, layer: str, phase: str, overlaps: bool = False) -> None:
-        """Add a collective of a layer; one that ``overlaps`` runs beside the rank's own work."""
-        kind = _Kind(layer, message.kind, self._name_dimensions(message.ranks), phase, overlaps)
-        total = self._sums.setdefault(kind, _Sum(len(message.ranks)))
-        total.calls += 1
-        total.bytes += message.bytes
-        total.sent_bytes += message.sent_bytes
-
-    def list_collectives(self) -> tuple[Collective, ...]:
-        """Return what was exchanged so far: equal collectives of a layer together."""
-        return tuple(
-            Collective(
-                kind.layer,
-                kind.kind,
-                kind.dimensions,
-                total.ranks,
-                kind.phase,
-                total.calls,
-                total.bytes,
-                total.sent_bytes,
-                kind.overlaps,
-            )
-            for kind, total in self._sums.items()
-        )
-
-    def _name_dimensions(self, ranks: Sequence[int]) -> str:
-        """Return the names of the dimensions of the mesh in which ranks differ, joined by commas."""
-        step = prod(self.mesh.values())
-        names = []
-        for dimension, size in self.mesh.items():
-            step //= size
-            if len({rank // step % size for rank in ranks}) > 1:
-                names.append(dimension)
-        return ",".join(names)

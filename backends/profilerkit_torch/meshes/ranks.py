@@ -18,6 +18,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
+from profilerkit_predict.meshes.exchanges import Exchanges
 from profilerkit_predict.meshes.records import Collective, RankTrace
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store
@@ -25,7 +26,6 @@ from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..trace.live_bytes import LiveBytes
 from ..training.differentiation import note_unused
 from .attention import spread_attention
-from .collectives import Exchanges
 from .equal_blocks import find_equal_blocks
 from .extension import extend_step
 from .faults import note_repeated_reductions, note_whole_weights
@@ -183,6 +183,7 @@ def _trace_step(
         {"weights": weight_bytes, **recorder.peak_parts},
         dict(recorder.unknown),
         scheme.optimizer_share,
+        recorder.exchanges.list_in_order(len(recorder.operators)),
     )
 
 

@@ -15,6 +15,7 @@ import torch
 
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord, TensorInfo
+from profilerkit_predict.meshes.exchanges import Exchanges, Message
 
 from ..compat.autograd import find_current_node
 from ..compat.meshes import find_source
@@ -24,7 +25,7 @@ from ..costs import Kind, classify
 from ..trace.operator_facts import tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.replay import make_plan
-from .collectives import Exchanges, Message, count_additions, is_collective, read_message
+from .collectives import count_additions, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
@@ -252,7 +253,7 @@ class RankRecorder(OperatorRecord):
         source = None if node is None else find_source(node)
         exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)
         self.exchanged[len(self.operators)] = exchange
-        self.exchanges.add(*exchange[:4])
+        self.exchanges.add(*exchange[:4], len(self.operators))
 
     def _find_phase(self, args: Any) -> str:
         """Return the phase that the arguments of a collective are exchanged for: the one that runs if none is noted."""
@@ -265,5 +266,5 @@ class RankRecorder(OperatorRecord):
     def exchange_anew(self, exchanged: Mapping[int, Exchange]) -> None:
         """Take other collectives for those that were recorded."""
         self.exchanged, self.exchanges = dict(exchanged), Exchanges(self.exchanges.mesh)
-        for exchange in self.exchanged.values():
-            self.exchanges.add(*exchange[:4])
+        for position, exchange in self.exchanged.items():
+            self.exchanges.add(*exchange[:4], position)

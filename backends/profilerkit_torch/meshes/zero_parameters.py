@@ -24,12 +24,12 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
+from profilerkit_predict.meshes.exchanges import Message
 from profilerkit_predict.meshes.records import OptimizerShare
 
 from ..compat.modules import read_parameters
 from ..model.modules import list_layers
 from ..training.differentiation import follow_gradients
-from .collectives import Message
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
 from .zero import MASTER_BYTES, GradientBucket, PartitioningScheme, describe_partition, require_one_dtype

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
+from profilerkit_predict.meshes.exchanges import Message
 from profilerkit_predict.meshes.records import OptimizerShare
 
 from ..training.differentiation import follow_gradients
-from .collectives import Message
 from .recorder import RankRecorder
 from .shares import count_bytes
 from .zero import GradientBucket, PartitioningScheme, describe_partition, require_one_dtype

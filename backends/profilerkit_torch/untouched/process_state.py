@@ -31,13 +31,27 @@ def restorers_of_process(settings: SettingsSnapshot) -> list[Step]:
 def _restorers_of_random_numbers() -> Iterator[Step]:
     python = random.getstate()
     yield lambda: random.setstate(python)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numbers = numpy.random.get_state()
-        yield lambda: numpy.random.set_state(numbers)
+    yield _restorer_of_numpy()
     on_cpu = torch.get_rng_state()
     yield lambda: torch.set_rng_state(on_cpu)
     yield from _restorers_of_accelerators()
+
+
+def _restorer_of_numpy() -> Step:
+    """Return what gives numpy its random numbers back; where nobody has used them, they are drawn anew afterwards.
+
+    numpy imports its generators when they are asked for: that takes a while, and most models need none.
+    """
+    generators = sys.modules.get("numpy.random")
+    numbers = None if generators is None else generators.get_state()
+
+    def restore() -> None:
+        if generators is not None:
+            generators.set_state(numbers)
+        elif "numpy.random" in sys.modules:
+            sys.modules["numpy.random"].seed()
+
+    return restore
 
 
 def _restorers_of_accelerators() -> Iterator[Step]:

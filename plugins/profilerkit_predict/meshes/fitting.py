@@ -11,8 +11,8 @@ from profilerkit.devices import DeviceInfoLike, device
 from profilerkit.errors import ArgumentError
 from profilerkit.results.report import Report
 
+from ..rank_metrics import RankPeakMemory
 from .layout import MESH
-from .metrics import RankPeakMemory
 
 __all__ = ["find_mesh"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, is_dataclass
 from math import prod
 from typing import Any
@@ -12,7 +12,16 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 
-__all__ = ["MESH", "PASSES", "SCHEMES", "RankModel", "read_parallelize", "read_rank"]
+__all__ = [
+    "MESH",
+    "OPEN_MESH",
+    "PASSES",
+    "SCHEMES",
+    "RankModel",
+    "list_group",
+    "read_parallelize",
+    "read_rank",
+]
 
 #: The schemes that have a name.
 SCHEMES: tuple[str, ...] = ("fsdp2", "ddp", "zero1", "zero2", "zero3")
@@ -69,7 +78,16 @@ def _read_mesh(value: Any) -> dict[str, int]:
     return {name: _SIZE(name, size) for name, size in value.items()}
 
 
+def _read_open_mesh(value: Any) -> dict[str, int | None]:
+    """Return sizes of which some may be looked for: ``?`` in a text."""
+    pairs = [part.partition("=")[::2] for part in str(value).split(",")]
+    sizes = _read_mesh(",".join(f"{name}={1 if size.strip() == '?' else size}" for name, size in pairs))
+    return {name.strip(): None if size.strip() == "?" else sizes[name.strip()] for name, size in pairs}
+
+
 MESH: Check = Check(_EXPECTED, _read_mesh)
+#: The text of a mesh of which one size is looked for: ``dp_shard=?,tp=8``.
+OPEN_MESH: Check = Check("names and sizes of its dimensions: dp_shard=64,tp=8", _read_open_mesh)
 
 
 def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
@@ -79,6 +97,16 @@ def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
     if number >= ranks:
         raise ArgumentError(f"rank={number}: the mesh has {ranks:,} ranks; give one from 0 to {ranks - 1:,}")
     return number
+
+
+def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) -> list[int]:
+    """Return the ranks that differ from one in no other dimensions than these, in their order."""
+    ranks, step = [rank], prod(mesh.values())
+    for dimension, size in mesh.items():
+        step //= size
+        if dimension in dimensions:
+            ranks = [other + (index - other // step % size) * step for other in ranks for index in range(size)]
+    return ranks
 
 
 def read_parallelize(value: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from profilerkit import ModelTrace
 from profilerkit.trace.records import WeightRecord
 
-__all__ = ["Collective", "OptimizerShare", "RankTrace"]
+__all__ = ["Collective", "OptimizerShare", "PlacedCollective", "RankTrace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,19 @@ class Collective:
     overlaps: bool
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedCollective:
+    """One collective of a step.
+
+    Attributes:
+        position: The number of the operator in the step's trace that it is.
+        collective: What it exchanges; it is one call.
+    """
+
+    position: int
+    collective: Collective
+
+
 @dataclass(frozen=True)
 class OptimizerShare:
     """What the optimizer of a rank updates in place of the weights: partitions of them.
@@ -65,6 +78,7 @@ class RankTrace:
         peak_parts: What the bytes at the peak are for.
         unknown: Collectives that no size is known of, with the number of their calls.
         optimizer_share: What the optimizer updates; None: the rank's share of the weights.
+        exchanged: Each collective, in the order of the operators.
     """
 
     trace: ModelTrace
@@ -73,3 +87,4 @@ class RankTrace:
     peak_parts: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
     optimizer_share: OptimizerShare | None = None
+    exchanged: tuple[PlacedCollective, ...] = ()

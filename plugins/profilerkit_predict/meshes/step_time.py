@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any, ClassVar
 
 from profilerkit import ModelTrace, Noted, Partial, Unavailable
@@ -13,55 +12,16 @@ from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo, DeviceInfoLike, UnknownPeakError, device
 from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
-from profilerkit_metrics.kinds import Seconds
 
 from ..predicted_time import PredictingFunction
 from ..prediction import NothingToPredictError, Prediction, predict_trace
-from .layout import RankModel
+from ..rank_metrics import TIMES, CollectiveTime, ExposedTime, RankStepTime
+from .layout import RankModel, list_group
 from .records import Collective, RankTrace
 
-__all__ = ["TIMES", "CollectiveTime", "ComputeRankTime", "ExposedTime", "Links", "RankStepTime"]
+__all__ = ["ComputeRankTime", "Links", "find_link"]
 
-_SOURCE = "profilerkit's own definition"
 _UNKNOWN_NETWORK = "the network between nodes, which is not known (give its bytes per second and device: network=50e9)"
-
-
-class CollectiveTime(Seconds):
-    """Seconds that the links between devices take, at least, for the collectives of a rank's step around rings."""
-
-    NAME: str = "collective_time"
-    FORMULA: str = (
-        "sum over collectives: the bytes that the rank sends around a ring / the bandwidth of its link in one "
-        "direction; between nodes, if that is more, / (the group's ranks in the node * the network's bandwidth)"
-    )
-    OMISSIONS: str = "the latency of each collective; other jobs on the network"
-    SOURCE: str = _SOURCE
-
-
-class ExposedTime(Seconds):
-    """Seconds of a rank's step in which it waits for collectives, where all else runs at the device's predicted rate.
-
-    What the next operator needs is waited for. What gathers weights and reduces gradients runs beside the work, and is
-    waited for where it takes longer.
-    """
-
-    NAME: str = "exposed_time"
-    FORMULA: str = "seconds of collectives that are waited for + max(0, seconds of the others - seconds of the work)"
-    OMISSIONS: str = "the first gathering and the last reduction, which have no work beside them"
-    SOURCE: str = _SOURCE
-
-
-class RankStepTime(Seconds):
-    """Seconds of a rank's training step: its work, and the collectives that it waits for."""
-
-    NAME: str = "rank_step_time"
-    FORMULA: str = "predicted_training_time of the rank's own operators + exposed_time"
-    OMISSIONS: str = "the optimizer's update; loading data"
-    SOURCE: str = _SOURCE
-
-
-#: The metrics of the time of a rank.
-TIMES = (RankStepTime, CollectiveTime, ExposedTime)
 
 
 @dataclass(frozen=True)
@@ -97,17 +57,8 @@ class Links:
     def _count_in_node(self, collective: Collective) -> int:
         """Return how many of the ranks of a collective are in this rank's node."""
         node = self.rank // self.ranks_per_node
-        group = self._list_group(collective.dimension.split(","))
+        group = list_group(self.rank, self.mesh, collective.dimension.split(","))
         return sum(rank // self.ranks_per_node == node for rank in group)
-
-    def _list_group(self, dimensions: Iterable[str]) -> list[int]:
-        """Return the ranks that differ from this one in no other dimensions."""
-        ranks, step = [self.rank], prod(self.mesh.values())
-        for dimension, size in self.mesh.items():
-            step //= size
-            if dimension in dimensions:
-                ranks = [rank + (index - rank // step % size) * step for rank in ranks for index in range(size)]
-        return ranks
 
 
 class ComputeRankTime(PredictingFunction):
@@ -153,7 +104,7 @@ class ComputeRankTime(PredictingFunction):
             work = predict_trace(training_trace, target, dtype=dtype)
         except (UnknownPeakError, NothingToPredictError) as error:
             return _give_no_time(str(error))
-        links = Links(model.mesh, model.rank, _find_link(target), network, ranks_per_node)
+        links = Links(model.mesh, model.rank, find_link(target), network, ranks_per_node)
         return _predict(work, step.collectives, links)
 
 
@@ -162,7 +113,7 @@ def _give_no_time(reason: str) -> dict[str, Any]:
     return dict.fromkeys((metric.NAME for metric in TIMES), Unavailable(reason))
 
 
-def _find_link(target: DeviceInfo) -> float:
+def find_link(target: DeviceInfo) -> float:
     """Return the bytes per second of a device's link in one direction; of one without a link any, as none is used."""
     return (target.link or 2.0) / 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,14 @@ def test_layouts_side_by_side() -> None:
     )
     assert [report["rank_optimizer_bytes"] for report in comparison.reports] == [2 * 115_008 + 19 * 4] * 2  # and steps
     assert sys.modules.get("torch.distributed") is None or not torch.distributed.is_initialized()
+
+
+def test_profile_without_a_mesh_imports_nothing_of_meshes() -> None:
+    """Each process of an audit would pay for it; numpy makes its generators of random numbers when asked for them."""
+    program = (
+        "import sys, torch\nfrom profilerkit import profile\n"
+        "profile(torch.nn.Linear(4, 2), torch.zeros(1, 4), static=True)\n"
+        "print([name for name in ('numpy.random', 'profilerkit_predict.meshes') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

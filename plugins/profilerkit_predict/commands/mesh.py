@@ -1,0 +1,105 @@
+"""``profilerkit mesh``: the smallest mesh that fits a device, and files of what its ranks do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
+from profilerkit.cli.completing import devices, models
+from profilerkit.cli.options import make_callback, parse_shapes
+from profilerkit.errors import ArgumentError, ProfilerKitError
+
+from ..meshes.layout import OPEN_MESH
+from .mesh_options import network_option, parallelize_option, rank_option, ranks_per_node_option
+
+__all__ = ["command"]
+
+
+@click.command("mesh")
+@click.argument("model", shell_complete=models)
+@click.option(
+    "--mesh",
+    required=True,
+    metavar="NAME=SIZE,...",
+    callback=make_callback(OPEN_MESH),
+    help="The sizes of the mesh, such as dp_shard=64,tp=8; with --fits one of them is looked for: dp_shard=?,tp=8.",
+)
+@click.option("--input-shape", multiple=True, metavar="SHAPE", help="Shape of one sample of a rank: 128,1024.")
+@click.option("--batch-size", type=click.IntRange(min=1), help="Samples of a rank. Default: 1.")
+@click.option("--optimizer", metavar="NAME", help="The optimizer whose state each rank keeps, such as adamw.")
+@click.option("--backend", metavar="NAME", help="The framework. Default: the one that the model's file imports.")
+@click.option(
+    "--fits",
+    metavar="DEVICE",
+    shell_complete=devices,
+    help="Find the fewest ranks with which a step fits this device, or so many bytes.",
+)
+@click.option(
+    "--execution-traces",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write what each rank does as Chakra execution traces, for ASTRA-sim.",
+)
+@click.option(
+    "--timeline",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the predicted step of a rank as a Chrome trace, for Perfetto; give --on too.",
+)
+@click.option("--on", metavar="DEVICE", shell_complete=devices, help="The device of each rank, for --timeline.")
+def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
+    """Find the smallest mesh that a training step fits on, or write files of what each rank does.
+
+    MODEL is the function that builds the model: package.module:name or path/to/file.py:name. Give one of --fits,
+    --execution-traces and --timeline; 'profilerkit profile MODEL --mesh' reports on one rank.
+    """
+    actions = [name for name in ("fits", "folder", "timeline") if options[name] is not None]
+    if len(actions) != 1:
+        raise click.UsageError("give one of --fits, --execution-traces and --timeline")
+    if actions != ["fits"] and None in mesh.values():
+        raise click.UsageError("a size of --mesh is left open with ?; that is for --fits")
+    arguments = {name: options[name] for name in ("batch_size", "optimizer", "backend", "parallelize")}
+    arguments["input_shape"] = parse_shapes(options["input_shape"])
+    arguments_given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        _ACTIONS[actions[0]](model, mesh, options, arguments_given)
+    except ArgumentError as error:
+        fail(str(error), USAGE, error)
+    except ProfilerKitError as error:
+        fail(str(error), MODEL_FAILED, error)
+
+
+command.params.extend([parallelize_option, rank_option, network_option, ranks_per_node_option])
+
+
+def _find(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
+    from ..meshes.fitting import find_mesh
+
+    fits = options["fits"]
+    limit = float(fits) if fits.replace(".", "").replace("e", "").isdigit() else fits
+    emit(str(find_mesh(model, mesh=mesh, fits=limit, **arguments)))
+
+
+def _write_traces(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
+    from ..meshes.execution_traces import GROUPS_FILE, write_execution_traces
+
+    paths = write_execution_traces(model, mesh=mesh, folder=options["folder"], **arguments)
+    emit(f"written: {paths[0]} to {paths[-1].name}, and the groups of ranks in {GROUPS_FILE}")
+
+
+def _write_timeline(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
+    from ..meshes.step_timeline import write_step_timeline
+
+    if options["on"] is None:
+        raise click.UsageError("--timeline is predicted for a device; give it: --on h100")
+    links = {name: options[name] for name in ("rank", "network", "ranks_per_node") if options[name] is not None}
+    path = options["timeline"]
+    seconds = write_step_timeline(model, mesh=mesh, on=options["on"], path=path, **links, **arguments)
+    emit(f"written: {path}, a step of {seconds * 1e3:.4g} ms at least; open it in ui.perfetto.dev")
+
+
+_ACTIONS = {"fits": _find, "folder": _write_traces, "timeline": _write_timeline}
