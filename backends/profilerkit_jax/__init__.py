@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .backend import JaxBackend
     from .costs import PrimitiveCall, register_op_cost
     from .evaluation import EvalLossFunction, get_accuracy, get_missclass, get_topk
+    from .meshes.shardings import Shardings
     from .model.jax_model import JaxModel
     from .profiler import JaxProfiler
     from .running.compiled import CompiledAnalysis, compiled_analysis
@@ -44,6 +45,7 @@ __all__ = [
     "JaxProfiler",
     "PrimitiveCall",
     "Shape",
+    "Shardings",
     "compiled_analysis",
     "get_accuracy",
     "get_missclass",
@@ -57,6 +59,7 @@ _MODULES = module_of_each(
         ".backend": "JaxBackend",
         ".costs": "PrimitiveCall register_op_cost",
         ".evaluation": "EvalLossFunction get_accuracy get_missclass get_topk",
+        ".meshes.shardings": "Shardings",
         ".model.jax_model": "JaxModel",
         ".profiler": "JaxProfiler",
         ".running.compiled": "CompiledAnalysis compiled_analysis",

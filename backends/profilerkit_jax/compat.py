@@ -23,6 +23,7 @@ __all__ = [
     "TESTED",
     "NeededPart",
     "ScopeName",
+    "add_scope",
     "evaluate",
     "find_needed_part",
     "find_source",
@@ -53,6 +54,8 @@ PATHS = (
 ATTRIBUTES = (
     # The scopes of an equation. Without them there are no layers and no backward pass, and the counts are partial.
     "source_info.name_stack.stack",
+    # Adds a scope to an equation. Without it ranks of a mesh are refused.
+    "source_info.name_stack.extend",
     # Where a compiled function is written. Without it an activation function of JAX makes the counts partial.
     "debug_info.func_src_info",
 )
@@ -80,7 +83,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "scatter": ("update_jaxpr",),
     "schur": ("compute_schur_vectors",),
     "select_and_gather_add": ("window_dimensions",),
-    "shard_map": ("jaxpr", "mesh"),
+    "shard_map": ("jaxpr", "mesh", "out_specs"),
     "svd": ("compute_uv", "full_matrices"),
     "symmetric_product": ("alpha", "beta"),
     "triangular_solve": ("left_side",),
@@ -198,6 +201,14 @@ def scope_names(equation: Any) -> list[ScopeName] | None:
     if not kinds <= {"Scope", "Transform"}:
         return None
     return [ScopeName(str(element.name), type(element).__name__ == "Transform") for element in stack]
+
+
+def add_scope(equation: Any, name: str) -> Any:
+    """Return an equation in one scope more, the innermost; raises `NotOfferedError` if this release has no such way."""
+    if attribute(equation, "source_info.name_stack.extend") is None:
+        raise NotOfferedError("this release of JAX keeps the scopes of equations otherwise: ranks are not traced")
+    info = equation.source_info
+    return equation.replace(source_info=info.replace(name_stack=info.name_stack.extend(name)))
 
 
 def find_source(jaxpr: Any) -> str:

@@ -278,6 +278,10 @@ class TorchBackend(
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
 
+    def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
+        """Return none: the process of a rank needs nothing."""
+        return {}
+
     def trace_rank(
         self,
         build: Callable[[], Any],

@@ -116,6 +116,10 @@ class TracesRanks(Protocol):
     """Traces a training step of one rank of a mesh, without the other ranks."""
 
     @abstractmethod
+    def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
+        """Return the environment variables of the process in which a rank of so many is traced, beside this one's."""
+
+    @abstractmethod
     def trace_rank(
         self,
         build: Callable[[], Any],

@@ -21,6 +21,18 @@ _SENT = """
     reduce_scatter_done reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast vary_unreduced_cast_p
 """
 register_free(*_SENT.split())
+#: Those of what is sent that exchange something by themselves.
+_EXCHANGED = [
+    "all_gather",
+    "all_gather_invariant",
+    "all_gather_reduced",
+    "all_to_all",
+    "pbroadcast",
+    "ppermute",
+    "precv",
+    "psend",
+    "ragged_all_to_all",
+]
 
 
 @register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
@@ -40,6 +52,11 @@ def reduce_scatter(call: PrimitiveCall) -> Cost:
     if devices is None:
         devices = 2  # the fewest that have anything to add
     return reduction.all_reduce(call.outputs[0].numel, int(devices))
+
+
+def is_communication(primitive: str) -> bool:
+    """Return whether a primitive is an exchange of several devices by itself."""
+    return primitive.removesuffix("_start") in (*_REDUCED, *_SCATTERED, *_EXCHANGED)
 
 
 def _count_devices(call: PrimitiveCall) -> int | None:

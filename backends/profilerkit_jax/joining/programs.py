@@ -26,7 +26,7 @@ from ..training.steps import make_step
 
 __all__ = ["Instruction", "InstructionLayers", "compile_program", "find_layer", "find_layers", "read_program"]
 
-_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = .*?\s([a-z][\w\-]*)\((.*)$")
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*?)\s([a-z][\w\-]*)\((.*)$")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
 _CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
 _OPERAND = re.compile(r"%([\w.\-]+)")
@@ -45,6 +45,8 @@ class Instruction:
         operands: The names of the instructions that it reads, and of the computations that it calls.
         computation: The computation that it stands in.
         calls: The computation that it calls first; empty for none.
+        type: The dtype and shape of its result: ``f32[4,128]{1,0}``; of several results in brackets.
+        attributes: All that stands behind its operands.
     """
 
     opcode: str
@@ -52,6 +54,8 @@ class Instruction:
     operands: tuple[str, ...]
     computation: str
     calls: str = ""
+    type: str = ""
+    attributes: str = ""
 
 
 def compile_program(model: Any, inputs: ModelInputs, training: bool) -> str:
@@ -83,11 +87,17 @@ def read_program(text: str) -> dict[str, Instruction]:
         match = _INSTRUCTION.match(line)
         if match is None:
             continue
-        name, opcode, rest = match.groups()
+        name, result_type, opcode, rest = match.groups()
         scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
-        operands = tuple(_OPERAND.findall(rest.partition("metadata=")[0]))
+        attributes = rest.partition("metadata=")[0]
         instructions[name] = Instruction(
-            opcode, scopes[1] if scopes else "", operands, computation, calls[1] if calls else ""
+            opcode,
+            scopes[1] if scopes else "",
+            tuple(_OPERAND.findall(attributes)),
+            computation,
+            calls[1] if calls else "",
+            result_type,
+            attributes,
         )
     return instructions
 

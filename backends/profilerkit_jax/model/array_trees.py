@@ -9,7 +9,7 @@ import jax
 
 from .arrays import is_array
 
-__all__ = ["ArrayTree"]
+__all__ = ["ArrayTree", "name_path"]
 
 
 class _PlacedArray(NamedTuple):
@@ -30,7 +30,7 @@ class ArrayTree:
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(values)
         self._leaves = [leaf for _, leaf in leaves]
         self._places = [index for index, leaf in enumerate(self._leaves) if is_array(leaf)]
-        self.arrays = [_PlacedArray(tuple(map(_name_key, keys)), leaf) for keys, leaf in leaves if is_array(leaf)]
+        self.arrays = [_PlacedArray(name_path(keys), leaf) for keys, leaf in leaves if is_array(leaf)]
 
     def replace_arrays(self, arrays: Sequence[Any]) -> Any:
         """Return the tree with these arrays in the places of its own."""
@@ -38,6 +38,11 @@ class ArrayTree:
         for index, array in zip(self._places, arrays, strict=True):
             leaves[index] = array
         return jax.tree_util.tree_unflatten(self._structure, leaves)
+
+
+def name_path(keys: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the keys of a path in a pytree."""
+    return tuple(map(_name_key, keys))
 
 
 def _name_key(key: Any) -> str:

@@ -15,10 +15,12 @@ from profilerkit.trace.records import LayerCall, TensorInfo
 
 from .arrays import is_array
 
-__all__ = ["LastMark", "Marks", "read_last_mark", "read_layer"]
+__all__ = ["EQUATION", "LastMark", "Marks", "read_last_mark", "read_layer"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
+#: What the scope of a single equation begins with, where equations have numbers (`meshes.numbered`).
+EQUATION = "profilerkit-equation"
 
 
 def read_layer(name: str) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -14,9 +16,11 @@ from profilerkit.devices.info import DeviceInfo
 
 from ..model.subject import Subject
 
-__all__ = ["device_info", "device_named", "devices_here", "resolve_device"]
+__all__ = ["device_info", "device_named", "devices_here", "list_host_devices", "resolve_device"]
 
 _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
+#: The flag of XLA that says how many there are, where the environment has one.
+_FORCED = "--xla_force_host_platform_device_count"
 #: What else the platforms of GPUs are called.
 _GPUS = ("cuda", "gpu", "rocm")
 
@@ -31,6 +35,12 @@ def devices_here() -> dict[str, Any]:
     """Return the devices of this process by their short names; the CPU is always among them."""
     every = [*jax.local_devices(backend="cpu"), *jax.local_devices()]
     return {_shorten(device): device for device in every}
+
+
+def list_host_devices(number: int) -> Mapping[str, str]:
+    """Return the environment variables by which JAX sees so many devices in a new process: parts of this CPU."""
+    flags = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if not flag.startswith(_FORCED)]
+    return {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(number), "XLA_FLAGS": " ".join(flags)}
 
 
 def resolve_device(subject: Subject | None, device: DeviceLike) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from ..compat import ScopeName
-from ..model.scope_names import read_layer
+from ..model.scope_names import EQUATION, read_layer
 
 __all__ = ["NAMED_SCOPE", "Frame", "Frames"]
 
@@ -101,9 +101,12 @@ class Frames:
                 yield name, layer
 
     def _is_of_library(self, name: str) -> bool:
-        """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class."""
+        """Return whether a library opens such a scope: ``jnp.einsum`` by its equation, Equinox and Flax by a class.
+
+        The scope of a single equation, which is ours, and that of what is computed again are no layers either.
+        """
         is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
-        return "->" in name or name.startswith("eqx.nn.") or is_doubled
+        return "->" in name or name.startswith(("eqx.nn.", EQUATION, _RECOMPUTED)) or is_doubled
 
     def _name_user_scope(self, around: str, name: str) -> str:
         """Return the path of a scope of the user's, which differs from that of every layer of the model."""

@@ -47,7 +47,8 @@ def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
         walk.note("scan", stacked, slices, turns, sources=sources)
     body = walk_body(walk, jaxpr, [*inputs[:consts], *state, *slices], turns)
     walk.work.add_loop(body.work)
-    whole = [walk.make_value(variable.aval) for variable in equation.outvars[carried:]]
+    pieces = zip(equation.outvars[carried:], body.outputs[carried:], strict=True)
+    whole = [walk.make_stack(variable.aval, piece) for variable, piece in pieces]
     walk.note("scan", body.outputs[carried:], whole, context)
     last = zip(body.outputs[:carried], state, strict=True)
     return [*(value if value is before else value.forget() for value, before in last), *whole]

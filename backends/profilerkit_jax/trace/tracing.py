@@ -33,7 +33,7 @@ from .values import Value
 from .walk import Context, Walk
 from .work import Executed, Work
 
-__all__ = ["trace_model", "trace_step"]
+__all__ = ["METHOD", "WalkedPass", "make_trace", "trace_model", "trace_step", "walk_pass"]
 
 METHOD = "shapes in a jaxpr"
 MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
@@ -61,7 +61,7 @@ def _trace(
         return _list_layers_alone(subject)
     try:
         traced = trace_pass(subject, inputs, make_pass, training)
-        return _make_trace(subject, traced, _walk_pass(subject, traced, make_walk), training)
+        return make_trace(subject, traced, walk_pass(subject, traced, make_walk), training)
     except Exception as error:  # whatever the model raises
         return _list_layers_alone(subject, explain_failure(error, inputs, "jax", __package__ or ""))
 
@@ -71,7 +71,7 @@ def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> Mo
     return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
 
 
-class _WalkedPass(NamedTuple):
+class WalkedPass(NamedTuple):
     """The walk over the jaxpr of a pass, and the values of the inputs and of all results."""
 
     walk: Walk
@@ -79,7 +79,7 @@ class _WalkedPass(NamedTuple):
     results: list[Value]
 
 
-def _walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> _WalkedPass:
+def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> WalkedPass:
     """Go over the equations of a pass, with the values of the weights and inputs."""
     jaxpr = traced.jaxpr.jaxpr
     walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, traced.marks)))
@@ -90,7 +90,7 @@ def _walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> _Walked
     ]
     inputs = [walk.make_input(variable.aval, value) for variable, value in zip(of_inputs, traced.inputs, strict=True)]
     context = Context(instance=next(walk.instances))
-    return _WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
+    return WalkedPass(walk, inputs, walk.walk_equations(jaxpr, [*constants, *weights, *inputs], context))
 
 
 def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
@@ -100,7 +100,7 @@ def _list_doubled_scopes(subject: Subject, marks: Marks) -> set[str]:
     return {*marks.types.values(), *(path.rpartition(".")[2] for path in marks.types)}
 
 
-def _make_trace(subject: Subject, traced: Traced, passed: _WalkedPass, training: bool) -> ModelTrace:
+def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: bool) -> ModelTrace:
     """Return the trace of a pass that was gone over."""
     walk, inputs, results = passed
     work, marks = walk.work, traced.marks
@@ -157,7 +157,7 @@ def _find_product_dtype(op: Executed) -> str | None:
     return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
 
 
-def _measure_memory(passed: _WalkedPass, weights: Lists) -> MemoryTimeline:
+def _measure_memory(passed: WalkedPass, weights: Lists) -> MemoryTimeline:
     work = passed.walk.work
     weight_bytes = {
         record.identity: record.bytes for lists in weights.values() for records in lists for record in records
@@ -166,7 +166,7 @@ def _measure_memory(passed: _WalkedPass, weights: Lists) -> MemoryTimeline:
     return MemoryTimeline(sum(weight_bytes.values()), _count_input_bytes(passed), live, MEMORY_NOTE)
 
 
-def _measure_peak_spread(passed: _WalkedPass) -> PeakSpread:
+def _measure_peak_spread(passed: WalkedPass) -> PeakSpread:
     work = passed.walk.work
 
     def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
@@ -175,7 +175,7 @@ def _measure_peak_spread(passed: _WalkedPass) -> PeakSpread:
     return spread_of_forks(work.executed, work.spans, work.forks, timeline, _count_input_bytes(passed))
 
 
-def _count_input_bytes(passed: _WalkedPass) -> int:
+def _count_input_bytes(passed: WalkedPass) -> int:
     return sum(value.bytes for value in passed.inputs)
 
 

@@ -115,6 +115,10 @@ class Walk:
         """Return what each turn of a loop gets of a value: the slice of the turn, along the first dimension."""
         return self.make_value(aval, constant=stacked.constant, scalar=stacked.scalar)
 
+    def make_stack(self, aval: Any, piece: Value) -> Value:
+        """Return what all turns of a loop make together, each a slice like this one along the first dimension."""
+        return self.make_value(aval)
+
     def make_input(self, aval: Any, value: Any) -> Value:
         """Return the value of an input, which is known if it was given."""
         return self.make_value(aval, input_origin=None if value is None else Stored.of(value))
@@ -156,7 +160,7 @@ class Walk:
 
         for equation in jaxpr.eqns:
             operands = [read(atom) for atom in equation.invars]
-            outputs = self._walk_equation(equation, operands, self._find_context(equation, context))
+            outputs = self.walk_equation(equation, operands, self._find_context(equation, context))
             self.note_origins(equation, operands, outputs)
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
@@ -168,7 +172,7 @@ class Walk:
             self.lacking.setdefault(_NO_SCOPES)
         return replace(around, frame=self.frames.find_frame(around.frame, scopes or (), around.instance))
 
-    def _walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _walk_plain)
         try:
             return handler(self, equation, inputs, context)

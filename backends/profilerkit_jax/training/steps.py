@@ -9,9 +9,14 @@ import jax
 
 from ..model.arrays import is_float
 from ..model.calls import Function, make_forward
-from ..model.subject import Subject
+from ..model.subject import Leaf, Subject
 
-__all__ = ["make_step"]
+__all__ = ["is_trained", "make_step"]
+
+
+def is_trained(leaf: Leaf) -> bool:
+    """Return whether a step makes a gradient of an array of the model."""
+    return leaf.is_parameter and leaf.trainable and is_float(leaf.value)
 
 
 def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[list[Any], Any]]:
@@ -19,11 +24,7 @@ def make_step(subject: Subject, call: Function) -> Callable[[Any, Any], tuple[li
 
     The gradients of the sum of the outputs are those for a gradient of one at each output element.
     """
-    trained = [
-        index
-        for index, leaf in enumerate(subject.leaves)
-        if leaf.is_parameter and leaf.trainable and is_float(leaf.value)
-    ]
+    trained = [index for index, leaf in enumerate(subject.leaves) if is_trained(leaf)]
     forward = make_forward(call)
 
     def step(weights: Sequence[Any], arrays: Any) -> tuple[list[Any], Any]:

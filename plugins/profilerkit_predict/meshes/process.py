@@ -32,8 +32,10 @@ def trace_in_process(model: RankModel, inputs: ModelInputs, backend: str) -> Ran
     without an answer. `InputError` where the model, or the function that spreads it, cannot be sent there.
     """
     require_started()
+    environment = {**os.environ, **_require_tracer(backend).list_rank_variables(model.ranks)}
     with write_job(Job(model, {"inputs": inputs}, backend=backend)) as job:
-        done = subprocess.run([sys.executable, "-c", _PROGRAM], stdin=job, capture_output=True, check=False)
+        command = [sys.executable, "-c", _PROGRAM]
+        done = subprocess.run(command, stdin=job, capture_output=True, check=False, env=environment)
     if done.returncode or not done.stdout:
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise ModelFailedError(
@@ -66,14 +68,18 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(answer))
 
 
-def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
+def _require_tracer(backend: str) -> TracesRanks:
     from profilerkit.plugging.backends import backend_named
 
-    tracer = require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
+    return require_capability(backend_named(backend), TracesRanks, CAPABILITIES)
+
+
+def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
     build, parallelize = model.build, model.parallelize
     if isinstance(parallelize, str) and parallelize not in SCHEMES:
         parallelize = load_function(parallelize)
     if isinstance(build, str):
         spec: str = build
         build = lambda: load_model(spec, model.trust)  # noqa: E731
+    tracer = _require_tracer(backend)
     return tracer.trace_rank(build, inputs, model.mesh, parallelize, model.rank, model.passes)

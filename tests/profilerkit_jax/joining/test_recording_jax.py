@@ -49,8 +49,16 @@ class Network(nnx.Module):
 def test_instructions_of_a_program() -> None:
     found = read_program(TEXT)
     assert list(found) == ["p", "add.1", "dot.2", "x", "copy.3", "add_fusion"]
-    assert found["add_fusion"] == Instruction("fusion", "jit(f)/a/add", ("copy.3", "fused"), "main", "fused")
-    assert found["copy.3"] == Instruction("copy", "", ("x",), "main")
+    assert found["add_fusion"] == Instruction(
+        "fusion",
+        "jit(f)/a/add",
+        ("copy.3", "fused"),
+        "main",
+        "fused",
+        "f32[2,8]{1,0}",
+        "%copy.3), kind=kLoop, calls=%fused, ",
+    )
+    assert found["copy.3"] == Instruction("copy", "", ("x",), "main", "", "f32[2,8]{0,1}", "%x)")
     layers, several = find_layers(found, {"", "a", "b"})
     assert layers["add_fusion"] == "b"  # the product decides
     assert several == {"add_fusion": {"a", "b"}}

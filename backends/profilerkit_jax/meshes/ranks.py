@@ -1,0 +1,194 @@
+"""One training step of one rank of a mesh: XLA divides the program of all, and this reads what one of them does.
+
+The process belongs to this: it has as many devices as the mesh, all of them parts of one CPU. Nothing runs on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+
+from profilerkit import InputError, ModelInputs
+from profilerkit.trace.records import MemoryTimeline
+from profilerkit_predict.meshes.exchanges import Exchanges, describe_rank, note_idle
+from profilerkit_predict.meshes.records import RankTrace
+
+from ..compat import make_function
+from ..model.subject import Leaf, Subject
+from ..model.subjects import find_subject
+from ..trace.frames import Frames
+from ..trace.jaxprs import Traced, trace_pass
+from ..trace.tracing import make_trace, walk_pass
+from ..training.steps import is_trained, make_step
+from .device_program import DeviceProgram, Memory, compile_program
+from .exchanges import RankExchange, list_exchanges
+from .numbered import number_equations
+from .shardings import list_weight_shardings, make_whole, read_shardings
+from .share_walk import ShareWalk, Spot
+
+__all__ = ["trace_rank"]
+
+_MEMORY = (
+    "what XLA reserves for the step, by its own sizes for a CPU; for a GPU it fuses and orders otherwise, and a CPU "
+    "computes in float32 what is narrower"
+)
+
+
+def trace_rank(
+    build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
+) -> RankTrace:
+    """Return a training step of a rank: of ``build()``, spread as ``parallelize`` says, with the inputs of that rank.
+
+    Raises `InputError` for what is no model, and for shardings that do not fit it; what else the user's code and JAX
+    raise passes through.
+    """
+    if isinstance(parallelize, str):
+        raise InputError(
+            f"parallelize={parallelize!r} is a scheme of torch; for a model of JAX give a function of the model and "
+            "the mesh that returns profilerkit_jax.Shardings"
+        )
+    device_mesh = Mesh(np.array(jax.devices()).reshape(tuple(mesh.values())), tuple(mesh))
+    model = build()
+    shardings = read_shardings(None if parallelize is None else parallelize(model, device_mesh))
+    subject = find_subject(model if shardings.model is None else shardings.model)
+    whole, of_inputs = make_whole(shardings, inputs, device_mesh)
+    of_weights = list_weight_shardings(shardings, subject.leaves, device_mesh)
+    with jax.set_mesh(device_mesh):
+        traced = trace_pass(subject, whole, make_step, training=True)
+        traced.jaxpr = number_equations(traced.jaxpr)
+        program = _divide(traced, subject, [*of_weights, *of_inputs])
+    return _read_step(_take_share(traced, subject, [*of_weights, *of_inputs]), program, mesh, rank)
+
+
+def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
+    """Return the program of one device; the gradients are spread as the weights are, and XLA spreads all else."""
+    trained = [sharding for leaf, sharding in zip(subject.leaves, shardings, strict=False) if is_trained(leaf)]
+    free = len(traced.jaxpr.jaxpr.outvars) - len(trained)
+    shapes = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in traced.jaxpr.jaxpr.invars]
+    step = jax.jit(make_function(traced.jaxpr), in_shardings=tuple(shardings), out_shardings=[*[None] * free, *trained])
+    return compile_program(step.lower(*shapes))
+
+
+class _Share(NamedTuple):
+    """A step whose weights and inputs have the shapes of one device's share, and the weights of all devices."""
+
+    subject: Subject
+    traced: Traced
+    whole: Sequence[Leaf]
+
+
+def _take_share(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> _Share:
+    variables = traced.jaxpr.jaxpr.invars
+    shares = [
+        jax.ShapeDtypeStruct(sharding.shard_shape(variable.aval.shape), variable.aval.dtype)
+        for variable, sharding in zip(variables, shardings, strict=True)
+    ]
+    leaves = [replace(leaf, value=share) for leaf, share in zip(subject.leaves, shares, strict=False)]
+    return _Share(replace(subject, leaves=leaves), replace(traced, inputs=shares[len(leaves) :]), subject.leaves)
+
+
+def _read_step(share: _Share, program: DeviceProgram, mesh: Mapping[str, int], rank: int) -> RankTrace:
+    """Return what the step of a rank shows."""
+    waiting, unknown = list_exchanges(program, rank, prod(mesh.values()))
+    walks: list[ShareWalk] = []
+
+    def make_walk(frames: Frames) -> ShareWalk:
+        walks.append(ShareWalk(frames, program=program, waiting=waiting))
+        return walks[0]
+
+    passed = walk_pass(share.subject, share.traced, make_walk)
+    trace = make_trace(share.subject, share.traced, passed, True)
+    [walk] = walks
+    exchanges = Exchanges(mesh)
+    _add_exchanges(walk, share, exchanges)
+    collectives = exchanges.list_collectives()
+    parts = _divide_memory(share, program.memory)
+    missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
+    return RankTrace(
+        replace(
+            trace,
+            memory=_reserve(parts, len(trace.operators)),
+            uncounted={**trace.uncounted, **missing},
+            notes=(describe_rank(mesh, rank), *trace.notes, *note_idle(mesh, collectives)),
+        ),
+        collectives,
+        parts["gradients"],
+        parts,
+        unknown,
+        exchanged=exchanges.list_in_order(len(trace.operators)),
+    )
+
+
+def _add_exchanges(walk: ShareWalk, share: _Share, exchanges: Exchanges) -> None:
+    """Add what a rank exchanges; what no equation of the jaxpr asks for comes last, and is of no layer."""
+    positions = {id(executed): index for index, executed in enumerate(walk.work.executed)}
+    for executed, exchange, spot in sorted(walk.exchanged, key=lambda exchanged: positions[id(exchanged.by)]):
+        phase = "backward" if executed.is_backward else "forward"
+        overlaps = _is_of_weight(exchange, spot, share)
+        for _ in range(executed.times):
+            exchanges.add(exchange.message, executed.chain[-1].path, phase, overlaps, positions[id(executed)])
+    for exchange in (exchange for left in walk.waiting.values() for exchange in left):
+        phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
+        exchanges.add(exchange.message, "", phase)
+
+
+def _divide_memory(share: _Share, memory: Memory) -> dict[str, int]:
+    """Return what the bytes are for that XLA reserves; of what is returned, the gradients are known."""
+    leaves = share.subject.leaves
+    gradients = _count_bytes(leaf.value for leaf in leaves if is_trained(leaf))
+    return {
+        "weights": _count_bytes(leaf.value for leaf in leaves),
+        "inputs": _count_bytes(share.traced.inputs),
+        "gradients": gradients,
+        "outputs": max(0, memory.outputs - gradients),
+        "temporaries": memory.temporaries,
+    }
+
+
+def _reserve(parts: Mapping[str, int], operators: int) -> MemoryTimeline:
+    """Return the bytes alive in a step: XLA reserves all of them when it starts."""
+    without_weights = sum(parts.values()) - parts["weights"]
+    purposes = {"inputs": parts["inputs"], "activations": parts["temporaries"], "gradients": parts["gradients"]}
+    return MemoryTimeline(
+        parts["weights"],
+        parts["inputs"],
+        (without_weights,) * operators,
+        _MEMORY,
+        parts={**purposes, "other": parts["outputs"]},
+        left_bytes=parts["inputs"] + parts["gradients"] + parts["outputs"],
+    )
+
+
+def _count_bytes(arrays: Iterable[Any]) -> int:
+    return sum(prod(array.shape) * int(array.dtype.itemsize) for array in arrays)
+
+
+def _is_of_weight(exchange: RankExchange, spot: Spot, share: _Share) -> bool:
+    """Return whether an exchange gathers a weight, or reduces the gradient of one: XLA moves these beside other work.
+
+    A gradient is what is reduced after an equation of the backward pass that reads no weight and makes an array of the
+    shape of a weight, whichever dimension comes first, or of one layer of a stack of them.
+    """
+    if exchange.message.kind == "all-gather":
+        return exchange.instruction.shape in spot.weights
+    reads_weight = not _list_shapes(share.subject.leaves).isdisjoint(map(_sort, spot.weights))
+    if not exchange.is_reduction or not spot.frame.is_backward or reads_weight:
+        return False
+    weights = _list_shapes((*share.whole, *share.subject.leaves))
+    return not weights.isdisjoint(map(_sort, spot.outputs))
+
+
+def _list_shapes(leaves: Iterable[Leaf]) -> set[tuple[int, ...]]:
+    """Return the sizes of weights, and of one layer of stacks of them, each in order."""
+    shapes = [tuple(leaf.value.shape) for leaf in leaves if leaf.is_parameter]
+    return {_sort(shape) for whole in shapes for shape in (whole, whole[1:])}
+
+
+def _sort(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(shape))

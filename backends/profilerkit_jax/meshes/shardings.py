@@ -1,0 +1,108 @@
+"""How a model and its inputs are spread over a mesh, as users say it: as by ``in_shardings`` of ``jax.jit``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from profilerkit import InputError, ModelInputs
+
+from ..model.array_trees import ArrayTree, name_path
+from ..model.arrays import make_struct
+from ..model.subject import Leaf
+
+__all__ = ["Shardings", "list_weight_shardings", "make_whole", "read_shardings"]
+
+_NOWHERE = PartitionSpec()
+
+
+@dataclass(frozen=True, eq=False)
+class Shardings:
+    """How a model is spread over a mesh: what a function for ``parallelize=`` returns.
+
+    Args:
+        params: A ``PartitionSpec`` for all parameters; or a tree of such specs like the parameters, or like the outer
+            part of them, as for ``in_shardings`` of ``jax.jit``. What has none is on every device as a whole.
+        inputs: A spec for all inputs; or specs of positional ones in a tuple, or of keywords in a mapping.
+        model: The model in place of the one that was built, such as one with a ``shard_map`` over the mesh.
+    """
+
+    params: Any = _NOWHERE
+    inputs: Any = _NOWHERE
+    model: Any = None
+
+
+def read_shardings(result: Any) -> Shardings:
+    """Return what the user's function returned; raises `InputError` for anything but `Shardings`, or none."""
+    if result is None or isinstance(result, Shardings):
+        return result or Shardings()
+    raise InputError(
+        f"parallelize returned a {type(result).__name__}; for a model of JAX return the specs of its parameters and "
+        "inputs: profilerkit_jax.Shardings(params=PartitionSpec('dp'), inputs=PartitionSpec('dp'))"
+    )
+
+
+def list_weight_shardings(shardings: Shardings, leaves: Sequence[Leaf], mesh: Mesh) -> list[NamedSharding]:
+    """Return the sharding of each array of a model; raises `InputError` for a spec that fits none."""
+    return [NamedSharding(mesh, spec) for spec in _match(shardings.params, [leaf.path for leaf in leaves], "params")]
+
+
+def make_whole(shardings: Shardings, inputs: ModelInputs, mesh: Mesh) -> tuple[ModelInputs, list[NamedSharding]]:
+    """Return the inputs of all ranks together, as shapes, and the sharding of each array among them.
+
+    Each rank gets inputs of the same shapes: a dimension that is spread over n devices is n times as long together.
+    """
+    received = ArrayTree((inputs.args, dict(inputs.kwargs)))
+    specs: Any = shardings.inputs
+    if not isinstance(specs, PartitionSpec):  # as the arguments of a call: positional ones, and keywords
+        specs = ((), specs) if isinstance(specs, Mapping) else (specs, {})
+    paths = [array.path for array in received.arrays]
+    placed = [NamedSharding(mesh, spec) for spec in _match(specs, paths, "inputs")]
+    whole = [_stretch(array.value, sharding) for array, sharding in zip(received.arrays, placed, strict=True)]
+    args, kwargs = received.replace_arrays(whole)
+    return ModelInputs(*args, **kwargs).given_to(inputs.function), placed
+
+
+def _stretch(value: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    """Return the shape of the array of which this value is the share of one device."""
+    struct, sizes = make_struct(value), sharding.mesh.shape
+    if len(sharding.spec) > len(struct.shape):
+        raise InputError(f"an input of shape {struct.shape} has the spec {sharding.spec}, which is of more dimensions")
+    shape = list(struct.shape)
+    for dimension, names in enumerate(sharding.spec):
+        shape[dimension] *= _count_shards(names, sizes)
+    return jax.ShapeDtypeStruct(tuple(shape), struct.dtype)
+
+
+def _count_shards(names: Any, sizes: Mapping[str, int]) -> int:
+    return prod(sizes[name] for name in ((names,) if isinstance(names, str) else names or ()))
+
+
+def _match(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> Iterator[PartitionSpec]:
+    """Yield the spec of each path: of the specs that lead to it, the one with the longest path of its own."""
+    by_path = dict(_list_specs(specs, what))
+    unused = set(by_path)
+    for path in paths:
+        around = [path[:length] for length in range(len(path), -1, -1) if path[:length] in by_path]
+        unused.difference_update(around[:1])
+        yield by_path[around[0]] if around else _NOWHERE
+    if unused - {()}:
+        missing = ", ".join(".".join(path) for path in sorted(unused))
+        raise InputError(
+            f"{what} of Shardings has a spec for {missing}, which the model does not have; its {what} are "
+            f"{', '.join('.'.join(path) for path in paths[:8])}"
+        )
+
+
+def _list_specs(specs: Any, what: str) -> Iterator[tuple[tuple[str, ...], PartitionSpec]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(specs, is_leaf=lambda value: isinstance(value, PartitionSpec))
+    for keys, spec in leaves:
+        spec = spec.spec if isinstance(spec, NamedSharding) else spec
+        if not isinstance(spec, PartitionSpec):
+            raise InputError(f"{what} of Shardings holds a {type(spec).__name__}; give jax.sharding.PartitionSpec")
+        yield name_path(keys), spec

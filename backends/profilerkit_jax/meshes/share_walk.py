@@ -1,0 +1,191 @@
+"""The walk over the equations of a step as one device of a mesh runs them: all values have the shapes of its share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import NamedSharding
+
+from profilerkit.costs import matmul
+
+from ..compat import open_jaxpr, parameters
+from ..costs.communication import is_communication
+from ..trace.control_flow import HANDLERS
+from ..trace.frames import Frame
+from ..trace.origins import Loop
+from ..trace.values import Value
+from ..trace.walk import Context, Walk
+from ..trace.work import Executed
+from .device_program import DeviceProgram
+from .exchanges import RankExchange
+from .numbered import Chain, find_by_chain, list_ends, read_number
+
+__all__ = ["Exchanged", "ShareWalk", "Spot"]
+
+_Shape = tuple[int, ...]
+
+
+class Spot(NamedTuple):
+    """Where an equation stands.
+
+    Attributes:
+        frame: The layer that it is in, and the phase.
+        times: How often it runs.
+        weights: The shapes of one device's shares of the weights that it reads.
+        outputs: The shapes of what it makes on all devices together.
+    """
+
+    frame: Frame
+    times: int
+    weights: tuple[_Shape, ...]
+    outputs: tuple[_Shape, ...]
+
+
+class Exchanged(NamedTuple):
+    """What was exchanged: by which of the equations that the walk noted, and for which equation of the jaxpr."""
+
+    by: Executed
+    exchange: RankExchange
+    spot: Spot
+
+
+@dataclass
+class _Equation:
+    """The equation that is gone over.
+
+    Attributes:
+        chain: Its numbers.
+        shares: The shapes of shares by those of whole arrays, as far as it tells them itself.
+        has_body: Whether it has jaxprs inside: XLA's program has more arrays of it than the equation returns.
+        is_told: Whether the shapes of all that it makes are known.
+    """
+
+    chain: Chain = ()
+    shares: Mapping[_Shape, _Shape] = field(default_factory=dict)
+    has_body: bool = False
+    is_told: bool = True
+
+
+@dataclass
+class ShareWalk(Walk):
+    """Goes over jaxprs whose equations have numbers.
+
+    Attributes:
+        program: What XLA made of them for one device.
+        waiting: What is exchanged for equations that the walk has not met yet, by their numbers.
+        exchanged: What is exchanged for those that it has met.
+        spots: Where each equation stands, by its numbers, and by the innermost of them.
+        unknown: The names of primitives with work whose share nothing tells: they count as on one device alone.
+    """
+
+    program: DeviceProgram = field(default_factory=DeviceProgram)
+    waiting: dict[Chain, list[RankExchange]] = field(default_factory=dict)
+    exchanged: list[Exchanged] = field(default_factory=list)
+    spots: dict[Chain, Spot] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+    _equation: _Equation = field(default_factory=_Equation)
+
+    def make_weight(self, aval: Any, value: Any) -> Value:
+        return super().make_weight(value, value)
+
+    def make_input(self, aval: Any, value: Any) -> Value:
+        return super().make_input(value, None)
+
+    def make_value(self, aval: Any, **facts: Any) -> Value:
+        shape = tuple(getattr(aval, "shape", ()))
+        return self._make_share(aval, self._find_share(shape) if shape else shape, **facts)
+
+    def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
+        return self._make_share(aval, tuple(stacked.shape[1:]), constant=stacked.constant, scalar=stacked.scalar)
+
+    def make_stack(self, aval: Any, piece: Value) -> Value:
+        return self._make_share(aval, (aval.shape[0], *piece.shape))
+
+    def _make_share(self, aval: Any, shape: _Shape, **facts: Any) -> Value:
+        struct = jax.ShapeDtypeStruct(shape, aval.dtype) if hasattr(aval, "dtype") else aval
+        return super().make_value(struct, **facts)
+
+    def _find_share(self, shape: _Shape) -> _Shape:
+        """Return the shape of a device's share of an array of the equation that is gone over."""
+        equation = self._equation
+        told = equation.shares.get(shape)
+        if told is None or not equation.has_body:
+            told = self.program.find_share(equation.chain, shape) or told
+        equation.is_told &= told is not None
+        return told or shape
+
+    def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        around = self._equation
+        number = read_number(equation)
+        chain = around.chain if number is None else (*around.chain, number)
+        entered = self._equation = _Equation(chain, _list_shares(equation, inputs), equation.primitive.name in HANDLERS)
+        weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
+        whole = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
+        spot = Spot(context.frame, context.times, weights, whole)
+        self.spots.update({end: spot for end in list_ends(chain) if end not in self.spots})
+        exchanges = next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
+        is_exchange = is_communication(equation.primitive.name)
+        comes_first = (
+            [] if is_exchange or entered.has_body else [exchange for exchange in exchanges if not exchange.is_reduction]
+        )
+        for exchange in comes_first:
+            self._note_exchange(exchange, inputs, [], context, spot)
+        before = len(self.work.executed)
+        try:
+            outputs = super().walk_equation(equation, inputs, context)
+        finally:
+            self._equation = around
+        if len(self.work.executed) > before:
+            self._count_divided(equation, entered, context)
+        for exchange in exchanges:
+            if exchange in comes_first:
+                continue
+            if is_exchange:
+                self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
+            else:
+                self._note_exchange(exchange, outputs, outputs, context, spot)
+        return outputs
+
+    def _count_divided(self, equation: Any, entered: _Equation, context: Context) -> None:
+        """Count the products that XLA's program has of an equation."""
+        last = self.work.executed[-1]
+        if self.program.shapes and last.flops and not entered.is_told:
+            self.unknown.setdefault(equation.primitive.name)
+        macs = find_by_chain(self.program.macs, entered.chain)
+        if macs and last.macs:
+            last.macs, last.flops = matmul.product(macs).times(context.times)
+
+    def _note_exchange(
+        self,
+        exchange: RankExchange,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        context: Context,
+        spot: Spot,
+    ) -> None:
+        """Note an exchange as an operator: what the rank adds up, as often as it runs."""
+        times = context.times
+        if exchange.instruction.is_in_body:  # in a loop, and of none of the equations in its body
+            around = exchange.instruction.chain
+            times = max(inside.times for chain, inside in self.spots.items() if chain[: len(around)] == around)
+        where = replace(context, times=times)
+        self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
+        self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
+
+
+def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:
+    """Return the shape of a device's share by that of the whole, for the inputs of an equation.
+
+    For a ``shard_map``, for its outputs, and for the shares that it goes over.
+    """
+    if equation.primitive.name != "shard_map":
+        pairs = zip(equation.invars, inputs, strict=True)
+        return {tuple(getattr(atom.aval, "shape", ())): tuple(value.shape) for atom, value in pairs}
+    params = parameters(equation)
+    shares = {tuple(variable.aval.shape): tuple(variable.aval.shape) for variable in open_jaxpr(params["jaxpr"]).invars}
+    for variable, spec in zip(equation.outvars, params["out_specs"], strict=True):
+        shares[tuple(variable.aval.shape)] = NamedSharding(params["mesh"], spec).shard_shape(variable.aval.shape)
+    return shares
