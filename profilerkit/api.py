@@ -79,6 +79,7 @@ def profile(
         functions=read_functions(functions),
         leave_out=status_names("leave_out", leave_out),
         name=name,
+        placing=placing,
         **made_with,
     )
     return profiler._compute_report(names, arguments, strict=strict, static=static, once=True, caller=profile)
@@ -149,7 +150,7 @@ def compare(
 def _make_profiler(model: Any, placing: Mapping[str, Any], backend: Backend | str | None, **options: Any) -> Profiler:
     """Return the profiler of a model, or of what is profiled in its place."""
     placed, backend = place_model(model, backend, placing)
-    return make_profiler(placed, backend=backend, **options)
+    return make_profiler(placed, backend=backend, placing=placing, **options)
 
 
 def require_no_foreign_input(arguments: Mapping[str, Any], *alternatives: Any) -> None:

@@ -84,6 +84,8 @@ class Profiler:
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
+        #: The arguments that said what is profiled in place of a model, for reports.
+        self._placing: Mapping[str, Any] = {}
         #: By thread: the status keys being computed, in requests that functions make of this profiler too.
         self._computing = PerThread()
         #: Whether nothing is requested after the request that is under way.
@@ -397,7 +399,8 @@ class Profiler:
             if binding.key.NAME in self._memory
         }
         requested = None if names is None else set(names)
-        return build_report(self.name, self.backend, self.model, computed, requested, self._arguments)
+        arguments = {**self._placing, **self._arguments}
+        return build_report(self.name, self.backend, self.model, computed, requested, arguments)
 
     # The computed statuses --------------------------------------------------------------------------------------
 
@@ -487,6 +490,7 @@ def make_profiler(
     *,
     functions: Iterable[ProfilerFunction] = (),
     leave_out: str | Iterable[str] | None = None,
+    placing: Mapping[str, Any] | None = None,
     **made_with: Any,
 ) -> Profiler:
     """Return a profiler with the functions that every plugin offers for the model.
@@ -495,9 +499,11 @@ def make_profiler(
         model: The model.
         functions: Further functions, which take precedence.
         leave_out: Status keys that no plugin is to compute.
+        placing: The arguments that said what is profiled in place of a model, for the report.
         **made_with: The other arguments of `Profiler`.
     """
     profiler = Profiler(model, **made_with)
+    profiler._placing = placing or {}
     for function in functions:
         profiler._registry.register(function, override=True)
     return profiler.register_defaults(leave_out=leave_out or ())

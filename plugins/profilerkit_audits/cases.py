@@ -23,6 +23,8 @@ from profilerkit.piping.registry import Registry
 from profilerkit.plugging import offers
 from profilerkit.plugging.backends import backends
 from profilerkit.plugging.manager import list_plugins
+from profilerkit.plugging.placing import list_placing_arguments
+from profilerkit.plugging.python_loaders import is_in_file, is_in_module
 from profilerkit.plugging.unloaded import names_of_functions
 from profilerkit_budgets.limits import Budget
 
@@ -111,7 +113,7 @@ class Case:
     def job(self) -> Job:
         """Return what the process of the model is to do."""
         entry, settings = self.entry, self.settings
-        arguments = {name: settings[name] for name in _ARGUMENTS if name in settings}
+        arguments = {name: settings[name] for name in (*_ARGUMENTS, *list_placing_arguments()) if name in settings}
         shape = settings.get("input_shape")
         return Job(
             self.spec,
@@ -156,7 +158,7 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
         _require_computed("metrics", entry.metrics or ())
     metrics = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
     is_timed = is_run_for(metrics, entry.leave_out) or bool(entry.evaluation)
-    references = [*([] if entry.data is None else [entry.data]), *entry.evaluation]
+    references = [*([] if entry.data is None else [entry.data]), *entry.evaluation, *_list_code_texts(entry)]
     codes = {text: read_code(text, plan.folder) for text in references}
     data_versions = dict(find_versions(frozenset().union(*(code.imports for code in codes.values()))))
     data = tuple((text, codes[text].digest) for text in references)
@@ -179,6 +181,14 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
             )
             for values in product(*entry.matrix.values()):
                 yield replace(of_model, settings=dict(zip(entry.matrix, values, strict=True)))
+
+
+def _list_code_texts(entry: ModelEntry) -> Iterator[str]:
+    """Yield the texts among the settings that lead to code, as ``train.py:shard`` does."""
+    for name in list_placing_arguments():
+        for value in entry.matrix.get(name, ()):
+            if isinstance(value, str) and (is_in_file(value) or is_in_module(value)):
+                yield value
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,6 @@ from profilerkit_budgets.limits import Budget
 
 from .plan_values import (
     LIMITS,
-    MATRIX,
     SAMPLING,
     SELECTION,
     TEXT,
@@ -31,14 +30,13 @@ from .plan_values import (
     check_names,
     check_setting,
     check_texts,
+    list_settings,
     read_matrix,
     require_known,
 )
 
 __all__ = ["ModelEntry", "Plan", "errors_at"]
 
-#: The keys that may stand at the top of a plan, for all models, and in a model.
-_COMMON = (*MATRIX, *MATRIX.values(), *SAMPLING, *LIMITS, *SELECTION)
 #: The keys of the whole audit alone, and those of a model alone.
 _WHOLE = ("models", "budgets", "workers", "warm", "repeats")
 _ONE_MODEL = ("spec", "specs", "exclude")
@@ -129,7 +127,7 @@ class Plan:
         with errors_at(where):
             if not isinstance(content, Mapping):
                 raise ArgumentError(f"{shown(content)} is no plan; give a mapping with a list of models")
-            require_known(content, (*_WHOLE, *_COMMON), _ONE_MODEL, "plan")
+            require_known(content, (*_WHOLE, *_list_common()), _ONE_MODEL, "plan")
             budgets = dict(content.get("budgets", {}))
             if budgets:
                 Budget.of(budgets)
@@ -137,7 +135,7 @@ class Plan:
             workers = at_least(1).or_none()("workers", content.get("workers"))
             repeats = at_least(0)("repeats", content.get("repeats", 2))
             warm = FLAG("warm", content.get("warm", True))
-        common = {key: value for key, value in content.items() if key in _COMMON}
+        common = {key: value for key, value in content.items() if key in _list_common()}
         models = tuple(_read_entry(entry, common, where, number) for number, entry in enumerate(entries, start=1))
         return cls(models, Path(folder or Path.cwd()), name, budgets, workers, warm, repeats, where)
 
@@ -148,6 +146,12 @@ class Plan:
             del part["where"]
         del content["folder"]
         return content
+
+
+def _list_common() -> tuple[str, ...]:
+    """Return the keys that may stand at the top of a plan, for all models, and in a model."""
+    settings = list_settings()
+    return *dict.fromkeys((*settings, *settings.values())), *SAMPLING, *LIMITS, *SELECTION
 
 
 def _require_entries(models: Any) -> Sequence[Any]:
@@ -168,7 +172,7 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
         specs = (*check_texts("spec", entry.get("spec", ())), *check_texts("specs", entry.get("specs", ())))
     where = f"{where} ({specs[0]})" if specs else where
     with errors_at(where):
-        require_known(entry, (*_ONE_MODEL, *_COMMON), _WHOLE, "model")
+        require_known(entry, (*_ONE_MODEL, *_list_common()), _WHOLE, "model")
         if not specs:
             raise ArgumentError('a model has no spec; write spec = "net.py:build", or a list of such texts')
         values = {**_leave_out_replaced(common, entry), **entry}
@@ -196,7 +200,7 @@ def _read_entry(entry: Any, common: Mapping[str, Any], where: str, number: int) 
 
 def _leave_out_replaced(common: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the common values without the settings of a model: its ``batch_size`` replaces ``batch_sizes`` too."""
-    replaced = {key for names in MATRIX.items() if not entry.keys().isdisjoint(names) for key in names}
+    replaced = {key for names in list_settings().items() if not entry.keys().isdisjoint(names) for key in names}
     return {key: value for key, value in common.items() if key not in replaced}
 
 

@@ -14,10 +14,10 @@ from profilerkit.input_shapes import parse_input_shape
 from profilerkit.piping.intrinsic import INTRINSIC
 from profilerkit.piping.options import BUNDLES
 from profilerkit.plugging.offers import name_of_metric
+from profilerkit.plugging.placing import list_placing_arguments
 
 __all__ = [
     "LIMITS",
-    "MATRIX",
     "SAMPLING",
     "SELECTION",
     "TEXT",
@@ -25,6 +25,7 @@ __all__ = [
     "check_names",
     "check_setting",
     "check_texts",
+    "list_settings",
     "read_matrix",
     "read_shape",
     "require_known",
@@ -32,9 +33,8 @@ __all__ = [
 
 #: What the settings of a model and the arguments of functions may be.
 _CHECKS = {name: check for function in (*BUNDLES, *INTRINSIC) for name, check in function.CHECKS.items()}
-#: Settings of the matrix, each with the name under which it takes a list of values besides; all but the shape take a
-#: list under their own name too, because a shape is a list itself.
-MATRIX = {
+#: Settings of the matrix, each with the name under which it takes a list of values besides.
+_MATRIX = {
     "batch_size": "batch_sizes",
     "input_shape": "input_shapes",
     "dtype": "dtypes",
@@ -56,11 +56,20 @@ TEXT = text("a text that is not empty")
 _NAMED = 8
 
 
+def list_settings() -> dict[str, str]:
+    """Return the settings of the matrix, each with the name under which it takes a list of values besides.
+
+    All but the shape take a list under their own name too, because a shape is a list itself. The arguments by which
+    plugins say what is profiled in place of a model are settings as well: a mesh of devices.
+    """
+    return {**_MATRIX, **{name: name for name in list_placing_arguments()}}
+
+
 def read_matrix(content: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return the values of each setting that a model has: its cases are their product."""
     matrix = {}
-    for setting, plural in MATRIX.items():
-        if setting in content and plural in content:
+    for setting, plural in list_settings().items():
+        if setting != plural and setting in content and plural in content:
             raise ArgumentError(f"{setting} and {plural} are the same setting; give one of them")
         key = setting if setting in content else plural
         if key not in content:

@@ -103,7 +103,7 @@ class Request:
         except NoModelError as error:
             raise click.BadParameter(str(error), param_hint="MODEL") from error
 
-    def make_profiler(self, model: Any, name: str | None = None, backend: Any = None) -> Profiler:
+    def make_profiler(self, model: Any, name: str | None = None, **made_with: Any) -> Profiler:
         """Return the profiler of a loaded model, with the requested inputs, or those of its loader."""
         from ..plugging.extension import LoadedModel
         from ..profiler import make_profiler
@@ -112,9 +112,7 @@ class Request:
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         sources = {"input_shape": shapes} if shapes is not None else from_loader
-        return make_profiler(
-            loaded.model, name=name or loaded.name, leave_out=self.leave_out, backend=backend, **sources
-        )
+        return make_profiler(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **made_with, **sources)
 
     def make_report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler that nothing else is requested of."""
@@ -228,7 +226,8 @@ def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -
 
     with _end_in_a_line(), progress_enabled(not request.quiet):
         model, backend = place_model(spec, None, placing, request.trust)
-        profiler = request.make_profiler(LoadedModel(model, name=names_for([spec], request)[0]), backend=backend)
+        loaded = LoadedModel(model, name=names_for([spec], request)[0])
+        profiler = request.make_profiler(loaded, backend=backend, placing=placing)
         return Measured(request.make_report(profiler), profiler)
 
 

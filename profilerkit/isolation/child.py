@@ -129,24 +129,26 @@ def _profile(channel: Channel, job: Job) -> None:
     """Load the model, and compute its metrics in the order of their risk."""
     from ..api import profile
     from ..piping.requests import read_request
+    from ..plugging.placing import place_model, split_arguments
     from ..profiler import make_profiler
 
     channel.send(stage="loading the model")
-    loaded = job.load()
+    placing, arguments = split_arguments(job.arguments)
+    model, backend = place_model(job.model, job.backend, placing, job.trust)
+    loaded = replace(job, model=model, backend=backend).load()
     channel.send(stage="making its profiler")
     profiler = make_profiler(
         loaded.model,
         functions=job.all_functions(),
         leave_out=job.leave_out,
         name=job.name or loaded.name,
-        backend=job.backend,
+        backend=backend,
+        placing=placing,
         inputs=loaded.inputs,
         input_shape=loaded.input_shape,
         data_splits=job.data_splits(),
     )
-    (names,), arguments = read_request(
-        [profiler._registry], job.metrics, job.arguments, strict=job.strict, caller=profile
-    )
+    (names,), arguments = read_request([profiler._registry], job.metrics, arguments, strict=job.strict, caller=profile)
     requested = None if job.metrics is None else names
     work = Work(channel, profiler, names, requested, replace(job, arguments=arguments))
     work.plan()

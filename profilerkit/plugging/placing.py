@@ -9,12 +9,17 @@ from ..backend import Backend
 from .extension import PlacementInfo
 from .named import list_named, load_offer
 
-__all__ = ["place_model", "split_arguments"]
+__all__ = ["list_placing_arguments", "place_model", "split_arguments"]
+
+
+def list_placing_arguments() -> list[str]:
+    """Return the names of the arguments that place a model."""
+    return [name for offer in _offers() for name in offer.item.arguments]
 
 
 def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments that place a model, and all others; those that are None are as if they were not given."""
-    names = {name for offer in _offers() for name in offer.item.arguments} if arguments else set()
+    names = set(list_placing_arguments()) if arguments else set()
     placing = {name: value for name, value in arguments.items() if name in names and value is not None}
     return placing, {name: value for name, value in arguments.items() if name not in names}
 

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from ..input_shapes import dtype_name
@@ -135,6 +136,8 @@ def _fingerprint(trace: ModelTrace) -> str:
 def _brief(value: Any) -> str:
     """Return an argument as short text: an argument may be a tensor or an object of any size."""
     shown = value.value if isinstance(value, Enum) else value
+    if isinstance(shown, FunctionType):
+        return f"{shown.__module__}.{shown.__qualname__}"
     return shown if isinstance(shown, str) else reprlib.repr(shown)
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from profilerkit import Backend
@@ -11,10 +15,14 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 from profilerkit.isolation.job import is_builder
+from profilerkit.plugging.python_loaders import is_in_file
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
 __all__ = ["place_on_mesh"]
+
+#: The backend of a model whose file imports no framework, or several.
+_USUAL = "torch"
 
 
 def place_on_mesh(
@@ -39,6 +47,42 @@ def place_on_mesh(
         )
     rank = read_rank(0 if arguments.get("rank") is None else arguments["rank"], mesh)
     parallelize = read_parallelize(arguments.get("parallelize"))
-    name = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend) or "torch"
+    name = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend) or _find_backend(model)
     passes = 1 if arguments.get(PASSES) is None else at_least(1)(PASSES, arguments[PASSES])
     return RankModel(model, mesh, parallelize, rank, passes, trust), RankBackend(backend_named(name))
+
+
+def _find_backend(build: Any) -> str:
+    """Return the name of the backend of the framework that the file of a function imports."""
+    from profilerkit.plugging.backends import backends
+
+    imports = _list_imports(_find_file(build))
+    names = [info.name for info in backends() if not imports.isdisjoint(info.frameworks)]
+    return names[0] if len(names) == 1 else _USUAL
+
+
+def _find_file(build: Any) -> Path | None:
+    """Return the Python file of a function, or of the text of one; None where it is in none."""
+    if not isinstance(build, str):
+        function = build.func if isinstance(build, partial) else build
+        file = getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None)
+    elif is_in_file(build):
+        file = build.rpartition(":")[0]
+    else:
+        return None
+    return Path(file) if file and Path(file).suffix == ".py" and Path(file).exists() else None
+
+
+def _list_imports(file: Path | None) -> set[str]:
+    """Return the names of the packages that a file imports, in functions too; of one that is no Python, none."""
+    try:
+        tree = ast.parse("" if file is None else file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names}
