@@ -213,6 +213,7 @@ def net_of_positions() -> Net:
 
 def spread_positions(model: Net, mesh: Any) -> None:
     """Give each rank a part of the positions: it gets that part as its input."""
+    block: Any
     for block in model.layers:
         block.attn.mesh = mesh["cp"]
 
@@ -249,6 +250,7 @@ class Mixture(Net):
 def spread_experts(model: Mixture, mesh: Any) -> None:
     """Leave each rank its own expert of each block."""
     rank = mesh["ep"].get_local_rank()
+    block: Any
     for block in model.layers:
         block.experts = block.experts[rank : rank + 1]
         block.mesh = mesh["ep"]

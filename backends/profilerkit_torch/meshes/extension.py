@@ -87,7 +87,7 @@ class _Way:
     """One way through equal blocks, forward or back: where each that ran began, in the order of time."""
 
     def __init__(self, blocks: EqualBlocks, marks: Sequence[Mark]) -> None:
-        indices = [mark.index for mark in marks]
+        indices = [mark.block for mark in marks]
         if tuple(indices) not in (blocks.running, blocks.running[::-1]):
             raise DifferentBlocksError("blocks run in another order")
         self._blocks = blocks
@@ -144,7 +144,7 @@ class _Way:
         """Return an event as it is seen from the block in which it is."""
 
         def name(path: str) -> str:
-            address = self._find_address(path, mark.index)
+            address = self._find_address(path, mark.block)
             return path if address.distance is None else f"{address.distance:+}{address.inner}"
 
         operator = replace(event.operator, layer=name(event.operator.layer))
@@ -156,7 +156,7 @@ class _Way:
         first, second = self._marks[:2]
 
         def name(path: str) -> str:
-            address = self._find_address(path, first.index)
+            address = self._find_address(path, first.block)
             return path if address.distance is None else self._blocks.paths[index + address.distance] + address.inner
 
         for event in events[first.operators : second.operators]:

@@ -41,13 +41,13 @@ class Mark(NamedTuple):
     """Where the work of a block begins in a step, forward or back.
 
     Attributes:
-        index: The index of the block among its equals.
+        block: The place of the block among its equals.
         operators: How many operators were recorded before.
         alive: The bytes alive then, by what they are for.
         missed: What could not be counted before: operators without a cost, without a size, unknown collectives.
     """
 
-    index: int
+    block: int
     operators: int
     alive: Counter[str]
     missed: tuple[Counter[str], ...]
@@ -124,7 +124,7 @@ class SkippedBlocks:
             passage = self._by_module.get(id(module))
             if passage is None or self.recorder.phase != "forward":  # a checkpoint runs a block once more
                 return call(module, *args, **kwargs)
-            arguments: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
+            arguments: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
             index = passage.indices[id(module)]
             if index in passage.blocks.left_out:
                 return self._skip(passage, arguments)
