@@ -175,6 +175,31 @@ def deep_with_one_scaled() -> Net:
     return net
 
 
+class Numbered(Block):
+    """A block that keeps its number in the list, as those of transformers do."""
+
+    layer_idx = -1
+
+
+class Repeating(Numbered):
+    """A block that does its work twice if it is the sixth in the list."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = super().forward(x)
+        return super().forward(x) if self.layer_idx in {5} else x
+
+
+def deep_with_numbers(kind: Any = Numbered) -> Net:
+    net = deepen(kind)
+    for number, block in enumerate(net.layers):
+        block.layer_idx = number  # type: ignore[assignment]
+    return net
+
+
+def deep_with_questions() -> Net:
+    return deep_with_numbers(Repeating)
+
+
 def keep_one_gathered(model: Net, mesh: Any) -> None:
     """Shard each block, and keep the weights of one in the middle until the backward pass."""
     for index, block in enumerate(model.layers):

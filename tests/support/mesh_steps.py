@@ -103,6 +103,8 @@ DEEP: Mapping[str, Step] = {
     "wrappers": Step(networks.deep_in_wrappers, FOUR_OF_SHARDS, "fsdp2"),
     "three passes": Step(networks.deepen, FOUR_OF_SHARDS, "fsdp2", passes=3),
     "kept": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_all_gathered),
+    "numbers": Step(networks.deep_with_numbers, FOUR_OF_SHARDS, "fsdp2"),
+    "questions": Step(networks.deep_with_questions, FOUR_OF_SHARDS, "fsdp2"),
     "doubling": Step(networks.deep_with_doubling, FOUR_OF_SHARDS, "fsdp2"),
     "one scaled": Step(networks.deep_with_one_scaled, FOUR_OF_SHARDS, "fsdp2"),
     "one gathered": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_one_gathered),

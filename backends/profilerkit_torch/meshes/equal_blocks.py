@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from ..model.inventory import Inventory
-from .likeness import Place, are_alike
+from .likeness import Comparison, Place
+from .watched_numbers import OwnNumber
 
 __all__ = ["EDGE", "EqualBlocks", "find_equal_blocks"]
 
@@ -34,10 +35,12 @@ class EqualBlocks:
     Attributes:
         paths: Their paths in the model.
         modules: The modules.
+        numbers: By which they know which ones they are.
     """
 
     paths: tuple[str, ...]
     modules: tuple[nn.Module, ...]
+    numbers: tuple[OwnNumber, ...]
 
     @property
     def running(self) -> tuple[int, ...]:
@@ -72,18 +75,27 @@ def find_equal_blocks(inventory: Inventory) -> list[EqualBlocks]:
 
 def _split(blocks: Sequence[_Block]) -> Iterator[EqualBlocks]:
     """Yield the equal blocks of a list, where there are enough of them."""
-    begin = 0
+    begin, numbers = 0, []
     for end in range(1, len(blocks) + 1):
-        if end < len(blocks) and _are_equal(blocks[begin], blocks[end], end - begin):
-            continue
+        if end < len(blocks):
+            comparison = Comparison(Place(begin, blocks[begin].path), Place(end, blocks[end].path))
+            if _are_equal(blocks[begin], blocks[end], comparison):
+                numbers += comparison.numbers
+                continue
         if end - begin >= LEAST:
             equal = blocks[begin:end]
-            yield EqualBlocks(tuple(block.path for block in equal), tuple(block.module for block in equal))
-        begin = end
+            paths, modules = tuple(block.path for block in equal), tuple(block.module for block in equal)
+            yield EqualBlocks(paths, modules, _drop_repeated(numbers))
+        begin, numbers = end, []
 
 
-def _are_equal(first: _Block, other: _Block, distance: int) -> bool:
+def _are_equal(first: _Block, other: _Block, comparison: Comparison) -> bool:
     """Return whether two blocks of one path each are alike, and share no weights."""
     if "," in first.path + other.path or not set(first.module.parameters()).isdisjoint(other.module.parameters()):
         return False
-    return are_alike(first.module, other.module, Place(0, first.path), Place(distance, other.path))
+    return comparison.is_alike(first.module, other.module)
+
+
+def _drop_repeated(numbers: Sequence[OwnNumber]) -> tuple[OwnNumber, ...]:
+    """Return numbers once: those of the first block are met in each comparison."""
+    return tuple({(id(number.attributes), number.name): number for number in numbers}.values())

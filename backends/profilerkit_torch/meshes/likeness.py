@@ -9,13 +9,13 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.hooks import RemovableHandle
 
 from ..compat.meshes import OWN_NUMBERS
+from .watched_numbers import OwnNumber
 
-__all__ = ["Place", "TensorLook", "are_alike", "look_at"]
+__all__ = ["Comparison", "Place", "TensorLook", "look_at"]
 
 #: Values of these types are alike if they are equal, and objects of these if they are the same.
 _PLAIN = (float, complex, bytes, bool, type(None), torch.dtype, torch.device, torch.layout, DeviceMesh)
@@ -46,19 +46,18 @@ def look_at(tensor: torch.Tensor) -> TensorLook:
     return TensorLook(type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, spread)
 
 
-def are_alike(first: nn.Module, second: nn.Module, where_first: Place, where_second: Place) -> bool:
-    """Return whether two modules hold the same: the same classes, settings, hooks and sizes of tensors, all way down.
+class Comparison:
+    """Compares what two modules hold: classes, settings, hooks and sizes of tensors, all way down.
 
-    A number may be the place of the module in its list, counted from anywhere, and a text may have its path. What
-    cannot be compared counts as different.
+    An attribute may be the number of the module in its list, counted from anywhere, and a text may have its path. What
+    cannot be compared counts as different. Two objects that were met before are taken as alike, as graphs have cycles.
+
+    Attributes:
+        numbers: The attributes of both that differ as their numbers do.
     """
-    return _Comparison(where_first, where_second).is_alike(first, second)
-
-
-class _Comparison:
-    """Compares objects that two modules hold; two that were met before are taken as alike, as graphs have cycles."""
 
     def __init__(self, first: Place, second: Place) -> None:
+        self.numbers: list[OwnNumber] = []
         self._first, self._second = first, second
         self._met: set[tuple[int, int]] = set()
 
@@ -68,10 +67,8 @@ class _Comparison:
             return True
         if type(first) is not type(second) or isinstance(first, _UNIQUE):
             return False
-        if isinstance(first, _PLAIN):
+        if isinstance(first, (*_PLAIN, int)):
             return bool(first == second)
-        if isinstance(first, int):
-            return bool(first == second or second - first == self._second.number - self._first.number)
         if isinstance(first, str):
             return bool(first == second or first.replace(self._first.path, self._second.path) == second)
         pair = id(first), id(second)
@@ -105,9 +102,18 @@ class _Comparison:
             return False
         return all(
             ((isinstance(key, int) and isinstance(other_key, int)) or self.is_alike(key, other_key))
-            and (key in OWN_NUMBERS or self.is_alike(value, other_value))
+            and (key in OWN_NUMBERS or self._is_own_number(key, first, second) or self.is_alike(value, other_value))
             for (key, value), (other_key, other_value) in zip(first.items(), second.items(), strict=True)
         )
+
+    def _is_own_number(self, name: Any, first: Any, second: Any) -> bool:
+        """Return whether an attribute differs as the numbers of the modules do, and note it then."""
+        value, other = first[name], second.get(name)
+        distance = self._second.number - self._first.number
+        is_own = type(first) is type(second) is dict and type(value) is type(other) is int and other - value == distance
+        if is_own:
+            self.numbers += OwnNumber(first, name), OwnNumber(second, name)
+        return is_own
 
 
 def _take_apart(function: Any) -> tuple[Any, ...]:

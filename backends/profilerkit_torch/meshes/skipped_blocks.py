@@ -1,9 +1,10 @@
 """A step in which few of a model's equal blocks run: the first four and the last four.
 
 A call of a block between them returns what it was given. That is sound because all that it assumes is checked: the
-blocks are alike in all that they hold (`equal_blocks`); each call that is left out gets arguments like those of the
-block before; nothing is computed between two of these calls; and the blocks that run do the same, operator by operator
-and byte by byte (`extension`). Where one of these fails, `DifferentBlocksError` says so, and the step is traced whole.
+blocks are alike in all that they hold (`equal_blocks`); none asks which one it is (`watched_numbers`); each call that
+is left out gets arguments like those of the block before; nothing is computed between two of these calls; and the
+blocks that run do the same, operator by operator and byte by byte (`extension`). Where one of these fails,
+`DifferentBlocksError` says so, and the step is traced whole.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from profilerkit.process.cached import cached_property
 from .equal_blocks import EqualBlocks
 from .likeness import TensorLook, look_at
 from .recorder import RankRecorder
+from .watched_numbers import watch_numbers
 
 __all__ = ["DifferentBlocksError", "Mark", "SkippedBlocks"]
 
@@ -115,7 +117,10 @@ class SkippedBlocks:
         with ExitStack() as replaced:
             for kind, call in calls:
                 replaced.enter_context(replace_attribute(kind, "__call__", call))
+            asked = replaced.enter_context(watch_numbers(number for blocks in self.equal for number in blocks.numbers))
             yield
+            if asked:
+                raise DifferentBlocksError(f"a block asks for its own number, {asked[0]}")
 
     def _wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return what stands in place of the call of a class."""

@@ -37,7 +37,7 @@ def find_growth(step: RankTrace) -> list[str]:
     "name",
     [
         *("alone", "fsdp2", "last of fsdp2", "hsdp", "bfloat16", "tp", "sequences", "fsdp2 and tp", "checkpoints"),
-        *("checkpoints around", "wrappers", "three passes", "kept"),
+        *("checkpoints around", "wrappers", "three passes", "kept", "numbers"),
     ],
 )
 def test_step_of_few_blocks_is_the_whole_step(deep: dict[str, Steps], name: str) -> None:
@@ -50,9 +50,12 @@ def test_step_of_few_blocks_is_the_whole_step(deep: dict[str, Steps], name: str)
     assert replace(step, trace=whole.trace) == whole
 
 
-@pytest.mark.parametrize("name", ["doubling", "one scaled", "one gathered", "ddp"])
+@pytest.mark.parametrize("name", ["doubling", "one scaled", "one gathered", "ddp", "questions"])
 def test_blocks_that_are_not_alike_all_run(deep: dict[str, Steps], name: str) -> None:
-    """What is done between two of them, a setting of one, what ``fully_shard`` does with one, buckets over several."""
+    """What is done between two of them, a setting of one, what ``fully_shard`` does with one, buckets over several.
+
+    And one that asks which one it is.
+    """
     step, whole = deep[name]
     assert step == whole
     assert not find_growth(step)
