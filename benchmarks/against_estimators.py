@@ -99,7 +99,7 @@ def estimate(question: dict[str, Any]) -> float:
             break
         if result.kv_cache_warning is None:
             rates.append(result.raw["tokens/s"])
-    return batch * question["osl"] / max(rates)
+    return float(batch * question["osl"] / max(rates))
 
 
 def make_question(item: Any, folder: Path) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def list_times(python: str) -> list[tuple[str, ...]]:
         for model in llamas:
             write_configuration(model, folder)
         answers = ask(python, [make_question(item, folder) for item in items])
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for item, seconds in zip(items, answers, strict=True):
         bound = item.compute_bound()
         other = (seconds, "-") if isinstance(seconds, str) else (show_seconds(seconds), f"{seconds / item.seconds:.2f}")
@@ -170,7 +170,7 @@ def list_caches(python: str) -> list[tuple[str, ...]]:
     names = list(read()["models"])
     configs = {name: make_configuration(name) for name in names}
     answers = ask(python, [{"cache": config.to_dict()} for config in configs.values()])
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, other in zip(names, answers, strict=True):
         limit = getattr(configs[name], "max_position_embeddings", CACHED_TOKENS)
         configs[name].max_position_embeddings = max(limit, CACHED_TOKENS + 1)

@@ -84,6 +84,26 @@ def test_a_cache_that_grows_once_in_several_tokens(prompt: int) -> None:
         assert sum(layer.logical_bytes(context) for layer in report.facts.cache.parts) == own, context
 
 
+@pytest.mark.slow
+def test_deepseek_v4_at_its_published_size() -> None:
+    """Flash, in bfloat16: 21 layers have an entry of 512 and an indexer's of 128 for 4 tokens, 20 one of 512 for 128.
+
+    ``c / 4 * 640 * 21 * 2`` and ``c / 128 * 512 * 20 * 2`` bytes are 0.84 GiB for c of 128 K and 6.72 for 1 M. All 43
+    layers have a window of 127 keys of 512, two of them values too, and 21 half a chunk of entries that overlap.
+    """
+    skip_where_experts_ask_for_addresses()
+    config = transformers.DeepseekV4Config(compress_ratios=[0, 0, *([4, 128] * 20), 4, 0])
+    kinds = list(config.layer_types)
+    assert [kinds.count(kind) for kind in sorted(set(kinds))] == [21, 20, 2]
+    report: Any = llm(config, prompt=1024, new=4, dtype="bf16")
+    for context in (131_072, 1_048_576):
+        held = sum(part.logical_bytes(context) for part in report.facts.cache.parts)
+        entries = context // 4 * (512 + 128) * 21 * 2 + context // 128 * 512 * 20 * 2
+        windows = 127 * 512 * (43 + 2) * 2
+        overlaps = 21 * 2 * 4 * (512 + 128) * 2
+        assert held == entries + windows + overlaps
+
+
 def test_heads_that_differ_by_layer() -> None:
     """One layer attends to a window with 4 heads of 8, the other to all tokens with 2 of 16."""
     heads = {"num_key_value_heads": 4, "num_global_key_value_heads": 2, "head_dim": 8, "global_head_dim": 16}
