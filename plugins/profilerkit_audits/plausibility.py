@@ -41,7 +41,7 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
             flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
     values = {name: record.value for name, record in report.statuses.items()}
     flops, time, throughput = map(values.get, ("flops", "execution_time", "throughput"))
-    if is_number(flops) and isinstance(time, Measurement) and time.median > 0:
+    if flops is not None and is_number(flops) and isinstance(time, Measurement) and time.median > 0:
         machine, ceiling = _find_ceiling(report, device, dtype)
         rate = flops / time.median
         if rate > ceiling:

@@ -37,7 +37,9 @@ def test_the_page_fits_a_phone_and_a_desk(visit: Open, path: Path, scheme: str) 
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for link in page.locator(".sections a").all():
             link.click()
-    assert page.locator(".answer").first.bounding_box()["y"] < 300, "the answer is on the first screen"
+    answer = page.locator(".answer").first.bounding_box()
+    assert answer is not None
+    assert answer["y"] < 300, "the answer is on the first screen"
     assert page.locator(".steps").first.bounding_box() is not None
 
 
