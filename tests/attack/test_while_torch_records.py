@@ -90,6 +90,7 @@ HARMLESS = {
     *("cast", "use_threads", "calibration_cases", "calibration_networks", "device_info", "host_seconds"),
     *("read_recording", "profile_script", "ceiling_work"),
     *(
+        "find_input_encoder",
         "generate",
         "language_model",
         "language_model_cache",
@@ -98,7 +99,7 @@ HARMLESS = {
         "with_language_head",
     ),
     *("open_model", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
-    *("fingerprint", "environment", "example_inputs", "count_samples"),
+    *("list_rank_variables", "fingerprint", "environment", "example_inputs", "count_samples"),
     "trace_rank",  # called in a process of its own, where nothing records
 }
 PUBLIC: dict[str, Callable[[], Any]] = {

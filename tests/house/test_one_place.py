@@ -192,6 +192,7 @@ REMEMBERED = {
         "_has_version",
         "find_versions",
     },  # paths, at most 1000
+    "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
     "profilerkit_torch/trace/known_values.py": {"_find_nature"},  # operators, which torch itself keeps

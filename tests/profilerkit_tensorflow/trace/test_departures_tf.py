@@ -169,7 +169,7 @@ def test_a_generator_is_counted_by_a_function_that_reads_it() -> None:
 def test_without_the_private_names_an_eager_run_is_a_lower_bound(
     name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("compat", "trace.departures"):
+    for module in ("compat.eager_runs", "trace.departures"):
         monkeypatch.setattr(f"profilerkit_tensorflow.{module}.{name}", value)
     status = count_work(SILENT["a condition on a number"]).status("macs")
     assert (status.value, status.completeness.value) == (DENSE, "partial")
