@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 # https://github.com/tensorflow/tensorflow/issues/124205
 with suppress(ImportError):
     import_module("triton")
+
+# A shell has what it starts in the background ignore interrupts, and all that starts from there: many tests send one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine takes longer for an example than hypothesis allows.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
