@@ -145,8 +145,28 @@ def read_device_program(text: str, memory: Memory) -> DeviceProgram:
             macs[chain] = macs.get(chain, 0) + _count_macs(instruction, instructions)
         if instruction.opcode in _KINDS:
             around = [instructions[reader] for reader in readers.get(name, ())]
-            exchanges.insert(0, _read_exchange(instruction, chain, instructions, around))
+            is_gather = _KINDS[instruction.opcode] == "all-gather"
+            equation = _find_reading_equation(name, chains, readers) if is_gather else chain
+            exchanges.insert(0, _read_exchange(instruction, equation, instructions, around))
     return DeviceProgram(shapes, macs, exchanges, memory)
+
+
+def _find_reading_equation(name: str, chains: Mapping[str, Chain], readers: Mapping[str, Sequence[str]]) -> Chain:
+    """Return the numbers of the equation that an instruction gathers something for.
+
+    They are its own, or those of an equation inside that reads what it returns: from jaxlib 0.12 on, what gathers a
+    weight has the scope of the weight, or of the loop or checkpoint around.
+    """
+    own, waiting, met = chains[name], [name], {name}
+    while waiting:
+        for reader in readers.get(waiting.pop(0), ()):
+            chain = chains[reader]
+            if len(chain) > len(own) and chain[: len(own)] == own:
+                return chain
+            if reader not in met:
+                met.add(reader)
+                waiting.append(reader)
+    return own
 
 
 def _list_arrays(text: str) -> list[_Array]:
@@ -156,9 +176,17 @@ def _list_arrays(text: str) -> list[_Array]:
     ]
 
 
+def _list_given(instruction: Instruction, instructions: Mapping[str, Instruction]) -> list[_Array]:
+    """Return the arrays of an instruction's first operand; from jaxlib 0.12 on one of a tuple may be ``%name#0``."""
+    name = instruction.operands[0]
+    arrays = _list_arrays(instructions[name].type)
+    element = re.match(rf"%{re.escape(name)}#(\d+)", instruction.attributes)
+    return [arrays[int(element[1])]] if element else arrays
+
+
 def _count_macs(instruction: Instruction, instructions: Mapping[str, Instruction]) -> int:
     """Return the multiply-accumulates of a product: of each element as many as dimensions are summed over."""
-    [left] = _list_arrays(instructions[instruction.operands[0]].type)
+    [left] = _list_given(instruction, instructions)
     contracted = _CONTRACTED.search(instruction.attributes)
     sums = prod(left.shape[int(index)] for index in contracted[1].split(",") if index) if contracted else 1
     return sums * sum(prod(array.shape) for array in _list_arrays(instruction.type))
@@ -168,7 +196,7 @@ def _read_exchange(
     instruction: Instruction, chain: Chain, instructions: Mapping[str, Instruction], readers: Sequence[Instruction]
 ) -> Exchange:
     """Return an instruction that exchanges something; the readers of its result say whether a slice of that is kept."""
-    first, returned = _list_arrays(instructions[instruction.operands[0]].type), _list_arrays(instruction.type)
+    first, returned = _list_given(instruction, instructions), _list_arrays(instruction.type)
     elements = sum(prod(array.shape) for array in returned)
     slices = [_list_arrays(reader.type) for reader in readers if reader.opcode == "dynamic-slice"]
     is_sliced = len(slices) == len(readers) == 1 and len(returned) == 1

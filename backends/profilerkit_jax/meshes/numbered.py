@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, TypeVar
 
-from ..compat import add_scope, scope_names
+from ..compat import add_scope, open_jaxpr, scope_names
 from ..model.scope_names import EQUATION
 
 __all__ = ["Chain", "find_by_chain", "list_ends", "list_numbers", "number_equations", "read_number"]
@@ -25,8 +25,9 @@ Chain = tuple[int, ...]
 def number_equations(jaxpr: Any, numbers: count[int] | None = None) -> Any:
     """Return a jaxpr, open or closed, whose equations have numbers, also those of the jaxprs in it."""
     numbers = count() if numbers is None else numbers
-    if hasattr(jaxpr, "jaxpr"):
-        return jaxpr.replace(jaxpr=number_equations(jaxpr.jaxpr, numbers))
+    plain = open_jaxpr(jaxpr)
+    if plain is not jaxpr:  # before JAX 0.12 a closed jaxpr has an open one inside
+        return jaxpr.replace(jaxpr=number_equations(plain, numbers))
     return jaxpr.replace(eqns=[_number(equation, numbers) for equation in jaxpr.eqns])
 
 
