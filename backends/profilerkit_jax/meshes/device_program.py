@@ -157,16 +157,16 @@ def _find_reading_equation(name: str, chains: Mapping[str, Chain], readers: Mapp
     They are its own, or those of an equation inside that reads what it returns: from jaxlib 0.12 on, what gathers a
     weight has the scope of the weight, or of the loop or checkpoint around.
     """
-    own, waiting, met = chains[name], [name], {name}
+    around, waiting, visited = chains[name], [name], {name}
     while waiting:
         for reader in readers.get(waiting.pop(0), ()):
             chain = chains[reader]
-            if len(chain) > len(own) and chain[: len(own)] == own:
+            if len(chain) > len(around) and chain[: len(around)] == around:
                 return chain
-            if reader not in met:
-                met.add(reader)
+            if reader not in visited:
+                visited.add(reader)
                 waiting.append(reader)
-    return own
+    return around
 
 
 def _list_arrays(text: str) -> list[_Array]:
