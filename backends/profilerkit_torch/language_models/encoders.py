@@ -13,6 +13,7 @@ from profilerkit.error_text import error_line
 from profilerkit_predict.language_models.records import InputEncoder, InputKind
 from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
 
+from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model
 from .configurations import find_number, find_text_configuration
 from .dtypes import DTYPES, find_dtype
@@ -97,13 +98,5 @@ class _Encoding:
     def run(self, model: Any, encoded: torch.Tensor) -> Any:
         outputs = getattr(model, self.method)(encoded)
         features = getattr(outputs, "pooler_output", outputs)
-        self.rows = [(tensor.shape[:-1].numel(), tensor.shape[-1]) for tensor in _list_tensors(features)]
+        self.rows = [(tensor.shape[:-1].numel(), tensor.shape[-1]) for tensor in tensors_in(features)]
         return outputs
-
-
-def _list_tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _list_tensors(inner)
