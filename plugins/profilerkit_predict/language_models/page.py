@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .html import Section, Table, language_model_page
+from .notes import general_notes, report_notes
 from .step_bars import list_step_bars
-from .text import general_notes, report_notes, report_tables
+from .text import report_tables
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport

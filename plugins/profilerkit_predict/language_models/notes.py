@@ -1,0 +1,130 @@
+"""What a reader of the numbers of language models must know besides: what holds for all, and for one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..checkpoints.formats import list_product_dtypes
+from .formatting import show_count
+from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
+
+if TYPE_CHECKING:
+    from .report import LanguageModelReport
+    from .speculation import Speculation
+
+__all__ = ["general_notes", "report_notes"]
+
+_SPECULATION = (
+    "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
+    "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number"
+)
+_NO_ARRIVALS = (
+    "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
+    "one sequence at least fits on"
+)
+_NO_FIT = (
+    "batch {batch} does not fit on {count} device(s), and needs {needed}: its times are those of a device with "
+    "memory enough; give devices={needed} (--devices) for the bounds of so many"
+)
+_NAMES_OF_POOLS = "Gemma 4, gpt-oss, Llama 4, MiMo-V2 or Step-3.5"
+_UNSENT = "what devices send each other is not in the times: {why}"
+
+
+def general_notes(reports: Sequence[LanguageModelReport]) -> Iterable[str]:
+    """Yield what holds for each of several reports, or for those with experts or several devices."""
+    yield from ASSUMPTIONS
+    if any(report.facts.has_experts for report in reports):
+        yield ROUTED
+    if any(report.cost.devices > 1 for report in reports):
+        yield SHARED
+
+
+def report_notes(report: LanguageModelReport) -> Iterable[str]:
+    """Yield what a reader of the numbers of one report must know besides."""
+    yield from report.facts.notes
+    yield from () if report.cost.inputs else report.facts.notes_on_text
+    yield from _list_missing_links(report)
+    if report.device is not None:
+        yield report.reason_without_estimates or ESTIMATED
+    if report.cost.shared_prefix:
+        yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
+    yield from _list_engine_notes(report)
+    if report.speculation is not None:
+        yield from _list_speculation_notes(report.speculation)
+    if report.rate is not None and report.serving[-1].arrivals is None:
+        yield _NO_ARRIVALS.format(rate=report.rate)
+    for fit in report.fits:
+        if not fit.memory.fits and fit.memory.capacity is not None:
+            yield _NO_FIT.format(
+                batch=fit.batch, count=report.cost.devices, needed=fit.needed_devices or "no number of"
+            )
+    if report.device is not None and report.serving[0].time_to_first_token is None:
+        yield f"{report.device.name} has no peak for {report.cost.peak_dtype} or no bandwidth: no times follow"
+    yield from _list_missing_peaks(report)
+    if report.measured is not None:
+        tokens = report.measured
+        yield (
+            f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {len(tokens.runs)} repetitions of "
+            f"{len(tokens.runs[0])} tokens"
+        )
+
+
+def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
+    """Yield what the named engine does that the numbers follow, and where that was read."""
+    rule, pool = report.cost.engine, report.cost.engine.window_pool
+    if rule.name is None:
+        return
+    defaults = "the block size is that" if rule.reserve is None else "the block size and the reserve are those"
+    yield f"{defaults} of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
+    if not any(layer.window is not None for layer in report.facts.cache.parts):
+        return
+    if pool is None:
+        yield f"{rule.name} frees blocks that are outside of a window: a window takes {rule.window_spare_blocks} more"
+    elif report.facts.architecture in pool.architectures:
+        yield (
+            f"{rule.name} has pools for layers with a window and without one, divided beforehand: a layer with one has "
+            f"{pool.share:g} times the tokens of a layer without"
+        )
+    else:
+        yield f"{rule.name} keeps all tokens in layers with a window, of a model that is not {_NAMES_OF_POOLS}"
+
+
+def _list_missing_links(report: LanguageModelReport) -> Iterable[str]:
+    """Yield why what several devices send each other is not in the times, if it is not."""
+    if report.cost.devices == 1:
+        return
+    sizes = report.facts.sizes
+    if report.device is None or not report.device.link:
+        yield _UNSENT.format(why="the rate of the link between them is not known")
+    elif sizes.width is None or sizes.layers is None:
+        yield _UNSENT.format(why="the features of a token, or the number of layers, are not known")
+
+
+def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
+    """Yield what speculation is taken to do, and what drafts."""
+    count, drafter = speculation.draft_tokens, speculation.drafter
+    yield _SPECULATION.format(count=count, share=speculation.acceptance, tokens=speculation.tokens_per_step)
+    if drafter is None:
+        yield "what drafts them is counted nowhere: neither its time nor its memory"
+    else:
+        yield (
+            f"they are drafted one after the other by {drafter.facts.name}, {show_count(drafter.facts.parameters)} "
+            "parameters; a time of a token has that of drafting, and memory its weights and cache"
+        )
+        yield from drafter.facts.notes
+
+
+def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
+    """Yield which peaks are not known of the dtypes that an engine may multiply the weights in."""
+    device, cost = report.device, report.cost
+    if device is None:
+        return
+    names = report.facts.storage_formats if cost.weights is None else (cost.weights.name,)
+    dtypes = dict.fromkeys(dtype for name in names for dtype in list_product_dtypes(name))
+    missing = [dtype for dtype in dtypes if device.peak(dtype) is None]
+    if missing:
+        yield (
+            f"no peak of {device.name} is known for {', '.join(missing)}, in which an engine may multiply these "
+            "weights where the device can: then products take less time than this bound says"
+        )
