@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, by_likeness
 
 from .formulas import dtype_bytes
+from .layout import Layout
 from .records import MatrixShape, ModelFacts
 
 __all__ = ["Adapters", "read_adapters"]
@@ -47,9 +49,29 @@ class Adapters:
         """The bytes of all of them."""
         return self.count * self.parameters * self.element_bytes
 
-    def count_read_bytes(self, sequences: int) -> int:
-        """Return the bytes that a step over so many sequences reads: an adapter once, however many of them use it."""
-        return min(self.count, sequences) * self.macs_of_a_token * self.element_bytes
+    def count_device_bytes(self, layout: Layout) -> int:
+        """Return the bytes of all of them that a device has in a layout, which shares them as it does the matrices."""
+        elements = sum(
+            self._count_elements(matrix)
+            * matrix.experts
+            / (layout.tensor if matrix.routing is None else layout.expert_devices)
+            for matrix in self.matrices
+        )
+        return math.ceil(self.count * elements * self.element_bytes / layout.pipeline)
+
+    def count_read_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
+        """Return the bytes that a step reads in one of so many replicas: an adapter once, however many use it.
+
+        Args:
+            sequences: Those of the replica, which its dense matrices multiply.
+            batch: Those of all replicas: experts are spread over all of them, and so are the adapters beside experts.
+            replicas: How many there are.
+        """
+        read = 0.0
+        for matrix in self.matrices:
+            used, spread = (sequences, 1) if matrix.routing is None else (batch, replicas)
+            read += min(self.count, used) * self._count_elements(matrix) * matrix.experts_per_token / spread
+        return read * self.element_bytes
 
     def _count_elements(self, matrix: MatrixShape) -> int:
         return matrix.count * self.rank * (matrix.rows + matrix.columns)

@@ -100,7 +100,7 @@ def count_memory(
         None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
-        cost.device_adapter_bytes(layout),
+        0 if cost.adapters is None else cost.adapters.count_device_bytes(layout),
         0
         if drafter is None
         else drafter.device_weight_bytes(layout) + drafter.cache.count_device_bytes(context, batch, layout),

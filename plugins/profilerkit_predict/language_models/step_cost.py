@@ -249,7 +249,7 @@ class StepCost:
             "engine",
             self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
             self.weight_bytes_read(tokens, is_first=_has_first(pieces))
-            + self._count_adapter_bytes(sequences)
+            + round(self._count_adapter_bytes(sequences, sequences))
             + self._count_encoder_bytes(pieces),
             read,
             written,
@@ -290,7 +290,9 @@ class StepCost:
             )
             amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
         amounts["encoder"] = self._count_encoder_bytes(device_pieces) / shares
-        amounts["adapters"] = self._count_adapter_bytes(_count_sequences(device_pieces)) / shares
+        sequences = _count_sequences(device_pieces)
+        batch = min(_count_sequences(pieces), sequences * layout.data)
+        amounts["adapters"] = self._count_adapter_bytes(sequences, batch, layout.data) / shares
         read, written = self.cache.count_traffic(device_pieces, layout.tensor)
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
@@ -322,8 +324,8 @@ class StepCost:
             return 0
         return sum(count_stored_bytes(part, self.weights) for inputs in self.inputs for part in inputs.encoder.weights)
 
-    def _count_adapter_bytes(self, sequences: int) -> int:
-        return 0 if self.adapters is None else self.adapters.count_read_bytes(sequences)
+    def _count_adapter_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
+        return 0.0 if self.adapters is None else self.adapters.count_read_bytes(sequences, batch, replicas)
 
     def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
         """Return the bytes that a device sends for so many tokens of its own."""
@@ -396,11 +398,6 @@ class StepCost:
     def stored_weight_bytes(self) -> int:
         """The bytes of all weights in their format."""
         return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights if not part.is_shared)
-
-    def device_adapter_bytes(self, layout: Layout) -> int:
-        """Return the bytes of adapters that a device has in a layout: its share of those of a replica."""
-        stored = 0 if self.adapters is None else self.adapters.total_bytes
-        return math.ceil(stored / layout.tensor / layout.pipeline)
 
     def device_weight_bytes(self, layout: Layout) -> int:
         """Return the bytes of the weights that a device has in a layout: a share of a replica, and of all experts."""

@@ -46,6 +46,16 @@ def test_devices_share_adapters_and_hold_them() -> None:
     assert {term.name: term.amount for term in cost(8, 1, 20).terms}["adapters"] == 3 * (DENSE + CHOSEN) * 2 / 4
 
 
+@pytest.mark.parametrize(("batch", "of_replica", "of_all"), [(1, 1, 1), (2, 1, 2), (8, 2, 3)])
+def test_replicas_spread_the_adapters_of_experts(batch: int, of_replica: int, of_all: int) -> None:
+    """Four replicas have all adapters of dense matrices each, and a fourth of those of experts, as of the experts."""
+    layout = Layout(data=4, has_whole_experts=True)
+    cost = StepCost(FACTS, DEVICE, layout=layout, adapters=read_adapters(FACTS, 4, 3, None))
+    assert count_memory(cost, batch, 32, 64, 0.0, layout).adapters == 3 * (DENSE + EXPERTS / 4) * 2
+    amounts = {term.name: term.amount for term in cost(batch, 1, 20).terms}
+    assert amounts["adapters"] == (of_replica * DENSE + of_all * CHOSEN / 4) * 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
