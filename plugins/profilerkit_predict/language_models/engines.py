@@ -85,7 +85,7 @@ ANY_ENGINE = EngineRule(None, 16, 0.1)
 
 #: 656 bytes of latents of 512 and 64 elements; 132 of an indexer's keys of 128.
 _DEEPSEEK = LatentLayout(128, 4, 2)
-_SGLANG_RUNNER = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/model_executor"
+_SGLANG = "https://github.com/sgl-project/sglang/blob/main"
 
 #: The engines by name.
 ENGINES: Mapping[str, EngineRule] = {
@@ -108,9 +108,9 @@ ENGINES: Mapping[str, EngineRule] = {
             1,
             None,
             (
-                "https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/server_arguments.md",
-                "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/configs/model_config.py",
-                f"{_SGLANG_RUNNER}/model_runner_kv_cache_mixin.py",
+                f"{_SGLANG}/docs/advanced_features/server_arguments.md",
+                f"{_SGLANG}/python/sglang/srt/configs/model_config.py",
+                f"{_SGLANG}/python/sglang/srt/mem_cache/kv_cache_configurator.py",
             ),
             window_pool=WindowPool(
                 0.8,  # --swa-full-tokens-ratio

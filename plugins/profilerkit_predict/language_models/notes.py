@@ -19,6 +19,19 @@ _SPECULATION = (
     "speculation: each step checks {count} drafted tokens, of which each is accepted with {share:g} where all before "
     "it were, and makes {tokens:.3g} tokens on average; times of a token are those of a step over that number"
 )
+_ARRIVALS = (
+    "requests at a rate run one prompt after the other, apart from the steps that decode, and have memory for all of "
+    "their tokens: an engine that runs short prompts together, or chunks of prompts in steps that decode, may serve "
+    "more"
+)
+_ADAPTERS = (
+    "each sequence uses an adapter, and those of a step as many different ones as they can; where fewer are used, or "
+    "one is merged into the weights, a step may take less"
+)
+_INPUTS = (
+    "a prefill runs the encoder of {kinds}, on the same devices: what is encoded elsewhere, or was encoded before, may "
+    "take less"
+)
 _NO_ARRIVALS = (
     "nothing follows for {rate:g} requests/s: give a device (--device) with the figures that times follow from, which "
     "one sequence at least fits on"
@@ -47,13 +60,7 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from _list_missing_links(report)
     if report.device is not None:
         yield report.reason_without_estimates or ESTIMATED
-    if report.cost.shared_prefix:
-        yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
-    yield from _list_engine_notes(report)
-    if report.speculation is not None:
-        yield from _list_speculation_notes(report.speculation)
-    if report.rate is not None and report.serving[-1].arrivals is None:
-        yield _NO_ARRIVALS.format(rate=report.rate)
+    yield from _list_option_notes(report)
     for fit in report.fits:
         if not fit.memory.fits and fit.memory.capacity is not None:
             yield _NO_FIT.format(
@@ -68,6 +75,21 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
             f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {len(tokens.runs)} repetitions of "
             f"{len(tokens.runs[0])} tokens"
         )
+
+
+def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
+    """Yield what the numbers take of what was asked for besides prompts and new tokens."""
+    if report.cost.shared_prefix:
+        yield f"the first {report.cost.shared_prefix:,} tokens of all prompts are the same, and in the cache already"
+    if report.cost.adapters is not None:
+        yield _ADAPTERS
+    if report.cost.inputs:
+        yield _INPUTS.format(kinds=" and ".join(inputs.encoder.kind for inputs in report.cost.inputs))
+    yield from _list_engine_notes(report)
+    if report.speculation is not None:
+        yield from _list_speculation_notes(report.speculation)
+    if report.rate is not None:
+        yield _ARRIVALS if report.serving[-1].arrivals is not None else _NO_ARRIVALS.format(rate=report.rate)
 
 
 def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
@@ -110,7 +132,8 @@ def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
     else:
         yield (
             f"they are drafted one after the other by {drafter.facts.name}, {show_count(drafter.facts.parameters)} "
-            "parameters; a time of a token has that of drafting, and memory its weights and cache"
+            "parameters, on the same devices; a time of a token has that of drafting, and memory its weights and "
+            "cache; what drafts elsewhere, or while other tokens are checked, may take less"
         )
         yield from drafter.facts.notes
 

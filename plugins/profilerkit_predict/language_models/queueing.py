@@ -37,6 +37,9 @@ class Burst:
 class Arrivals:
     """Requests that arrive at random at a mean rate, one after the other through the prefill of each replica.
 
+    Prompts and steps that decode take turns. The times are bounds of that schedule, and not of all: passes that have
+    several short prompts, or chunks of prompts beside sequences that decode, may serve more.
+
     Attributes:
         rate: Requests in a second, of all replicas.
         load: The share of the time that a replica spends on prompts.

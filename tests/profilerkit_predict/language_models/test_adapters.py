@@ -8,10 +8,11 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.language_models import MatrixShape, Routing, StepCost
+from profilerkit_predict.language_models import LanguageModelReport, MatrixShape, Routing, StepCost
 from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import count_memory
 from profilerkit_predict.language_models.layout import Layout
+from profilerkit_predict.language_models.serving import predict_serving
 
 #: Two matrices of 20 by 30, and in one layer 8 experts of 10 by 15, of which a token is sent to 2.
 MATRICES = (MatrixShape("q_proj", 20, 30, 2), MatrixShape("gate_up_proj", 10, 15, 1, Routing(8, 2)))
@@ -44,6 +45,13 @@ def test_devices_share_adapters_and_hold_them() -> None:
     assert memory.adapters == 3 * (DENSE + EXPERTS) * 2 / 4
     assert memory.total == memory.weights + memory.cache + (memory.activations or 0) + memory.adapters
     assert {term.name: term.amount for term in cost(8, 1, 20).terms}["adapters"] == 3 * (DENSE + CHOSEN) * 2 / 4
+
+
+def test_a_report_says_which_adapters_a_step_reads() -> None:
+    cost = StepCost(FACTS, DEVICE, adapters=read_adapters(FACTS, 4, 3, None))
+    report = LanguageModelReport("Toy", FACTS, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    text = " ".join(report.to_text().split())
+    assert "where fewer are used, or one is merged into the weights, a step may take less" in text
 
 
 @pytest.mark.parametrize(("batch", "of_replica", "of_all"), [(1, 1, 1), (2, 1, 2), (8, 2, 3)])

@@ -86,6 +86,7 @@ def test_the_table_of_steps_has_what_is_drafted() -> None:
     assert rows["matrices"][4:] == ("600 B", "600 ns")
     text = report.to_text()
     assert "they are drafted one after the other by Small, 1.3 k parameters" in text
+    assert "what drafts elsewhere, or while other tokens are checked, may take less" in " ".join(text.split())
     assert "checks 3 drafted tokens, of which each is accepted with 0.5" in " ".join(text.split())
     assert report.to_dict()["engine"]["speculation"]["drafter"] == {"name": "Small", "parameters": 1300}
 

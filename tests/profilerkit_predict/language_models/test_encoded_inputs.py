@@ -51,6 +51,7 @@ def test_a_report_shows_them() -> None:
     text = " ".join(report.to_text().split())
     assert "Engine, 20 tokens of prompt, 10 of images, and 4 new" in text
     assert "images 2 of 8 by 8 pixels and 5 tokens each, 7 k MACs of their encoder" in text
+    assert "a prefill runs the encoder of images, on the same devices" in text
     assert "text does not go through the encoder" not in text
     inputs = {"kind": "images", "count": 2, "size": "8 by 8 pixels", "tokens": 5, "macs": 7000}
     assert report.to_dict()["engine"]["inputs"] == [inputs]

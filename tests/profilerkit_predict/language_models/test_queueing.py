@@ -116,6 +116,7 @@ def test_a_rate_that_nothing_follows_for_is_noted() -> None:
     assert served.serving[0].arrivals is not None
     assert served.serving[0].arrivals.load == pytest.approx(2 * (COST(1, 16).seconds or 0.0))
     assert "2 requests/s that arrive at random" in served.to_text()
+    assert "chunks of prompts in steps that decode, may serve more" in " ".join(served.to_text().split())
 
 
 @pytest.mark.parametrize("rate", [0, -1, True, "2", float("inf")])
