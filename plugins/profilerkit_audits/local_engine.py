@@ -126,7 +126,13 @@ class LocalEngine(Engine):
         finished: list[Outcome] = []
         try:
             while more or self._again or self._sessions or finished:
-                more = yield from self._start(waiting, more)
+                try:
+                    more = yield from self._start(waiting, more)
+                except GeneratorExit:  # the caller takes no more: it failed to store one
+                    raise
+                except BaseException:  # the start of a model was interrupted, or the user's watch failed
+                    yield from finished
+                    raise
                 yield from finished  # only now: while the caller stores them, the next models run
                 self._give_turns(more or bool(self._again))
                 pump([session.run for session in self._sessions], self._has_news)
@@ -147,6 +153,7 @@ class LocalEngine(Engine):
             if case.failure is not None:
                 yield without_run(case, self.machine, case.failure, case.problem)
                 continue
+            self.tell_start(case)  # an error of the user's watch is none of the process
             try:
                 self._sessions.append(_Session(case, self._start_process(case), tries))
             except (ProfilerKitError, OSError) as error:
@@ -158,7 +165,6 @@ class LocalEngine(Engine):
         return more
 
     def _start_process(self, case: Case) -> IsolatedRun:
-        self.tell_start(case)
         warm = case.warm
         if warm is not None and warm not in self._cold:
             try:

@@ -178,6 +178,22 @@ def test_progress_is_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
+def test_what_ends_the_start_of_a_model_loses_no_row_of_another(error: type[BaseException], tmp_path: Path) -> None:
+    """The first model is done when the second one starts: Ctrl-C, or nobody who reads what the watch writes."""
+
+    class Ended(Watch):
+        def start(self, case: Any) -> None:
+            if case.spec == "nets.py:net_02":
+                raise error
+
+    zoo = Audit(many(tmp_path, 2, workers=1), tmp_path / "zoo.db", watch=Ended())
+    with pytest.raises(error):
+        zoo.run()
+    with Store.open(zoo.url, create=False) as store:
+        assert [row.spec for row in store.rows()] == ["nets.py:net_01"]
+
+
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="rerun='some': give 'failed', 'all'"):
         audit(many(tmp_path, 1), rerun="some")
