@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -17,7 +16,7 @@ import msgspec
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
 from profilerkit.plugging.offers import list_loaders
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
+from profilerkit.plugging.python_loaders import is_in_file, is_in_module, list_definitions
 
 from .source_code import find_module
 
@@ -58,10 +57,10 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     if is_in_file(pattern):
         files = _find_files(prefix, folder)
         candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file, name)]
-        matching = [spec for spec in candidates if fnmatchcase(spec.rpartition(":")[2], name)]
+        matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
     elif (module := _find_module_file(pattern, folder)) is not None:
         candidates = [f"{prefix}:{public}" for public in _read_names(module, name)]
-        matching = [spec for spec in candidates if fnmatchcase(spec, pattern)]
+        matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
     elif prefix and not is_pattern(library):
         listing = _list_library(library)
         if listing.failure is not None:
@@ -88,7 +87,7 @@ def _explain_no_match(pattern: str, candidates: Sequence[str]) -> str:
 def _find_files(pattern: str, folder: Path) -> list[str]:
     """Return the files that a pattern matches, relative to the folder as the pattern is."""
     if not is_pattern(pattern):
-        return [pattern]
+        return [pattern] if (folder / pattern).exists() else []
     path = Path(pattern)
     base = Path(path.anchor) if path.is_absolute() else folder
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
@@ -109,12 +108,13 @@ def _read_names(file: Path, pattern: str) -> list[str]:
 
     Of a file that cannot be read it is the pattern: the audit has a row then, which fails with the reason.
     """
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return [pattern]
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    names = list_definitions(file)
+    return [pattern] if names is None else names
+
+
+def _is_match(public: str, pattern: str) -> bool:
+    """Return whether a name of `_read_names` matches a pattern, or is it: ``net_[0-9]`` does not match itself."""
+    return public == pattern or fnmatchcase(public, pattern)
 
 
 def _find_loaders_with_names() -> list[str]:

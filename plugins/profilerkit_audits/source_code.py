@@ -24,7 +24,7 @@ from pathlib import Path
 
 from profilerkit.plugging.extension import LoaderInfo
 from profilerkit.plugging.offers import list_loaders
-from profilerkit.plugging.python_loaders import is_in_file, is_in_module
+from profilerkit.plugging.python_loaders import is_in_file, is_in_module, parse_python
 
 __all__ = ["SourceCode", "find_module", "find_versions", "read_code"]
 
@@ -101,10 +101,10 @@ def _read_python(file: Path, folder: Path) -> tuple[str, frozenset[str]]:
 @lru_cache(maxsize=1000)
 def _find_imports(content: bytes, file: Path, folder: Path) -> tuple[str, ...]:
     """Return the names of modules that a source file imports; none of one that is no Python."""
-    try:
-        return tuple(dict.fromkeys(_read_imports(ast.parse(content), file, folder)))
-    except (SyntaxError, ValueError):  # the model's own error comes when it is loaded
+    tree = parse_python(content)
+    if tree is None:  # the model's own error comes when it is loaded
         return ()
+    return tuple(dict.fromkeys(_read_imports(tree, file, folder)))
 
 
 def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:

@@ -92,9 +92,14 @@ def _explain_refusal(spec: str, offered: Sequence[Offer[LoaderInfo]]) -> str:
 
     file = spec.rstrip(":")
     if file.endswith(".py"):
-        names = ", ".join(f"{file}:{name}" for name in list_definitions(Path(file)))
-        listing = f"; its classes and functions are: {names}" if names else ""
-        return f"{spec!r} is a file, and no model in it; give {file}:name of a model or of what builds one{listing}"
+        names = list_definitions(Path(file))
+        advice = f"give {file}:name of a model or of what builds one"
+        if not Path(file).exists():
+            return f"there is no file {file!r}; {advice}"
+        if names is None:
+            return f"{spec!r} is a file that cannot be read as Python; mend it, and {advice}"
+        listing = "; its classes and functions are: " + ", ".join(f"{file}:{name}" for name in names) if names else ""
+        return f"{spec!r} is a file, and no model in it; {advice}{listing}"
     ways = " or ".join(offer.item.description for offer in offered) or "(no plugin offers a way to load one)"
     unknown = f"{spec!r} does not say where the model is; give {ways}{describe_disabled()}"
     return describe_unread(spec) or unknown

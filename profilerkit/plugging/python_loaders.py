@@ -15,7 +15,15 @@ from ..errors import InputError, ModelFailedError, by_likeness
 from .loaded_files import find_namespace, in_plain_names
 from .search_path import path_restored
 
-__all__ = ["is_in_file", "is_in_module", "list_definitions", "load_from_file", "load_from_module", "load_function"]
+__all__ = [
+    "is_in_file",
+    "is_in_module",
+    "list_definitions",
+    "load_from_file",
+    "load_from_module",
+    "load_function",
+    "parse_python",
+]
 
 #: Where Python's own modules are, and those of profilerkit.
 _OURS = (Path(ast.__file__).parent, Path(__file__).parents[1])
@@ -127,11 +135,24 @@ def _is_installed(path: Path) -> bool:
     return "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in _OURS)
 
 
-def list_definitions(path: Path) -> list[str]:
-    """Return the public classes and functions at the top of a Python file, which is read and not run."""
+def parse_python(content: bytes) -> ast.Module | None:
+    """Return the statements of Python code, which is not run; None of what is no Python, or is nested too deep."""
     try:
-        statements = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return []
-    definitions = [item for item in statements if isinstance(item, (ast.ClassDef, ast.FunctionDef))]
+        return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two are of the parser's own stack
+        return None
+
+
+def list_definitions(path: Path) -> list[str] | None:
+    """Return the public classes and functions at the top of a Python file, which is read and not run.
+
+    None of a file that cannot be read as Python: nobody knows what it has.
+    """
+    try:
+        tree = parse_python(path.read_bytes())
+    except OSError:
+        return None
+    if tree is None:
+        return None
+    definitions = [item for item in tree.body if isinstance(item, (ast.ClassDef, ast.FunctionDef))]
     return [item.name for item in definitions if not item.name.startswith("_")]

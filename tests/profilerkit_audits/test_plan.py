@@ -151,7 +151,23 @@ def test_a_pattern_says_that_names_which_code_makes_are_not_matched(tmp_path: Pa
 def test_a_file_that_cannot_be_read_has_a_row_of_its_own(tmp_path: Path) -> None:
     write_nets(tmp_path, 1)
     (tmp_path / "broken.py").write_text("def net_9(:\n")
-    assert find_specs("*.py:net_*", tmp_path).specs == ("broken.py:net_*", "nets.py:net_01")
+    for pattern in ("net_*", "net_[0-9]?"):  # the second one does not match itself
+        assert find_specs(f"*.py:{pattern}", tmp_path).specs == (f"broken.py:{pattern}", "nets.py:net_01")
+        assert find_specs(f"broken:{pattern}", tmp_path).specs == (f"broken:{pattern}",)
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_plan(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"'nest.py:net_\*' matches no model; there is no such file or folder"):
+        find_specs("nest.py:net_*", tmp_path)
+
+
+@pytest.mark.parametrize("term", ["1+", "-"])
+def test_a_file_that_is_nested_too_deep_is_one_that_cannot_be_read(tmp_path: Path, term: str) -> None:
+    """The parser raises `RecursionError` for long sums, and `MemoryError` for many signs."""
+    write_nets(tmp_path, 1)
+    (tmp_path / "deep.py").write_text(f"deep = {term * 30_000}1\n")
+    cases = list_cases(plan(tmp_path, {"spec": "*.py:net_*"}, metrics=["macs"]))
+    assert [case.spec for case in cases] == ["deep.py:net_*", "nets.py:net_01"]
 
 
 def test_a_metric_that_nothing_computes_is_an_error_of_the_plan(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from profilerkit.backend import BACKEND
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 from profilerkit.isolation.job import is_builder
-from profilerkit.plugging.python_loaders import is_in_file
+from profilerkit.plugging.python_loaders import is_in_file, parse_python
 
 from .layout import MESH, PASSES, RankModel, read_parallelize, read_rank
 
@@ -76,11 +76,11 @@ def _find_file(build: Any) -> Path | None:
 def _list_imports(file: Path | None) -> set[str]:
     """Return the names of the packages that a file imports, in functions too; of one that is no Python, none."""
     try:
-        tree = ast.parse("" if file is None else file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+        tree = None if file is None else parse_python(file.read_bytes())
+    except OSError:
         return set()
     names = set()
-    for node in ast.walk(tree):
+    for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

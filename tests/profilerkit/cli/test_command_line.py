@@ -380,6 +380,7 @@ def test_layers(model_file: str) -> None:
         (["no_such_package:model"], "cannot import 'no_such_package'"),
         (["missing.py:model"], "there is no file 'missing.py'"),
         (["FILE:reedy"], "has no 'reedy'; it has, nearest first: ready, "),
+        (["missing.py"], "there is no file 'missing.py'; give missing.py:name of a model or of what builds one"),
         (["FILE"], "is a file, and no model in it; give "),
         (["FILE:"], "my_models.py:name of a model or of what builds one; its classes and functions are: "),
         (["FILE:build", "--input-shape", "1,x"], "'1,x' is no shape; give 3,224,224"),
@@ -407,6 +408,15 @@ def test_layers(model_file: str) -> None:
 def test_usage_errors(arguments: list[str], message: str, model_file: str) -> None:
     code, output = run("profile", *(argument.replace("FILE", model_file) for argument in arguments))
     assert code == 2
+    assert message in " ".join(output.replace("│", " ").split())
+
+
+def test_a_file_that_is_no_python_is_said_to_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text("def build(:\n")
+    code, output = run("profile", "broken.py")
+    assert code == 2
+    message = "'broken.py' is a file that cannot be read as Python; mend it, and give broken.py:name of a model"
     assert message in " ".join(output.replace("│", " ").split())
 
 
