@@ -14,9 +14,21 @@ from profilerkit.backend_kit.private_names import find
 from .names import find_first, require_class
 
 if TYPE_CHECKING:
-    from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode  # noqa: PLC0414
 
-if not TYPE_CHECKING:
+    class TorchDispatchMode:
+        """What type checkers know of the class of modes that see each operator."""
+
+        supports_higher_order_operators: bool
+
+        def __init__(self) -> None: ...
+
+        def __enter__(self) -> Any: ...
+
+        def __exit__(self, *error: Any) -> Any: ...
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ...
+
+else:
     #: The class of modes that see each operator. Without it nothing is traced: the counts are unavailable.
     TorchDispatchMode = require_class(
         "torch.utils._python_dispatch.TorchDispatchMode", purpose="sees the operators of a model"

@@ -16,12 +16,18 @@ from profilerkit.backend_kit.private_names import field, find
 
 from .names import find_all, find_first, refuse, require
 
-if TYPE_CHECKING:
-    from torch._ops import HigherOrderOperator as HigherOrderOperator  # noqa: PLC0414
-
 OpOverload: Any = type(torch.ops.aten.add.Tensor)
 OpOverloadPacket: Any = type(torch.ops.aten.add)
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+
+    class HigherOrderOperator:
+        """What type checkers know of the class of operators that take functions."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        def name(self) -> str: ...
+
+else:
     #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
     #: has one is counted in a real run, or refused.
     HigherOrderOperator = find_first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))

@@ -10,13 +10,27 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
+from .modes import TorchDispatchMode
 from .names import find_all, find_first, require_class
 
 if TYPE_CHECKING:
-    from torch._subclasses.fake_tensor import FakeTensor as FakeTensor  # noqa: PLC0414
-    from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode  # noqa: PLC0414
 
-if not TYPE_CHECKING:
+    class FakeTensor(torch.Tensor):
+        """What type checkers know of the class of fake tensors."""
+
+        fake_device: torch.device
+        fake_mode: FakeTensorMode
+
+    class FakeTensorMode(TorchDispatchMode):
+        """What type checkers know of the mode in which tensors are fake."""
+
+        cache_enabled: bool
+
+        def __init__(self, *, allow_non_fake_inputs: bool = False) -> None: ...
+
+        def from_tensor(self, tensor: torch.Tensor) -> FakeTensor: ...
+
+else:
     #: Without these a model that cannot run on meta tensors is counted in a real run.
     FakeTensor = find_first("torch._subclasses.fake_tensor.FakeTensor", instead=type("FakeTensor", (), {}))
     FakeTensorMode = require_class(

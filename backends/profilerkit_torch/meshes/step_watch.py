@@ -49,7 +49,7 @@ class _OperatorWatch(TorchDispatchMode):
     """Tells a recorder of each operator on this rank's own share."""
 
     def __init__(self, recorder: RankRecorder) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._recorder = recorder
         self._is_paused = False
 

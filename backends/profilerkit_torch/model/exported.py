@@ -60,7 +60,7 @@ def _unflatten(program: torch.export.ExportedProgram) -> Any:
     metadata = program.graph_module.meta
     before = dict(metadata)
     try:
-        with warnings.catch_warnings(), torch.no_grad(), _Sharing():  # type: ignore[no-untyped-call]
+        with warnings.catch_warnings(), torch.no_grad(), _Sharing():
             warnings.filterwarnings("ignore", category=FutureWarning, message=r"`isinstance\(treespec")  # torch's own
             return torch.export.unflatten(program)
     except RuntimeError as error:

@@ -71,7 +71,7 @@ class NonzeroMode(TorchDispatchMode):
     """Runs what the recorder runs, and notes the nonzero elements among the weights of each operator."""
 
     def __init__(self, model: nn.Module, inputs: ModelInputs) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.recorder: Recorder | None = None
         self._weights, self._activations = _Storages(), _Storages()
         for tensor in list_tensors(model):

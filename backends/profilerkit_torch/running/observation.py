@@ -95,7 +95,7 @@ class Observation(TorchDispatchMode):
         return False
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.macs: int | None = 0
         #: Whether a fused layer was called on nested tensors, which leave padding out and have no shape to count by.
         self.has_padding_left_out: bool = False

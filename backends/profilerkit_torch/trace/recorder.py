@@ -60,7 +60,7 @@ class Recorder(TorchDispatchMode, PassRecord):
         return False
 
     def __init__(self, layers: LayerStack, *, on_meta: bool, stands_in: bool = False) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         PassRecord.__init__(self, layers)
         self.on_meta = on_meta
         #: Whether something without values stands in for the model's tensors.

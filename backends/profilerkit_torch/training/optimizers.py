@@ -119,7 +119,7 @@ class _WatchedStep(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._live = LiveBytes()
         self.peak_bytes = 0
 

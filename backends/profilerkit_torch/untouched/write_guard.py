@@ -32,7 +32,7 @@ class WriteGuard(TorchDispatchMode):
         aliases: Iterable[torch.Tensor] = (),
         counting: Iterable[torch.Tensor] = (),
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         tensors = list(tensors)
         self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
         self._saved: list[KeptValue] = []
