@@ -79,4 +79,6 @@ def _line(name: str, figure: Figure, unit: str) -> str:
 
 
 def _divide(value: float | None, unit: float) -> str:
-    return "-" if value is None else f"{value / unit:.4g}"
+    from ..piping.quantity import format_number
+
+    return "-" if value is None else format_number(value / unit)

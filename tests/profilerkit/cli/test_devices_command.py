@@ -38,6 +38,12 @@ def test_the_list_has_every_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [cell for cell in rows["toy"] if cell != "│"] == ["toy", "-", "-", "4", "-", "-", "3", "-", "data", "sheet"]
 
 
+def test_a_large_figure_is_written_without_an_exponent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "toy.toml").write_text(TOY.replace("3e9", "22e12"))
+    monkeypatch.setenv(FOLDERS, str(tmp_path))
+    assert ["toy", "-", "-", "4", "-", "-", "22,000", "-", "data", "sheet"] in map(str.split, run()[1].splitlines())
+
+
 def test_one_device_shows_each_figure_with_its_source(tmp_path: Path) -> None:
     path = tmp_path / "toy.toml"
     path.write_text(TOY)
