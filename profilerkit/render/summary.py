@@ -153,7 +153,7 @@ def _measure_columns(cells: Sequence[tuple[str, str, str]], columns: int) -> int
     lines = -(-len(cells) // columns)
     blocks = [cells[start : start + lines] for start in range(0, len(cells), lines)]
     widths = [max(len(name) for name, *_ in block) + max(len(value) for _, value, _ in block) for block in blocks]
-    return sum(widths) + 4 * len(blocks)
+    return sum(widths) + 4 * len(blocks) - 2  # behind each column of the table but the last one
 
 
 def _paint(value: str, mark: str) -> str:

@@ -247,11 +247,11 @@ def test_times_of_layers_that_do_not_add_up_are_noisy() -> None:
 
 def test_intervals_are_left_out_where_two_columns_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     long = {f"a_long_name_{index}": record(f"a_long_name_{index}", 1.0, "1.5 s ±4% [1.2 to 1.9]") for index in range(4)}
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "76")  # twice a name of 13 and a value of 22 characters, with two blanks between all
     assert "A_Long_Name_0 1.5 s ±4% [1.2 to 1.9] A_Long_Name_2 1.5 s ±4% [1.2 to 1.9]" in lines(
         render(report(statuses=long))
     )
-    monkeypatch.setenv("COLUMNS", "72")
+    monkeypatch.setenv("COLUMNS", "75")
     assert "A_Long_Name_0 1.5 s ±4% A_Long_Name_2 1.5 s ±4%" in lines(render(report(statuses=long)))
 
 
