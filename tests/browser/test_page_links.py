@@ -90,6 +90,22 @@ def test_a_link_has_the_model_and_the_form_of_a_comparison(visit: Open) -> None:
     assert page.locator("#sides canvas").count() == 2
 
 
+def test_a_choice_that_is_drawn_again_keeps_the_focus(visit: Open) -> None:
+    """Keys go on where the choice makes the tools around it anew."""
+    page = visit(Comparison(pair().reference, (*pair().others, small("Twin"))))
+    for name, value in (
+        ("As", "maps"),
+        ("As", "table"),
+        ("Beside the reference", "1"),
+        ("Model", "1"),
+        ("Table", "By type"),
+    ):
+        page.get_by_label(name, exact=True).focus()
+        page.get_by_label(name, exact=True).select_option(value)
+        focus = page.evaluate("[document.activeElement.labels[0].textContent, document.activeElement.value]")
+        assert focus == [name, value]
+
+
 def download(page: Page, name: str, where: str = "#layers") -> tuple[str, str]:
     """Return the name and the text of a file that a button saves."""
     with page.expect_download() as waiting:

@@ -61,11 +61,19 @@ const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS
 
 let lastId = 0;
 
-/** A choice with a label in front of it; `entries` are pairs of value and text. */
+/**
+ * A choice with a label in front of it; `entries` are pairs of value and text. Where choosing draws the tools again, the
+ * new choice of the same label has the focus, so that keys go on.
+ */
 function choice(text, entries, chosen, onChoose) {
   const id = `choice-${(lastId += 1)}`;
   const options = entries.map(([value, name]) => el("option", { value, selected: String(value) === String(chosen) }, name));
-  const select = el("select", { id, onchange: () => onChoose(select.value) }, ...options);
+  const select = el("select", { id, "data-label": text, onchange: () => choose() }, ...options);
+  const choose = () => {
+    const tools = select.closest("[data-tools]");
+    onChoose(select.value);
+    if (!select.isConnected) tools.querySelector(`[data-label="${text}"]`).focus();
+  };
   return el("span", { class: "field" }, el("label", { for: id }, text), select);
 }
 
