@@ -264,9 +264,9 @@ def _write_count(part: CostPart, column: str) -> str:
 
 
 def _write_share(part: CostPart, by: str, whole: float) -> str:
-    share = (part.sum(by) or 0) / whole
-    times = len(part.rows)
-    return f"{times} x {share_text(share / times)}" if times > 1 and part.kind == "layers" else share_text(share)
+    times = len(part.rows) if part.kind in ("layers", "own") else 1  # equal layers, each with the same share
+    share = share_text((part.sum(by) or 0) / whole / times)
+    return f"{times} x {share}" if times > 1 else share
 
 
 def _draw_bar(part: CostPart, by: str, whole: float) -> str:

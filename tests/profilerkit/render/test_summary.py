@@ -45,6 +45,16 @@ def test_equal_blocks_are_one_line_with_the_share_of_each() -> None:
     assert "MACs by type: Block 90.0 %, Conv2d 10.0 %." in drawn
 
 
+def test_what_equal_layers_do_themselves_has_the_share_of_each() -> None:
+    """Of each block's 225 MACs, of 1000, the layer inside has 100, and so the block itself 125."""
+    inside = [row(f"blocks.{index}.inner", "Linear", 100, own_macs=100) for index in range(4)]
+    around = [one | {"own_macs": 125} if one["type"] == "Block" else one for one in BLOCKS]
+    drawn = lines(render(report(*around, *inside)))
+    assert any(line.startswith("blocks.0-3 4 x Block") and "4 x 22.5 %" in line for line in drawn)
+    assert any(line.startswith("inner 4 x Linear") and "4 x 10.0 %" in line for line in drawn)
+    assert any(line.startswith("(itself)") and "500 4 x 12.5 %" in line for line in drawn)
+
+
 def test_blocks_of_a_flat_model_are_one_line_with_their_last_output() -> None:
     """Ten blocks of 60 and 30 MACs and a norm, and a head of 100: 31 layers right inside the model, of 1000 MACs.
 
