@@ -55,9 +55,9 @@ def latency(
     percentiles = [percent for percent in percentiles if percent not in too_high]
     ranges = _choose_ranges(values, percentiles)
     factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
-    figure = new_figure(9, 1.3 + (1.4 if len(set(ranges)) > 1 else 1.2) * len(reports))
-    axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     have_own_axes = len(set(ranges)) > 1
+    figure = new_figure(9, 1.3 + (1.4 if have_own_axes else 1.2) * len(reports))
+    axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     for index, (axis, report, record, ends) in enumerate(zip(axes, reports, records, ranges, strict=True)):
         _draw_samples(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
         axis.set_title(_summarize(record, record.value, percentiles), fontsize="small", loc="left")
