@@ -130,11 +130,14 @@ def describe_gap(table: Table) -> str:
     """
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
     parts = [row.get("own_forward_seconds") for row in table]
-    seconds = sum(part for part in parts if part is not None)
-    if not whole or None in parts or abs(seconds / whole - 1) < _GAP:
+    if not whole or None in parts:
         return ""
-    share = share_text(seconds / whole)
-    return f"noisy: the own times of layers, a median each, add up to {share} of the model's; measure longer"
+    share = sum(parts) / whole
+    if abs(share - 1) < _GAP:
+        return ""
+    return (
+        f"noisy: the own times of layers, a median each, add up to {share_text(share)} of the model's; measure longer"
+    )
 
 
 def _write_top_row(table: Table, ranked: Ranked) -> str:

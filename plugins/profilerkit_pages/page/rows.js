@@ -43,10 +43,9 @@ const ROOT = "(model)";
 
 /**
  * Named rows with columns of values. Without `parents` they are a list. `texts` are further texts that a filter looks
- * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; a list also
- * the whole, where that is not the sum; and by the row:
- * `incomplete`, the state and the reason of a value that is not complete, and `signed`, what a bound is shown as, "≥ " or
- * another sign and the number behind it.
+ * into. A column has: key, title, unit, scale, numeric, share (of the whole), shown (at first), values; `whole`, where
+ * that is not the sum of a list; and by the row `incomplete`, the state and the reason of a value that is not complete,
+ * and `signed`, what a bound is shown as: "≥ " or another sign, and the number behind it.
  */
 class Rows {
   constructor({ parents, names, types, columns, texts = [] }) {
