@@ -129,10 +129,9 @@ def describe_gap(table: Table) -> str:
     Each is the median of its own samples, and so they do not add up exactly: where much is missing, times are noisy.
     """
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
-    parts = [row.get("own_forward_seconds") for row in table]
-    if not whole or None in parts:
+    if not whole or any(row.get("own_forward_seconds") is None for row in table):
         return ""
-    share = sum(parts) / whole
+    share = sum(row["own_forward_seconds"] for row in table) / whole
     if abs(share - 1) < _GAP:
         return ""
     return (
