@@ -112,8 +112,8 @@ def with_nodes(module: nn.Module, operators: Sequence[OpRecord]) -> tuple[OpReco
     Operators of one name must be as many as in the program and in its order, or none has a node.
     """
     recorded = {op.operator for op in operators}
-    nodes = [(name, find_operator) for name, find_operator in vars(module).get(_NODES, ()) if find_operator in recorded]
-    if not nodes or [find_operator for _, find_operator in nodes] != [op.operator for op in operators]:
+    nodes = [(name, operator) for name, operator in vars(module).get(_NODES, ()) if operator in recorded]
+    if not nodes or [operator for _, operator in nodes] != [op.operator for op in operators]:
         return tuple(operators)
     return tuple(replace(op, node=(_GRAPH, name)) for op, (name, _) in zip(operators, nodes, strict=True))
 
