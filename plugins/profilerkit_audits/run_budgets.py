@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -15,9 +15,10 @@ from profilerkit.render.markdown import escape, table
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
 from profilerkit_budgets.forms import format_junit, format_text
+from profilerkit_budgets.limits import Limit
 
 from .rows import Row
-from .series import CaseName, find_run, open_store
+from .series import CaseName, find_run, group_by_case, open_store
 from .store import Store
 
 __all__ = ["FORMS", "RunCheck", "check_run", "find_exceeded"]
@@ -89,7 +90,11 @@ def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budg
 
 
 def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[Finding, ...]]:
-    return {CaseName.of(row): _check_row(row, store.report(row), budget) for row in store.rows(run=run)}
+    """Return the findings of each case; one that several entries of a plan measure is checked by all of its rows."""
+    return {
+        case: tuple(_check_case([(row, store.report(row)) for row in rows], budget))
+        for case, rows in group_by_case(store.rows(run=run)).items()
+    }
 
 
 def _read_budgets(budgets: object) -> Budget:
@@ -98,18 +103,30 @@ def _read_budgets(budgets: object) -> Budget:
     return Budget.of(budgets)
 
 
-def _check_row(row: Row, report: Report | None, budget: Budget) -> tuple[Finding, ...]:
-    """Return what each limit says of a row; a limit for layers that the model does not have is not for it."""
-    findings: list[Finding] = []
+def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:
+    """Yield what each limit says of the rows of a case, alike ones once.
+
+    A value that one row lacks and another one has is not missing. A limit for layers that the model does not have is
+    not for it.
+    """
     for limit in budget.limits:
-        try:
+        findings: list[Finding] = []
+        errors: list[str] = []
+        for row, report in measured:
             if report is None:
-                raise BudgetError(f"nothing was computed: {row.reason}")
-            findings += check(report, Budget((limit,)))
-        except BudgetError as error:
-            if report is None or limit.pattern is None:
-                findings.append(Finding(limit, limit.pattern or limit.key, Verdict.FAILED, str(error)))
-    return tuple(findings)
+                findings.append(_fail(limit, f"nothing was computed: {row.reason}"))
+                continue
+            try:
+                findings += check(report, Budget((limit,)))
+            except BudgetError as error:
+                errors.append(str(error))
+        if not findings and limit.pattern is None:
+            findings = [_fail(limit, error) for error in errors[:1]]
+        yield from (finding for place, finding in enumerate(findings) if finding not in findings[:place])
+
+
+def _fail(limit: Limit, reason: str) -> Finding:
+    return Finding(limit, limit.pattern or limit.key, Verdict.FAILED, reason)
 
 
 def _summarize(checked: RunCheck) -> str:

@@ -124,6 +124,28 @@ def test_budgets_over_a_run(store: Store) -> None:
         check_run(store, "last~1", Budget.of({"layers": {"zzz": {"macs": "<= 1"}}}))
 
 
+def test_budgets_are_for_all_rows_of_a_case(store: Store) -> None:
+    """One entry of a plan counts 56 MACs, the next one 59 parameters of the same model, and the third one crashes."""
+    run, whole = begun(store, 3), network_report(4, 8, 3)
+    for name in ("macs", "total_params"):
+        only = replace(whole, statuses={name: whole.statuses[name]})
+        store.add(count_row(run, 3, "net.py:k", only), only)
+    limits = {"macs": "<= 50", "total_params": "<= 100", "flops": "<= 1 G"}
+    budget = Budget.of({**limits, "layers": {"*": {"macs": ">= 0"}}})
+    (findings,) = check_run(store, "last", budget).findings.values()
+    verdicts = [finding.verdict for finding in findings if finding.limit.pattern is None]
+    assert verdicts == [Verdict.FAILED, Verdict.PASSED, Verdict.FAILED], "neither row has FLOPs"
+    assert findings[0].detail.startswith("56 MACs")
+    paths = [finding.subject for finding in findings if finding.limit.pattern is not None]
+    assert paths
+    assert len(paths) == len(set(paths)), "both rows have the same layers"
+    assert len(find_exceeded(store, run, {"macs": "<= 50"})) == 1
+    store.add(count_row(run, 3, "net.py:k", None), None)
+    assert [line[:34] for line in find_exceeded(store, run, {"total_params": "<= 100"})] == [
+        "net.py:k: nothing was computed: th"
+    ]
+
+
 def test_a_limit_of_a_plan_for_no_layer_is_said(store: Store) -> None:
     """A misspelt layer must not pass for one that keeps its limit."""
     (line,) = find_exceeded(store, "run-001-m", {"macs": "<= 50", "layers": {"zzz": {"macs": "<= 1"}}})
