@@ -122,7 +122,7 @@ def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -
                 errors.append(str(error))
         if not findings and limit.pattern is None:
             findings = [_fail(limit, error) for error in errors[:1]]
-        yield from (finding for place, finding in enumerate(findings) if finding not in findings[:place])
+        yield from dict.fromkeys(findings)
 
 
 def _fail(limit: Limit, reason: str) -> Finding:
