@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit import ArgumentError, InputError, ModelInputs
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_keras
-from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 from profilerkit_metrics.scoring import (
     Batches,
@@ -27,8 +26,6 @@ from profilerkit_metrics.scoring import (
     LossEvaluation,
     ScoredBatch,
     ScoreFunction,
-    Transform,
-    count_samples,
 )
 
 from .data import as_tensor
@@ -51,25 +48,18 @@ def score_batches(
         raise ArgumentError(
             f"model={shown(model)}: give a function, a module of Flax or Equinox, a Keras model on JAX, or a JaxModel"
         )
-    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
-    loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
-    yield _score_batches(model, loader, resolve_device(find_subject(model), device), transform)
+    reader = BatchReader(data_loader, transform, as_tensor, is_array)
+    yield _score_batches(model, reader, resolve_device(find_subject(model), device))
 
 
-def _score_batches(model: Any, loader: DataLoader, device: str, transform: Transform | None) -> Iterator[ScoredBatch]:
+def _score_batches(model: Any, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
     calls: dict[Any, CompiledCall] = {}
     subject = find_subject(model)
     probabilities = ends_in_sigmoid(model) if is_keras(model) else None
-    for batch in loader:
-        inputs = loader.forward_pass.extract_model_inputs(batch)
-        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
-        if transform is not None:
-            inputs, target = apply_transform(transform, inputs, target)
-        model_inputs = ModelInputs.of(inputs).map(as_tensor)
-        output = _compile(calls, subject, model_inputs, device).run_on(model_inputs)
-        samples = count_samples([target, *model_inputs.leaves()], is_array)
+    for inputs, target, number in map(reader.read, reader.loader):
+        output = _compile(calls, subject, inputs, device).run_on(inputs)
         scores, targets = partial(_read_scores, output), partial(np.asarray, target)
-        yield ScoredBatch(output, target, samples, scores, targets, probabilities=probabilities)
+        yield ScoredBatch(output, target, number, scores, targets, probabilities)
 
 
 def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:

@@ -12,15 +12,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from profilerkit import DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit import InputError, ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit.data_splits import LOADER, TRANSFORM
+from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
 from profilerkit_metrics.scoring import (
@@ -30,8 +29,6 @@ from profilerkit_metrics.scoring import (
     LossEvaluation,
     ScoredBatch,
     ScoreFunction,
-    Transform,
-    count_samples,
 )
 
 from .data import TFDataLoader, as_tensor, is_tensor
@@ -50,22 +47,34 @@ def score_batches(
     model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
 ) -> Iterator[Iterable[ScoredBatch]]:
     """Yield the scored batches of a loader, on which the model runs in inference mode; restore the model."""
-    with preserve(model, variable_values=True):
-        yield _score_batches(CompiledCall(model), data_loader, device, transform)
-
-
-def _score_batches(
-    run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
-) -> Iterator[ScoredBatch]:
-    for batch in _run_batches(run, data_loader, device, transform):
-        yield ScoredBatch(
-            batch.output,
-            batch.target,
-            batch.samples,
-            scores=partial(_read_scores, batch.output),
-            targets=partial(_read_targets, batch.target),
-            probabilities=run.ends_in_sigmoid,
+    reader = BatchReader(data_loader, transform, as_tensor, is_tensor, TFDataLoader)
+    if isinstance(reader.loader, TFDataLoader) and reader.loader.endless:
+        raise InputError(
+            "the data set has no end, so there is nothing to evaluate to; give dataset.take(n), of n batches"
         )
+    with preserve(model, variable_values=True):
+        yield _score_batches(CompiledCall(model), reader, resolve_device(model, device))
+
+
+def _score_batches(run: CompiledCall, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
+    for batch in reader.loader:
+        with tf.device(device):  # never across a yield: the device would be the caller's too
+            inputs, target, number = reader.read(batch)
+            output = _run(run, fit_inputs(run.model, inputs))
+        scores, targets = partial(_read_scores, output), partial(_read_targets, target)
+        yield ScoredBatch(output, target, number, scores, targets, run.ends_in_sigmoid)
+
+
+def _run(run: CompiledCall, inputs: ModelInputs) -> Any:
+    """Return what the model gives for inputs; its errors say which inputs they were."""
+    try:
+        require_values(run.model, inputs)
+        build_weightless(run.model, inputs)
+        return run(*inputs.args, **inputs.kwargs)
+    except ProfilerKitError:
+        raise
+    except Exception as error:  # whatever the model raises
+        raise explain_failed_pass(run.model, error, inputs) from error
 
 
 def _read_scores(output: Any) -> Any:
@@ -104,44 +113,6 @@ class EvalLossFunction(LossEvaluation):
     def loss(self, output: Any, target: Any) -> Any:
         """Return the loss of one batch."""
         return self.loss_fn(target, output) if _takes_target_first(self.loss_fn) else self.loss_fn(output, target)
-
-
-class _BatchRun(NamedTuple):
-    """A batch that the model has run on: its output, what that is compared with, and how many samples there are."""
-
-    output: Any
-    target: Any
-    samples: int
-
-
-def _run_batches(
-    run: CompiledCall, data_loader: Iterable[Any], device: DeviceLike, transform: Transform | None
-) -> Iterator[_BatchRun]:
-    """Run the model on each batch of a loader."""
-    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
-    target_device = resolve_device(run.model, device)
-    loader = data_loader if isinstance(data_loader, DataLoader) else TFDataLoader(data_loader)
-    if isinstance(loader, TFDataLoader) and loader.endless:
-        raise InputError(
-            "the data set has no end, so there is nothing to evaluate to; give dataset.take(n), of n batches"
-        )
-    for batch in loader:
-        with tf.device(target_device):  # never across a yield: the device would be the caller's too
-            inputs = loader.forward_pass.extract_model_inputs(batch)
-            target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
-            if transform is not None:
-                inputs, target = apply_transform(transform, inputs, target)
-            model_inputs = fit_inputs(run.model, ModelInputs.of(inputs).map(as_tensor))
-            samples = count_samples([target, *model_inputs.leaves()], is_tensor)
-            try:
-                require_values(run.model, model_inputs)
-                build_weightless(run.model, model_inputs)
-                output = run(*model_inputs.args, **model_inputs.kwargs)
-            except ProfilerKitError:
-                raise
-            except Exception as error:  # whatever the model raises
-                raise explain_failed_pass(run.model, error, model_inputs) from error
-        yield _BatchRun(output, target, samples)
 
 
 def _find_scores(output: Any) -> tf.Tensor:

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit import ArgumentError, DataLoader, InputError
+from profilerkit.arguments.structures import map_leaves
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_keras
-from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 from profilerkit_metrics.scoring import (
     Batches,
@@ -27,8 +27,6 @@ from profilerkit_metrics.scoring import (
     LossEvaluation,
     ScoredBatch,
     ScoreFunction,
-    Transform,
-    count_samples,
 )
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
@@ -47,34 +45,25 @@ def score_batches(
     """Run the model over a loader in inference mode, and restore it."""
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
-    data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
+    reader = BatchReader(data_loader, transform, as_tensor, torch.is_tensor, _wrap_loader)
     target_device = resolve_device(model, device)
-    loader = data_loader if isinstance(data_loader, DataLoader) else TorchDataLoader(data_loader, _default_pass())
     with preserve(model, tensor_values=True), torch.no_grad():
         set_inference_flags(list_modules(model))
-        yield _run_batches(model, loader, target_device, transform)
+        yield _run_batches(model, reader, target_device)
 
 
-def _default_pass() -> TorchForwardPass:
-    return TorchForwardPass(model_input_pattern=(0, "_"))
+def _wrap_loader(loader: Any) -> DataLoader:
+    return TorchDataLoader(loader, TorchForwardPass(model_input_pattern=(0, "_")))
 
 
-def _run_batches(
-    model: nn.Module, loader: DataLoader, device: torch.device, transform: Transform | None
-) -> Iterator[ScoredBatch]:
+def _run_batches(model: nn.Module, reader: BatchReader, device: torch.device) -> Iterator[ScoredBatch]:
     """Yield the model's outputs and the targets of each batch."""
     probabilities, classes_last = _gives_probabilities(model), is_keras(model)
-    for batch in loader:
-        inputs = loader.forward_pass.extract_model_inputs(batch)
-        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
-        if transform is not None:
-            inputs, target = apply_transform(transform, inputs, target)
-        placed = ModelInputs.of(inputs).map(lambda leaf: _move(leaf, device))
-        called = adapt_to_keras(model, placed)
-        samples = count_samples([target, *placed.leaves()], torch.is_tensor)
-        output = model(*called.args, **called.kwargs)
-        target = map_leaves(target, lambda leaf: _move(leaf, device))
-        yield _score(output, target, samples, probabilities, classes_last)
+    for inputs, target, number in map(reader.read, reader.loader):
+        placed = adapt_to_keras(model, inputs.map(lambda leaf: _move(leaf, device)))
+        output = model(*placed.args, **placed.kwargs)
+        placed_target = map_leaves(target, lambda leaf: _move(leaf, device))
+        yield _score(output, placed_target, number, probabilities, classes_last)
 
 
 def _move(value: Any, device: torch.device) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from profilerkit import InputError
 from profilerkit.arguments.checks import Check, at_least, between, several, to_call
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.batch_reader import Transform
 from profilerkit.process.restoring import whole_call
 
 from .scoring_notes import note
@@ -30,14 +31,12 @@ __all__ = [
     "ScoreFunction",
     "ScoredBatch",
     "accuracy",
-    "count_samples",
     "mean_loss",
     "missclass",
     "topk_hits",
 ]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Transform: TypeAlias = "Callable[[Any, Any], tuple[Any, Any]]"
 
 
 @dataclass(frozen=True)
@@ -232,11 +231,6 @@ def _require_samples(total: int) -> int:
     if total == 0:
         raise InputError("the data split has no samples to evaluate on; give a data_loader with at least one batch")
     return total
-
-
-def count_samples(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
-    """Return the length of the first tensor that has one: of the target, or of an input; 1 if none has."""
-    return next((int(value.shape[0]) for value in values if is_tensor(value) and len(value.shape)), 1)
 
 
 class LossEvaluation:

@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from profilerkit import ArgumentError, DataLoader, InputError, ModelInputs
-from profilerkit.arguments.structures import apply_transform, map_leaves
+from profilerkit import ArgumentError, InputError, ModelInputs
 from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.numpy_data import as_tensor
-from profilerkit.data_splits import LOADER, TRANSFORM
 from profilerkit.error_text import shown
 
-from .scoring import Batches, LossEvaluation, ScoredBatch, Transform, count_samples
+from .scoring import Batches, LossEvaluation, ScoredBatch
 
 __all__ = ["ArrayLossEvaluation", "ReadyModel", "score_opened"]
 
@@ -60,27 +59,24 @@ def score_opened(
         opened = open_model(model)
         if not isinstance(opened, model_type):
             raise ArgumentError(f"model={shown(model)}: {advice}")
-        data_loader, transform = LOADER("data_loader", data_loader), TRANSFORM("transform", transform)
-        loader = data_loader if isinstance(data_loader, DataLoader) else DataLoader(data_loader)
-        yield _score_batches(*make_ready(opened, device), loader, transform)
+        reader = BatchReader(data_loader, transform, as_tensor, _is_array)
+        yield _score_batches(*make_ready(opened, device), reader)
 
     return score_batches
 
 
 def _score_batches(
-    call: Callable[[ModelInputs], Any], probabilities: bool | None, loader: DataLoader, transform: Transform | None
+    call: Callable[[ModelInputs], Any], probabilities: bool | None, reader: BatchReader
 ) -> Iterator[ScoredBatch]:
     """Yield the scored batches of a loader."""
-    for batch in loader:
-        inputs = loader.forward_pass.extract_model_inputs(batch)
-        target = map_leaves(loader.forward_pass.extract_targets(batch), as_tensor)
-        if transform is not None:
-            inputs, target = apply_transform(transform, inputs, target)
-        model_inputs = ModelInputs.of(inputs).map(as_tensor)
-        output = call(model_inputs)
-        samples = count_samples([target, *model_inputs.leaves()], lambda value: isinstance(value, np.ndarray))
+    for inputs, target, number in map(reader.read, reader.loader):
+        output = call(inputs)
         scores, targets = partial(_read_scores, output, np.shape(target)), partial(_read_targets, output, target)
-        yield ScoredBatch(output, target, samples, scores, targets, probabilities)
+        yield ScoredBatch(output, target, number, scores, targets, probabilities)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
 
 
 def _read_scores(output: Any, target_shape: tuple[int, ...]) -> Any:

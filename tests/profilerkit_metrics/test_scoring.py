@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from profilerkit import ArgumentError, InputError, ProfilerKitWarning
+from profilerkit.backend_kit.batch_reader import read_length
 from profilerkit_metrics.scoring import (
     LossEvaluation,
     ScoredBatch,
     accuracy,
-    count_samples,
     mean_loss,
     missclass,
     topk_hits,
@@ -130,8 +130,8 @@ def test_samples_are_those_of_the_first_tensor_with_dimensions() -> None:
     def is_array(value: Any) -> bool:
         return isinstance(value, np.ndarray)
 
-    assert count_samples([[np.zeros(9)], np.float32(3), np.array(4), np.zeros((2, 5)), np.zeros(7)], is_array) == 2
-    assert count_samples([None, np.array(4)], is_array) == 1
+    assert read_length([[np.zeros(9)], np.float32(3), np.array(4), np.zeros((2, 5)), np.zeros(7)], is_array) == 2
+    assert read_length([None, np.array(4)], is_array) == 1
 
 
 def test_a_loss_runs_the_model_over_the_loader() -> None:
