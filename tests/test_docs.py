@@ -42,7 +42,7 @@ PAGES = make_outputs.PAGES
 SLOW = (
     *("formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst"),
     *("language-models.rst", "logging.rst", "counterparts.rst", "recipes.rst", "migrating-from-deeplite.rst"),
-    *("comparison.rst", "command-line.rst", "figures.rst", "testing.rst"),
+    *("comparison.rst", "command-line.rst", "figures.rst", "meshes.rst", "testing.rst"),
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from attack_sampling import WHOLE
 from hostile import change_at_random, full_comparison, full_report
 from source_tree import SUPPORT
+from time_limits import run_program
 
 from profilerkit import InputError, ReportFileError
 from profilerkit.errors import BudgetError
@@ -93,10 +93,8 @@ tf.keras.Sequential(layers).save(path)
 
 
 def ran(command: list[str], check: bool = True) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, check=check, timeout=3_000, env=environment
-    )
+    variables = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return run_program([sys.executable, *command], check=check, seconds=3_000, variables=variables)
 
 
 @pytest.mark.slow

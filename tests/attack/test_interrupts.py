@@ -6,14 +6,13 @@ A sample is broken off in each run; ``make attack`` has the thousands.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from attack_sampling import WHOLE
 from source_tree import SUPPORT
+from time_limits import run_program
 
 _CHANGING = (
     "untouched/,process/restoring,process/interrupts,"
@@ -26,15 +25,9 @@ thousands = pytest.mark.skipif(not WHOLE, reason="make attack breaks off thousan
 
 def broken_off(*arguments: str) -> dict[str, Any]:
     """Break calls off in a process of their own, and return what came of them."""
-    done = subprocess.run(
-        [sys.executable, str(SUPPORT / "harming.py"), *arguments],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=3000,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    done = run_program(
+        [sys.executable, str(SUPPORT / "harming.py"), *arguments], seconds=3000, variables={"TF_CPP_MIN_LOG_LEVEL": "3"}
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{\n") :])
     return answer
 

@@ -6,11 +6,10 @@ Slices are run with ``-k``: ``pytest tests/attack/test_keras_attack.py -k "cachi
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 from attack_sampling import WHOLE, sample
+from time_limits import run_python
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
@@ -92,8 +91,7 @@ assert all(vars(l)[k] is v for l, a in zip(model.layers, attributes) for k, v in
 assert (np.array(model(x).detach()) == first).all()
 """
     environment = {**os.environ, "KERAS_BACKEND": "torch"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_python(code, env=environment)
 
 
 @in_a_process_of_its_own
@@ -107,5 +105,5 @@ try:
 except TracingError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_python(code, check=False)
     assert "inside a tf.Graph, where TensorFlow runs nothing" in done.stdout, done.stderr[-2000:]

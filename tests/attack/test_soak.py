@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from attack_sampling import WHOLE
 from source_tree import SUPPORT
+from time_limits import run_program
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read in /proc")
 
@@ -20,14 +19,10 @@ def test_nothing_is_left_of_what_was_profiled(tmp_path: Path) -> None:
     """In a process of its own, with one thread: models, their classes, weights and inputs, descriptors and threads."""
     pytest.importorskip("torch")
     count = 10_000 if WHOLE else 24
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-W", "error", str(SUPPORT / "soak.py"), str(count), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        variables={"OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, done.stderr
     states = [json.loads(line) for line in done.stdout.splitlines()]
     first, last = states[0], states[-1]
     assert last["profiles"] == first["profiles"] + count

@@ -6,7 +6,6 @@ import ast
 import inspect
 import itertools
 import re
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from broken_backends import BROKEN
 from fake_conformance import FakeConformance as Conforming
 from source_tree import read_tree
+from time_limits import run_program, run_python
 
 from profilerkit import Backend, ModelInputs, protocols
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel
@@ -363,8 +363,7 @@ class TestMine(BackendConformance):
 def test_three_lines_run_the_suite_and_report_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(AUTHOR, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_mine.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    done = run_program(command, cwd=tmp_path)
     assert "lstm cannot be expressed: it has no loops" in done.stdout
     for name in set(ARCHITECTURES) - {"mlp", "lstm"}:
         assert f"{name} has no builder" in done.stdout
@@ -375,7 +374,7 @@ def test_three_lines_run_the_suite_and_report_what_is_left_out(tmp_path: Path) -
 
 def test_importing_the_suite_needs_no_pytest_and_no_numpy() -> None:
     code = "import sys, profilerkit.testing; print({'pytest', 'numpy', 'torch', 'tensorflow'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "set()"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from importlib import import_module
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from source_tree import oldest_release
+from time_limits import run_python
 
 from profilerkit import BackendNotInstalledError, Comparison, Measurement, Profiler, compare
 from profilerkit.plugging.backends import backend_named
@@ -202,8 +202,7 @@ NUMBERS = [3 * 2 + 2, 3 * 2, 2 * 3 * 2 + 2]
 def run_code(code: str, absent: set[str]) -> Any:
     """Return what code prints last, as JSON, in a process of its own where packages are absent."""
     program = ABSENT.format(absent=absent) + code
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_python(program)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from source_tree import ROOT
+from time_limits import run_program
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
@@ -63,13 +63,7 @@ class Run:
             **files,
             **variables,
         }
-        self.done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", script],
-            check=False,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+        self.done = run_program(["bash", "-e", "-o", "pipefail", "-c", script], check=False, env=environment)
         self.calls = Path(files["CALLS"]).read_text().splitlines() if Path(files["CALLS"]).exists() else []
         output = Path(files["GITHUB_OUTPUT"])
         self.outputs = dict(line.split("=", 1) for line in output.read_text().splitlines()) if output.exists() else {}
@@ -183,9 +177,9 @@ def test_the_example_workflow_takes_the_action_and_the_package_from_one_commit_t
     assert f"./{checkout['path']}" in used
     assert f"pip install './{checkout['path']}[torch]' -e ." in used
     git = ["git", "-C", str(ROOT)]
-    whole = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], check=False, capture_output=True, text=True)
+    whole = run_program([*git, "rev-parse", "--is-shallow-repository"], check=False)
     if whole.stdout.strip() == "false":
-        ancestor = subprocess.run([*git, "merge-base", "--is-ancestor", checkout["ref"], "HEAD"], check=False)
+        ancestor = run_program([*git, "merge-base", "--is-ancestor", checkout["ref"], "HEAD"], check=False)
         assert ancestor.returncode == 0, "no commit of this history"
 
 

@@ -36,6 +36,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     sys.modules.pop("make_architecture", None)
 
 
+@pytest.mark.slow  # the pictures are laid out anew
 def test_the_page_shows_the_rooms_as_they_are(script: Any) -> None:
     for path, text in script.made().items():
         up_to_date = path.is_file() and path.read_text(encoding="utf-8") == text

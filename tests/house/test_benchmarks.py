@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from source_tree import ROOT
+from time_limits import run_python
 
 SCRIPT = """
 import importlib, pathlib, sys
@@ -27,8 +26,7 @@ def test_every_path_that_a_benchmark_names_exists() -> None:
     """In a process of its own: a benchmark changes the path and imports every framework."""
     pytest.importorskip("tensorflow")
     folders = [str(ROOT / name) for name in ("benchmarks", "examples", "tests/support")]
-    outcome = subprocess.run([sys.executable, "-c", SCRIPT, *folders], capture_output=True, text=True, check=False)
-    assert outcome.returncode == 0, outcome.stderr
+    outcome = run_python(SCRIPT, *folders)
     assert outcome.stdout == ""
 
 

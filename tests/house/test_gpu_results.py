@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from gpu_results import FORMAT, Content, Result, Skipped, StepEnd, read, write
 from source_tree import ROOT
+from time_limits import run_program
 
 from profilerkit.devices import device
 
@@ -152,7 +152,7 @@ def test_the_script_runs_on_a_cpu(tmp_path: Path) -> None:
         "--seconds",
         "1500",
     ]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    outcome = run_program(command, check=False)
     lines = [line for line in outcome.stdout.splitlines() if not line.startswith(("ok", " ", "left out"))]
     assert outcome.returncode == 0, "\n".join([*lines, outcome.stderr])
     content = read(tmp_path / "results.json")

@@ -4,13 +4,12 @@ import ast
 import configparser
 import importlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from source_tree import ROOT, packages, read_tree
+from time_limits import run_program, run_python
 
 HEAVY = ("torch", "tensorflow", "keras", "jax", "numpy", "pandas", "rich", "matplotlib", "click", "jinja2")
 
@@ -69,7 +68,7 @@ model, x = torch.nn.Linear(2, 1), torch.randn(1, 2)
 random.seed(7); expected = random.random()
 random.seed(7); str(profile(model, x, metrics=["layerwise_summary", "macs"])); print(random.random() == expected)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "True"
 
 
@@ -80,7 +79,7 @@ def list_loaded(statement: str) -> set[str]:
 def list_modules(statement: str) -> set[str]:
     """Run a statement in an interpreter of its own, and return the modules that are imported after it."""
     code = f"import sys; {statement}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     return set(done.stdout.split())
 
 
@@ -169,7 +168,7 @@ for module in {modules}:
         pass
 print(json.dumps(sorted(names)))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     names = set(json.loads(done.stdout.splitlines()[-1]))
     assert "dumps" in names
     assert set(profilerkit.__all__) & names <= {"profile"}
@@ -211,7 +210,7 @@ def test_public_names_are_what_the_modules_say() -> None:
 
 
 def test_nothing_names_a_place_of_this_machine() -> None:
-    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_program(["git", "ls-files"], check=False, cwd=ROOT)
     if done.returncode:
         pytest.skip("not a git checkout")
     for name in done.stdout.split():

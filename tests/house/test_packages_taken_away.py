@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from source_tree import packages
+from time_limits import run_program
 
 #: Makes a package one that is not installed.
 GONE = """
@@ -36,7 +37,7 @@ OTHERS = sorted(packages().keys() - {"profilerkit"})
 
 def run_without(gone: str, code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", GONE.format(gone=gone) + code]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_program(command, check=False)
 
 
 @pytest.mark.parametrize("gone", OTHERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import tomllib
 
 import pytest
@@ -21,6 +20,7 @@ from releases import (
     read_rows,
 )
 from source_tree import ROOT
+from time_limits import run_program
 
 
 def row(framework: str, release: str, python: str = "3.11", off: str = "") -> dict[str, str]:
@@ -79,9 +79,7 @@ def test_one_thing_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixt
 def test_make_hands_on_the_release_of_every_framework() -> None:
     for framework in SUITES:
         settings = [f"{framework.upper()}=1.2.3", "RECORD=1"]
-        command = subprocess.run(
-            ["make", "--dry-run", "test-release", *settings], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout
+        command = run_program(["make", "--dry-run", "test-release", *settings], cwd=ROOT).stdout
         assert read_releases(command.split()) == {framework: "1.2.3"}
         assert "--record" in command
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from audited import MACS, PARAMS, many, plan, write_nets
+from time_limits import run_python
 
 from profilerkit import ArgumentError, NotOfferedError, Report
 from profilerkit.isolation import processes
@@ -209,7 +208,5 @@ def test_the_caller_imports_no_framework(tmp_path: Path) -> None:
         "import sys; from profilerkit import audit; audit(sys.argv[1]);"
         "print([name for name in ('torch', 'tensorflow', 'jax', 'keras', 'nets') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "zoo.toml"], capture_output=True, text=True, check=True
-    )
+    done = run_python(code, tmp_path / "zoo.toml")
     assert json.loads(done.stdout) == []

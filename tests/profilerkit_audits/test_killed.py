@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import pytest
 from audited import MACS, write_nets
+from time_limits import run_program
 
 from profilerkit import StoreError
 from profilerkit.isolation import processes
@@ -209,7 +210,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        run_program(["umount", str(folder)])
 
 
 @pytest.mark.slow

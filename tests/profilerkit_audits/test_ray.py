@@ -6,7 +6,6 @@ import faulthandler
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from audited import MACS, plan, write_nets
+from time_limits import run_program
 
 from profilerkit import NotOfferedError
 from profilerkit_audits import FailureCode, Row, RowStatus, Store, audit
@@ -271,7 +271,7 @@ def test_the_command_line_without_an_address(tmp_path: Path) -> None:
         code = "from profilerkit.cli import main; main()"
         command = [sys.executable, "-c", code, "audit", "zoo.toml", "--engine", "ray", "--format", "json"]
         variables = {**os.environ, "TMPDIR": folder}
-        printed = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True)
+        printed = run_program(command, cwd=tmp_path, env=variables)
         assert list(Path(folder).iterdir()) == []
         assert of_folder(folder) == []
     rows = {row["spec"]: (row["status"], row["values"]["macs"]["value"]) for row in json.loads(printed.stdout)}

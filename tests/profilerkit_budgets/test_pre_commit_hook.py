@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from source_tree import ROOT
+from time_limits import run_program
 
 HOOKS = ROOT / ".pre-commit-hooks.yaml"
 
@@ -42,7 +43,7 @@ def test_a_commit_that_breaks_the_budget_is_stopped(tmp_path: Path, monkeypatch:
         monkeypatch.delenv(name, raising=False)
 
     def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        return run_program(command, check=False, cwd=folder)
 
     def commit_all(folder: Path) -> None:
         run("git", "init", "-q", folder=folder)

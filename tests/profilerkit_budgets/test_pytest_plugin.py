@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
-import sys
 
 import pytest
+from time_limits import run_python
 
 pytest_plugins = ["pytester"]
 
@@ -158,6 +157,6 @@ def test_retries_that_are_none_are_an_error(pytester: pytest.Pytester) -> None:
 def test_pytest_loads_nothing_of_the_core_with_the_plugin() -> None:
     """Every project that has profilerkit installed waits for it, and coverage misses what was imported before."""
     code = "import sys, profilerkit_budgets.pytest_plugin; print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     loaded = {name for name in done.stdout.split() if name.partition(".")[0] == "profilerkit"}
     assert loaded == {"profilerkit", *(f"profilerkit.process{name}" for name in ("", ".foreign_names", ".lazy"))}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from source_tree import SUPPORT
+from time_limits import run_program
 
 pytest.importorskip("jax")
 pytest.importorskip("flax")
@@ -35,14 +35,10 @@ NOT_READ = {
 def outcomes(*names: str, keras: bool = False) -> dict[str, Any]:
     """Return what the reports say without each name, alone; with all of them for an empty text."""
     environment = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-W", "ignore", str(SUPPORT / "jax_without_a_name.py"), *names],
         env={**environment, **({"KERAS_BACKEND": "jax"} if keras else {})},
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

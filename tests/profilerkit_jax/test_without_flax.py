@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from time_limits import run_python
 
 pytest.importorskip("jax")
 
@@ -22,5 +20,5 @@ print(profile(JaxModel(lambda weight, x: x @ weight, jnp.ones((4, 2))), jnp.ones
 
 @pytest.mark.slow
 def test_a_function_is_profiled_without_the_libraries_of_modules() -> None:
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    done = run_python(ALONE, check=False)
     assert (done.stdout, done.returncode) == (f"{3 * 4 * 2}\n", 0), done.stderr

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from time_limits import run_python
 
 pytest.importorskip("ai_edge_litert")
 import numpy as np
@@ -281,9 +280,7 @@ def test_what_the_library_prints_is_no_result() -> None:
     settings = {"library": "", "passes": 3, "signature": 0, "graph": 0, "length": 0, "inputs": [], "outputs": []}
     job = json.dumps(settings) + "\n"
     folder = str(Path(native_passes.__file__).parent)
-    done = subprocess.run(
-        [sys.executable, "-c", PRINTING, folder], input=job, text=True, capture_output=True, check=True
-    )
+    done = run_python(PRINTING, folder, input=job)
     assert json.loads(done.stdout) == [{"seconds": 3, "operators": []}]
     assert done.stderr.startswith("INFO: a delegate")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import doctest
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from time_limits import run_python
 
 import profilerkit_metrics
 from profilerkit import Profiler, profile
@@ -113,7 +113,7 @@ def test_public_names_are_imported_when_they_are_used() -> None:
     code = (
         "import sys, profilerkit_metrics; print(sorted(name for name in sys.modules if 'profilerkit_metrics.' in name))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "[]"
     assert profilerkit_metrics.Macs is Macs
     assert ComputeComplexity.__module__ == "profilerkit_metrics.static"
@@ -137,7 +137,7 @@ def test_the_default_metrics_are_found_without_importing_what_has_none() -> None
     ] == []
     code = "import sys; from profilerkit_metrics.discovery import default_functions as find; find(); "
     code += "print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "False"
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from time_limits import run_python
 
 from profilerkit import ArgumentError, InputError, ProfilerKitWarning
 from profilerkit.backend_kit.batch_reader import read_length
@@ -194,11 +193,5 @@ def test_a_keras_classifier_scores_the_same_on_every_engine(engine: str, package
     pytest.importorskip("keras")
     pytest.importorskip(engine)
     environment = {**os.environ, "KERAS_BACKEND": engine, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    run = subprocess.run(
-        [sys.executable, "-c", ON_KERAS, f"profilerkit_{engine}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = run_python(ON_KERAS, f"profilerkit_{engine}", env=environment)
     assert json.loads(run.stdout.splitlines()[-1]) == [engine, 100.0]

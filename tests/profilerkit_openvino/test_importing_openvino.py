@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from time_limits import run_python
 
 pytest.importorskip("openvino", reason="openvino is not installed")
 
@@ -36,7 +35,7 @@ print([name for name in sys.modules if name.startswith("openvino_telemetry")])
 )
 def test_nothing_is_sent_over_the_network(code: str) -> None:
     """``import openvino`` alone sends an event, by a process that it forks, where openvino_telemetry is installed."""
-    done = subprocess.run([sys.executable, "-c", CODE.format(code)], capture_output=True, text=True, check=True)
+    done = run_python(CODE.format(code))
     assert done.stdout.strip() == "[]", "and the name is free again for whoever imports it"
 
 

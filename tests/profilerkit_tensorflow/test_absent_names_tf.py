@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+from time_limits import run_program
 
 pytest.importorskip("keras")
 
@@ -40,8 +40,7 @@ OF_EAGER_RUNS = (
 def said_without(*names: str) -> Any:
     """Return what the reports say without each name, alone; with all of them for an empty text."""
     command = [sys.executable, "-W", "ignore", str(SUPPORT / "absent_names_tf.py"), *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = run_program(command)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from time_limits import run_python
 
 tf = pytest.importorskip("tensorflow")
 
@@ -101,7 +100,7 @@ def test_torch_is_not_imported_to_look_for_its_tensors() -> None:
         "import sys, numpy; from profilerkit_tensorflow.data import as_tensor; as_tensor(numpy.ones(1)); "
         "print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "False"
 
 
@@ -332,7 +331,7 @@ with tf.device("CPU:1"):
     module = tf.Module(); module.v = tf.Variable(1.0)
 print(*(resolve_device(*asked) for asked in [(None, "cpu:1"), (model, None), (module, None), (len, None)]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.split() == ["/CPU:1", "/CPU:1", "/CPU:1", "/CPU:0"]
 
 

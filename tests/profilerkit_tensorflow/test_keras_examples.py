@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import reduce
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import run_python
 
 tf = pytest.importorskip("tensorflow")
 torch = pytest.importorskip("torch")
@@ -282,5 +282,5 @@ def test_the_demo_without_tensorflow_says_how_to_get_it(
 def test_the_demo_does_not_load_tensorflow_to_ask_for_it() -> None:
     code = "import compare_digits, sys; compare_digits.find_spec('tensorflow'); print('tensorflow' in sys.modules)"
     folder = Path(compare_digits.__file__).parent
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    done = run_python(code, cwd=folder)
     assert done.stdout.strip() == "False"

@@ -7,8 +7,6 @@ is a traceback of ours, and no other number is called complete.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -18,6 +16,7 @@ import pytest
 import torch
 from absent_names import METRICS, names_in
 from source_tree import ROOT, SUPPORT
+from time_limits import run_program
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.keras_layers import list_own_variables
@@ -64,14 +63,10 @@ def said_without(*names: str, keras: str = "") -> Any:
 
     ``keras`` is what Keras runs on.
     """
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-W", "ignore", str(SUPPORT / "absent_names.py"), *names],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "KERAS_BACKEND": keras},
+        variables={"OMP_NUM_THREADS": "1", "KERAS_BACKEND": keras},
     )
-    assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from click.testing import CliRunner
+from time_limits import run_program
 
 from profilerkit import profile
 from profilerkit.cli import cli
@@ -126,7 +126,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_workers_of_a_data_loader_find_the_modules_of_the_file(folders: Path) -> None:
     (folders / "main.py").write_text(WORKERS, encoding="utf-8")
-    done = subprocess.run([sys.executable, "main.py"], capture_output=True, text=True, check=False, cwd=folders)
+    done = run_program([sys.executable, "main.py"], check=False, cwd=folders)
     lines = [
         f"{name} {way} {values}"
         for name, values in (("old", [2.0, 4.0]), ("new", [3.0, 6.0]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from other_systems import SYSTEMS
 from source_tree import ROOT
+from time_limits import run_program
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -47,8 +47,7 @@ def run(system: str, script: str, folder: Path) -> str:
     file = folder / "script.py"
     file.write_text(script, encoding="utf-8")
     command = [sys.executable, "-W", "error", str(ROOT / "tests" / "support" / "other_systems.py"), system, str(file)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
+    done = run_program(command, cwd=folder, encoding="utf-8")
     return done.stdout
 
 

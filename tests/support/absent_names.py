@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from time_limits import wait_for_child
+
 from profilerkit.backend_kit import private_names
 
 METRICS = ("total_params", "macs", "flops", "memory_footprint", "training_memory", "layer_times")
@@ -65,7 +67,7 @@ def each_without(
                     answer = traceback.format_exc()
                 Path(file.name).write_text(json.dumps(answer))
                 os._exit(0)
-            os.waitpid(child, 0)
+            wait_for_child(child)
             answers[name] = json.loads(file.read() or '"The process ended."')
     return answers
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from time_limits import join
+
 from profilerkit import Profiler, Report, load
 from profilerkit.plugging.offers import list_renderers
 from profilerkit.render import render
@@ -27,7 +29,7 @@ def in_a_thread(do: Callable[[], Any]) -> None:
 
     thread = threading.Thread(target=run, name="the caller's")
     thread.start()
-    thread.join()
+    join(thread)
     if raised:
         raise raised[0]
 

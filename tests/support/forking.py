@@ -11,10 +11,10 @@ A script defines:
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping
+
+from time_limits import run_program
 
 __all__ = ["answers_of_forks"]
 
@@ -72,14 +72,7 @@ def answers_of_forks(
         For each request what the child and the parent print, and the standard error of all.
     """
     code = (sys.executable, "-W", "ignore::DeprecationWarning", "-c", f"{_BEFORE}{script}{_AFTER}")
-    done = subprocess.run(
-        [*code, json.dumps(list(requests.values()))],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
+    done = run_program([*code, json.dumps(list(requests.values()))], check=False, seconds=300, variables=environment)
     lines = done.stdout.splitlines()
     assert len(lines) == 2 * len(requests), done.stderr
     return dict(zip(requests, zip(lines[::2], lines[1::2], strict=True), strict=True)), done.stderr

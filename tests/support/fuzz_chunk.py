@@ -1,4 +1,4 @@
-"""Runs a range of seeds, and writes one line of JSON for each: its differences, their cause, and how it was counted.
+"""Runs a range of seeds, and writes one line of JSON for each: its differences, and how it was counted.
 
 ``python fuzz_chunk.py FIRST LAST`` is a process of its own, so that one that dies is found and named by its last line.
 """
@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from fuzz_classes import causes
 from fuzz_compare import differences, find_truth
 from fuzz_generator import program
 
@@ -38,24 +37,14 @@ def examine(seed: int) -> dict[str, Any]:
     try:
         truth = find_truth(source, training=training)
     except Exception as error:  # LAPACK may give up on what it has solved a moment before
-        return {
-            "seed": seed,
-            "skipped": repr(error),
-            "differences": [],
-            "cause": "",
-            "method": "",
-            "step": False,
-            "macs": 0,
-        }
+        return _skip(seed, repr(error))
     found, method = differences(source, truth)
-    cause = causes(source, found, training) if found else ""
     return {
         "seed": seed,
         "method": method,
         "step": truth.step is not None,
         "macs": truth.run.macs,
         "differences": [[difference.kind, difference.detail] for difference in found],
-        "cause": cause,
     }
 
 
@@ -68,7 +57,6 @@ def _skip(seed: int, reason: str) -> dict[str, Any]:
         "step": False,
         "macs": 0,
         "differences": nothing,
-        "cause": "",
     }
 
 

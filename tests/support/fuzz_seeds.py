@@ -1,24 +1,19 @@
-"""What the fuzzer has found: programs made small, each with what was wrong of it.
-
-An open one is a strict expected failure of ``test_fuzz.py``: its test says when it is mended; then it is closed here.
-Only differences of an open class are tolerated among the random programs. So a class that is closed stays closed.
-"""
+"""What the fuzzer has found: programs made small, each with what was wrong of it. All of it is mended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KEPT", "OPEN_CLASSES", "Kept"]
+__all__ = ["KEPT", "Kept"]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A program that was counted wrongly, or hurt: its forward, what is wrong, and its class if it is still open."""
+    """A program that was counted wrongly, or hurt: its forward, and what was wrong."""
 
     name: str
     wrong: str
     forward: str
-    open_class: str = ""
     init: str = ""
     inputs: str = "torch.randn(4, 3)"
     before: str = ""
@@ -229,6 +224,3 @@ KEPT = (
         training=True,
     ),
 )
-
-#: Classes of differences of which at least one program here is open.
-OPEN_CLASSES = {kept.open_class for kept in KEPT if kept.open_class}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from source_tree import ROOT
+from time_limits import run_program
 
 __all__ = ["run_steps"]
 
@@ -18,5 +18,5 @@ def run_steps(what: str, folder: Path) -> Any:
     """Return what the script answers for "steps" or "deep"."""
     path, support = folder / "steps.pickle", ROOT / "tests/support"
     environment = {**os.environ, "PYTHONPATH": str(support)}
-    subprocess.run([sys.executable, support / "mesh_steps.py", what, path], check=True, env=environment)
+    run_program([sys.executable, support / "mesh_steps.py", what, path], env=environment)
     return pickle.loads(path.read_bytes())

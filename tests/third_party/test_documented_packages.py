@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import textwrap
 from importlib.util import find_spec
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fresh_environments import run_here
+from time_limits import run_program
 
 pytestmark = pytest.mark.slow
 
@@ -105,13 +104,9 @@ def test_what_a_page_prints_can_be_installed_and_is_found(page: str, tmp_path: P
     run_here("-m", "pip", "install", "--no-deps", "--no-index", "--target", str(installed), str(wheel))
     assert {item.name for item in installed.glob("*.py")} == files.keys() - METADATA
     for program in (LOADED, used):
-        done = subprocess.run(
+        run_program(
             [sys.executable, "-W", "error::UserWarning", "-c", program, package, str(installed)],
             cwd=elsewhere,
-            env={**os.environ, "PYTHONPATH": str(installed), "PROFILERKIT_DISABLE_PLUGINS": ""},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            variables={"PYTHONPATH": str(installed), "PROFILERKIT_DISABLE_PLUGINS": ""},
+            seconds=120,
         )
-        assert done.returncode == 0, done.stdout + done.stderr

@@ -6,7 +6,6 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from attack_cases import NO_CONTEXT, NO_FAULT, NOTHING, Case, Difference, find_differences, quiet
 from source_tree import SUPPORT
+from time_limits import run_program
 from torch import nn
 
 from profilerkit import TracingError
@@ -248,9 +248,7 @@ def differences_alone(case: Case) -> list[Difference]:
     environment = {**os.environ, _IS_ALONE: "1", "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
     for name in _WRITTEN_ONCE:  # as in a process that has compiled nothing yet
         environment.pop(name, None)
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment, check=False
-    )
+    done = run_program(command, check=False, seconds=300, cwd=folder, env=environment)
     if done.returncode:
         return [Difference("the process itself", "runs", f"{done.returncode}: {done.stderr[-500:]}")]
     return [Difference(*load) for load in json.loads(done.stdout.splitlines()[-1])]

@@ -1,11 +1,11 @@
 """Which version of a framework is installed, found out without importing it."""
 
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pytest
+from time_limits import run_python
 
 from profilerkit.backend_kit.installed import find_version, require_version
 from profilerkit.backend_kit.tested_releases import declare_tested, describe_untested
@@ -86,6 +86,6 @@ def test_the_list_of_what_is_installed_imports_no_framework() -> None:
         "found = {'torch', 'tensorflow', 'keras', 'pandas', 'matplotlib', 'scipy'} & set(sys.modules)\n"
         "print('imported', sorted(found))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert "imported []" in done.stdout + done.stderr
     assert "\nStatus keys\n" in done.stdout

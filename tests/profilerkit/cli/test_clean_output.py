@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from time_limits import run_program
 
 from profilerkit.cli import cli
 
@@ -65,8 +66,7 @@ def test_a_process_prints_its_result_alone(tmp_path: Path) -> None:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
     options = ["--input-shape", "4", "--metric", "macs", "--format", "json"]
     command = [sys.executable, "-c", "from profilerkit.cli import main; main()", "profile", "noisy.py:Net", *options]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_program(command, cwd=tmp_path)
     assert json.loads(done.stdout)["statuses"][0]["value"] == 4 * 2
     moments = "import|build|forward|exit|thread"
     printed = set(re.findall(rf"({moments}) ({'|'.join(PRINTED)})", done.stderr))  # threads print into others' lines
@@ -81,7 +81,7 @@ def pipe(code: str, tmp_path: Path, redirection: str = "") -> subprocess.Complet
         f"import os, sys\nfrom profilerkit.process.clean_output import *\n{code}", encoding="utf-8"
     )
     command = ["bash", "-c", f"{sys.executable} code.py {redirection}"]
-    return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    return run_program(command, check=False, cwd=tmp_path)
 
 
 BLOCK = """
@@ -125,7 +125,7 @@ def test_streams_that_are_closed(closed: str, tmp_path: Path) -> None:
 def test_output_that_cannot_be_written_is_an_error() -> None:
     code = "from profilerkit.cli import main; main()"
     command = ["bash", "-c", f"{sys.executable} -c '{code}' list > /dev/full"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command, check=False)
     assert (done.returncode, done.stderr) == (2, "Error: cannot write to standard output: No space left on device\n")
 
 

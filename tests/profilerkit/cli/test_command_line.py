@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import re
-import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from time_limits import run_program
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -281,7 +281,7 @@ def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path
     script = str(Path(sys.executable).parent / "profilerkit")
     command = ["profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([script, *command], capture_output=True, text=True, check=True, env=environment)
+    done = run_program([script, *command], env=environment)
     assert "MACs" in done.stdout, "the result is not lost"
     assert done.stderr.splitlines() == [
         "Warning: plugin 'bad' of bad-plugin 1.0 cannot be loaded (ModuleNotFoundError: No module named "
@@ -292,9 +292,9 @@ def test_a_warning_of_a_plugin_is_said_in_a_line(model_file: str, tmp_path: Path
         "--no-plugins",
     ]
     alone = [script, "--no-plugins", *command]
-    assert subprocess.run(alone, capture_output=True, text=True, check=True, env=environment).stderr == ""
+    assert run_program(alone, env=environment).stderr == ""
     environment["PROFILERKIT_DISABLE_PLUGINS"] = "bad-plugin"
-    off = subprocess.run([script, *command], capture_output=True, text=True, check=True, env=environment)
+    off = run_program([script, *command], env=environment)
     assert off.stderr == ""
 
 
@@ -465,10 +465,10 @@ def test_a_module_on_the_path(model_file: str, monkeypatch: pytest.MonkeyPatch) 
 def test_the_installed_script_prints_the_table_alone(model_file: str) -> None:
     script = Path(sys.executable).parent / "profilerkit"
     command = [str(script), "profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_program(command)
     assert done.stdout.startswith("Sequential  (torch)")
     assert done.stderr == "", "no progress bar in a pipe"
-    version = subprocess.run([str(script), "--version"], capture_output=True, text=True, check=True)
+    version = run_program([str(script), "--version"])
     assert version.stdout.startswith("profilerkit, version 0.")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from drawn_reports import STUDENT, TEACHER
+from time_limits import run_program
 
 from profilerkit import ArgumentError, Comparison, StoreError, cli
 from profilerkit.isolation import processes
@@ -40,9 +40,7 @@ def test_a_command_ends_with_a_line_and_its_exit_code(situation: str, tmp_path: 
     line = f"set -o pipefail; {COMMAND} show both.json {redirected}"
     environment = {**os.environ, **POOR, "COLUMNS": "10", "TERM": "dumb"}
     environment.pop("HOME", None)
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_program(["bash", "-c", line], check=False, cwd=tmp_path, env=environment)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     if code and "2>&-" not in redirected:
@@ -123,7 +121,7 @@ def test_a_process_of_its_own_without_standard_input_and_output(tmp_path: Path) 
 
     write_nets(tmp_path, 3)
     (tmp_path / "main.py").write_text(CLOSED, encoding="utf-8")
-    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program([sys.executable, "main.py"], check=False, cwd=tmp_path)
     assert done.stderr.strip() == "18 []"
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from time_limits import run_program
 
 #: Says on a file that it has begun, and hangs.
 HANG = "import pathlib, time\ndef hang():\n    pathlib.Path('hanging').touch()\n    time.sleep(60)\n"
@@ -66,9 +67,7 @@ def test_without_plugins_nothing_hangs(tmp_path: Path) -> None:
     environment = install(tmp_path, AT_IMPORT)
     script = str(Path(sys.executable).parent / "profilerkit")
     command = [script, "--no-plugins", "profile", "missing.py:model"]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True, timeout=100
-    )
+    done = run_program(command, check=False, cwd=tmp_path, env=environment, seconds=100)
     assert (done.returncode, "there is no file 'missing.py'" in done.stderr) == (2, True)
     assert not (tmp_path / "hanging").exists()
 

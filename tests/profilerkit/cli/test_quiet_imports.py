@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from time_limits import run_program
 
 #: As TensorFlow 2.21 writes them.
 LOG_LINES = (
@@ -41,7 +41,7 @@ def read_stderr(tmp_path: Path, *arguments: str, code: int = 0) -> list[str]:
     (tmp_path / "noisy.py").write_text(NOISY, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     command = [sys.executable, "-c", USER, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    done = run_program(command, check=False, env=environment, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     return done.stderr.splitlines()
@@ -74,7 +74,7 @@ def test_the_command_leaves_out_what_tensorflow_logs_unless_the_user_asks_for_it
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     environment |= {"KERAS_BACKEND": "tensorflow"} | ({"TF_CPP_MIN_LOG_LEVEL": level} if level else {})
     command = [sys.executable, "-m", "profilerkit", "profile", "net.py:build", "--static", "--metric", "macs"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    done = run_program(command, env=environment, cwd=tmp_path)
     assert "32" in done.stdout
     if level is None:
         assert done.stderr == ""

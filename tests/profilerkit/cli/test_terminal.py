@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from time_limits import run_program
 
 pytestmark = pytest.mark.slow
 
@@ -87,24 +88,17 @@ def test_ctrl_c_while_things_are_imported(slow_file: str, tmp_path: Path) -> Non
 
 
 def test_results_and_progress_go_different_ways(slow_file: str, tmp_path: Path) -> None:
-    done = subprocess.run(
+    done = run_program(
         [script(), "profile", f"{slow_file}:quick", "--input-shape", "4", "--metric", "macs", "--format", "csv"],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
     )
     assert done.stdout.splitlines()[1].split(",")[2:4] == ["macs", "8"]
     assert done.stderr == ""
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {script()} list --verbose | head -1"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        ["bash", "-c", f"set -o pipefail; {script()} list --verbose | head -1"], check=False, cwd=tmp_path
     )
     assert done.stdout == "Plugins\n"
     assert "Traceback" not in done.stderr
@@ -134,11 +128,5 @@ def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
 
 
 def test_completion_is_offered_for_a_shell() -> None:
-    done = subprocess.run(
-        [script()],
-        env={**os.environ, "_PROFILERKIT_COMPLETE": "bash_source"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_program([script()], variables={"_PROFILERKIT_COMPLETE": "bash_source"})
     assert "_profilerkit_completion" in done.stdout

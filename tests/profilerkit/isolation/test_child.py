@@ -13,6 +13,7 @@ from typing import Any
 
 import planted
 import pytest
+from time_limits import join
 
 from profilerkit import (
     ArgumentWarning,
@@ -56,14 +57,14 @@ def open_channel() -> Iterator[tuple[Channel, Callable[[], Said]]]:
 
     def end() -> Said:
         mine.shutdown(socket.SHUT_RDWR)
-        listener.join()
+        join(listener)
         return said
 
     try:
         yield Channel(mine), end
     finally:
         mine.close()
-        listener.join()
+        join(listener)
         theirs.close()
 
 

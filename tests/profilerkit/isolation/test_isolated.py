@@ -17,6 +17,7 @@ from typing import Any
 import planted
 import pytest
 from click.testing import CliRunner, Result
+from time_limits import run_program
 
 from profilerkit import (
     ArgumentWarning,
@@ -54,8 +55,7 @@ def can_fork(request: pytest.FixtureRequest) -> bool:
     if not any(module in sys.modules for module in NEVER_FORKED):
         return True
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", request.node.nodeid]
-    done = subprocess.run(command, check=False, cwd=request.config.rootpath, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    run_program(command, cwd=request.config.rootpath)
     return False
 
 
@@ -231,21 +231,21 @@ def build():
 """
 
 
-def run_program(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
+def run_main(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
     program = tmp_path / "program.py"
     program.write_text(code)
     environment = {**os.environ, "PYTHONPATH": str(Path(MODELS).parent)}
     command = [sys.executable, str(program)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+    return run_program(command, check=False, env=environment, seconds=120)
 
 
 def test_the_main_program_is_imported_where_something_is_of_it(tmp_path: Path) -> None:
-    done = run_program(tmp_path, MAIN.format(guard="if __name__ == '__main__': "))
+    done = run_main(tmp_path, MAIN.format(guard="if __name__ == '__main__': "))
     assert done.stdout == f"{planted.MACS}\n", done.stderr
 
 
 def test_a_main_program_that_would_go_on_for_ever_says_what_is_missing(tmp_path: Path) -> None:
-    done = run_program(tmp_path, MAIN.format(guard=""))
+    done = run_main(tmp_path, MAIN.format(guard=""))
     assert "put the call behind: if __name__ == '__main__':" in done.stderr
     require_started()  # nothing of that is left here
 

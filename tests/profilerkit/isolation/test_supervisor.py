@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from time_limits import run_python
 
 from profilerkit import FailureCode, InputError
 from profilerkit.isolation import forkserver, interpreters, processes, run, supervisor
@@ -37,6 +38,7 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[
     monkeypatch.setattr(processes, "descendants", lambda pid: [item for item in everyone(pid) if item not in before])
     monkeypatch.setattr(os, "close", lambda descriptor: None if descriptor < 3 else os_close(descriptor))
     ends = socket.socketpair()
+    ends[1].settimeout(60)
 
     def supervise(
         child: Callable[[], object], limits: Limits | None = None, **more: Any
@@ -256,7 +258,7 @@ def test_the_server_imports_what_each_model_would() -> None:
         "assert {'profilerkit_metrics.static', 'profilerkit.plugging.python_loaders'} <= sys.modules.keys()\n"
         "assert 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -361,7 +363,7 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
         assert descriptor is not None
         os.kill(supervisor, signal.SIGSTOP)
         go.touch()
-        select.select([descriptor], [], [])
+        assert select.select([descriptor], [], [], 60)[0], "the model has not left"
         channel = isolated_run._ends.channel
         run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
         os.kill(supervisor, signal.SIGCONT)

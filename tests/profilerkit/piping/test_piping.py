@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from time_limits import join
 
 from profilerkit import (
     ArgumentWarning,
@@ -155,7 +156,7 @@ def test_threads_do_not_take_each_other_for_circles(model: FakeModel, make_profi
     inside.wait(10)
     done.set()
     assert profiler.compute_status("after") == 1
-    thread.join()
+    join(thread)
 
 
 def test_a_changed_model_is_computed_anew(model: FakeModel, make_profiler: MakeProfiler) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
-import subprocess
 import sys
 import textwrap
 import threading
@@ -16,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from time_limits import join, run_python
 
 from profilerkit import InputError, ModelFailedError
 from profilerkit.plugging.loaded_files import in_plain_names, modules_kept_visible
@@ -290,7 +290,7 @@ def test_another_process_finds_them_by_name_too(tmp_path: Path) -> None:
     with modules_kept_visible():
         dumped = pickle.dumps(load_model(f"{tmp_path / 'net.py'}:build"))
     code = f"import pickle; print(pickle.loads({dumped!r}).grown().width)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = run_python(code, check=False, cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("9\n", "")
 
 
@@ -307,7 +307,7 @@ def test_threads_that_load_meanwhile(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     assert found == {width: (width, width) for width in range(6)}
 
 

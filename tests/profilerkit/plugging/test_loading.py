@@ -1,6 +1,5 @@
 """When a plugin is loaded, in which order, and how it is switched off."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from hook_plugins import loader
 from plugin_fixtures import EntryPoints, add_entry_point, info, make_offering, make_raising
+from time_limits import run_python
 
 import profilerkit
 from profilerkit import (
@@ -42,7 +42,7 @@ for arguments in (["--help"], ["profile", "--help"], ["list", "--help"]):  # com
     assert CliRunner().invoke(cli, arguments).exit_code == 0
 print({"torch", "tensorflow", "jax", "onnx", "sqlalchemy", "matplotlib"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.split() == ["set()", "True", "set()"]
 
 

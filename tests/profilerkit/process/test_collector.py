@@ -35,7 +35,6 @@ def test_the_collector_is_paused_and_goes_on_as_before(enabled: bool) -> None:
         gc.enable()
 
 
-@pytest.mark.usefixtures("nothing_is_frozen")
 def test_what_is_frozen_is_found_inside_the_block_alone() -> None:
     value = object()
     holder = [value]
@@ -73,7 +72,6 @@ def test_aged_objects_are_old_and_nothing_is_frozen() -> None:
     assert not gc.get_freeze_count()
 
 
-@pytest.mark.usefixtures("nothing_is_frozen")
 def test_what_a_server_has_frozen_stays_frozen() -> None:
     gc.freeze()
     count = gc.get_freeze_count()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from time_limits import join
 
 from profilerkit.process.files import obstacle, write_bytes, write_elsewhere, write_text
 
@@ -104,7 +105,7 @@ def test_a_named_pipe_gets_the_text_and_stays_a_pipe(tmp_path: Path) -> None:
         reader = threading.Thread(target=lambda got=got: got.append(pipe.read_bytes()))
         reader.start()
         write_bytes(name, content)
-        reader.join()
+        join(reader)
         assert got == [content]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert names(tmp_path) == ["link", "pipe"]
@@ -356,5 +357,5 @@ def test_a_nonblocking_pipe_gets_all_of_the_text(pipe: tuple[int, int]) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     write_bytes(f"/proc/self/fd/{writing}", content)
-    reader.join()
+    join(reader)
     assert bytes(got) == content

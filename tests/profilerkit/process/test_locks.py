@@ -7,7 +7,6 @@ import gc
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import weakref
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from source_tree import ROOT
+from time_limits import join, run_program, wait_for_child
 
 from profilerkit.cost import Cost
 from profilerkit.costs import CostRegistry
@@ -48,7 +48,7 @@ def result_in_child(ask: Callable[[], object]) -> str:
     os.close(writing)
     with os.fdopen(reading) as answer:
         text = answer.read()
-    status = os.waitpid(child, 0)[1]
+    status = wait_for_child(child)
     return text if not status else f"ended with {status}"
 
 
@@ -69,7 +69,7 @@ def another_thread(inside: Callable[[], Any]) -> Iterator[None]:
         yield
     finally:
         leave.set()
-        thread.join()
+        join(thread)
 
 
 @forks
@@ -147,9 +147,7 @@ if not child:
 os.waitpid(child, 0)
 leave.set()
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code])
     assert done.stdout == "undone\n"
     assert (
         "RuntimeWarning: the process forked while another thread profiled, and what that thread had changed cannot be "
@@ -195,9 +193,7 @@ worker.join()
 
 @forks
 def test_plugins_that_another_thread_is_loading_are_loaded_in_the_child() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", LOADS], capture_output=True, text=True, check=True
-    )
+    done = run_program([sys.executable, "-W", "ignore::DeprecationWarning", "-c", LOADS])
     names = [path.name.removeprefix("profilerkit_") for path in (ROOT / "backends").glob("profilerkit_*")]
     assert done.stdout == f"{' '.join(sorted(['numpy', *names]))}\n0\n"
 
@@ -222,7 +218,7 @@ def test_a_property_that_another_thread_computes_is_computed_in_the_child() -> N
     assert entered.wait(60)
     assert result_in_child(lambda: slow.answer) == "42"
     leave.set()
-    worker.join()
+    join(worker)
     assert slow.__dict__ == {"answer": 42}
     assert Slow.answer.__doc__ == "What it is."
 
@@ -233,7 +229,7 @@ def test_each_thread_has_a_separate_list_and_a_copy_is_empty() -> None:
     other: list[list[str]] = []
     thread = threading.Thread(target=lambda: other.append(list(lists.mine())))
     thread.start()
-    thread.join()
+    join(thread)
     assert (lists.mine(), other) == (["here"], [[]])
     assert copy.deepcopy(lists).mine() == []
     assert pickle.loads(pickle.dumps(lists)).mine() == []
@@ -302,5 +298,5 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
     )
     assert list(table) == ["one"]
     leave.set()
-    worker.join()
+    join(worker)
     assert sorted(table) == ["one", "two"]

@@ -175,7 +175,7 @@ def deep_report(count: int) -> Report:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("form", slow_ones(FORMS, ["table"]))
+@pytest.mark.parametrize("form", slow_ones(FORMS, ["summary", "table"]))
 def test_ten_thousand_layers(form: str) -> None:
     drawn = render(deep_report(10_000), form, details=True)
     assert len(drawn) > (40 if form in ("operators", "model-explorer") else 100)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 from source_tree import ROOT
+from time_limits import run_program
 
 pytest.importorskip("jax")
 pytest.importorskip("flax")
@@ -45,10 +44,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, RankTra
     """Return the steps by name, and what XLA says of some: from a process of its own, which has four devices."""
     path = tmp_path_factory.mktemp("steps") / "steps.pickle"
     support = ROOT / "tests/support"
-    subprocess.run(
+    run_program(
         [sys.executable, support / "mesh_steps_jax.py", path],
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(support), **list_host_devices(4)},
+        variables={"PYTHONPATH": str(support), **list_host_devices(4)},
     )
     loaded: tuple[dict[str, RankTrace], dict[str, Any]] = pickle.loads(Path(path).read_bytes())
     return loaded

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from source_tree import SUPPORT
+from time_limits import run_program
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +30,10 @@ def environment(framework: str) -> dict[str, str]:
 def test_keras_on_jax() -> None:
     pytest.importorskip("keras")
     pytest.importorskip("jax")
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUPPORT / "keras_on_jax.py")],
         env=environment("jax"),
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
 
 
@@ -49,8 +45,7 @@ def tables() -> dict[str, dict[str, Any]]:
     results = {}
     for framework in FRAMEWORKS:
         command = [sys.executable, str(SUPPORT / "keras_rows.py")]
-        done = subprocess.run(command, env=environment(framework), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-4000:]
+        done = run_program(command, env=environment(framework))
         results[framework] = json.loads(done.stdout)
     return results
 

@@ -115,17 +115,13 @@ def trace_module(model: Any, inputs: ModelInputs = INPUTS) -> ModelTrace:
     return trace
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_one_network_in_every_library(name: str) -> None:
+    """The whole, and the work and weights that its layers have of their own."""
     trace = trace_module(MODELS[name]())
     assert (trace.macs, trace.flops, trace.total_params, trace.trainable_params) == (MACS, FLOPS, PARAMS, PARAMS)
     assert not trace.uncounted
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_layers_have_the_work_and_weights_of_their_own(name: str) -> None:
-    table = trace_module(MODELS[name]()).table
+    table = trace.table
     first = "blocks_0" if "linen" in name else "blocks.0"
     paths = [row["path"] for row in table if row["path"].startswith(first)]
     assert paths == [first, f"{first}.norm", f"{first}.up", f"{first}.down"]
@@ -135,7 +131,7 @@ def test_layers_have_the_work_and_weights_of_their_own(name: str) -> None:
     assert [rows[path]["own_flops"] for path in ("", ".norm")] == [BATCH * (HIDDEN + WIDTH), BATCH * 7 * WIDTH]
     assert rows[".up"]["own_macs"] == BATCH * WIDTH * HIDDEN
     assert {row["calls"] for row in rows.values()} == {1}
-    assert trace_module(MODELS[name]()).layers[0].type.endswith("Network")
+    assert trace.layers[0].type.endswith("Network")
 
 
 @pytest.mark.parametrize("name", ["nnx", "linen", "equinox"])

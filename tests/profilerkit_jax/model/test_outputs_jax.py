@@ -13,6 +13,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
+from time_limits import join
 
 pytest.importorskip("jax")
 import jax
@@ -157,7 +158,7 @@ def in_a_thread(x: Any) -> Any:
 
     thread = threading.Thread(target=multiply)
     thread.start()
-    thread.join()
+    join(thread)
     if isinstance(products[0], Exception):
         raise products[0]
     return products[0]

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, operator, record, report, row, texts
+from time_limits import run_python
 
 from profilerkit import Comparison, Measurement, Report, Scale
 from profilerkit.plugging.figures import list_figures
@@ -319,7 +319,7 @@ assert repr(matplotlib.rcParams.copy()) == before
 assert "matplotlib.pyplot" not in sys.modules
 """
     beside = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=beside)
+    run_python(code, cwd=tmp_path, env=beside)
     assert len(list(tmp_path.glob("*.png"))) == len(KINDS)
 
 
@@ -479,4 +479,4 @@ def test_a_figure_without_matplotlib_says_what_to_install(kind: str, monkeypatch
 
 def test_importing_the_figures_imports_no_matplotlib() -> None:
     code = "import sys, profilerkit_pages.figures; assert not {'matplotlib', 'numpy', 'rich'} & {*sys.modules}"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

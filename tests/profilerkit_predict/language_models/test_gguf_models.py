@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gguf_models import F16, F32, Q4_K, WORDS, attention, feed_forward, matrix, write_model
+from time_limits import run_python
 
 from profilerkit import ArgumentError, InputError, kv_bytes, llm
 
@@ -234,5 +233,5 @@ def test_no_framework_is_imported(tmp_path: Path) -> None:
         "import sys, profilerkit; profilerkit.llm(sys.argv[1], device='h100');"
         "print(sorted({'torch', 'tensorflow', 'jax', 'transformers', 'numpy'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    done = run_python(code, str(path))
     assert done.stdout.strip() == "[]"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from time_limits import run_python
 
 pytest.importorskip("torch.distributed.fsdp", reason="this torch has no fully_shard")
 
@@ -223,5 +223,5 @@ def test_profile_without_a_mesh_imports_nothing_of_meshes() -> None:
         "profile(torch.nn.Linear(4, 2), torch.zeros(1, 4), static=True)\n"
         "print([name for name in ('numpy.random', 'profilerkit_predict.meshes') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = run_python(program)
     assert done.stdout.strip() == "[]"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import join
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -37,7 +38,7 @@ def run_in_thread(work: Callable[[Any], Any], z: Any) -> Any:
     made: list[Any] = []
     thread = threading.Thread(target=lambda: made.append(work(z)))
     thread.start()
-    thread.join()
+    join(thread)
     return made[0]
 
 
@@ -123,7 +124,7 @@ def test_a_thread_that_fails_in_a_graph_alone_is_found() -> None:
 
         thread = threading.Thread(target=work)
         thread.start()
-        thread.join()
+        join(thread)
         return made[0]
 
     report = count_work(after)

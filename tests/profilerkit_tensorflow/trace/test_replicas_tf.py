@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from slow_ones import slow_ones
+from time_limits import run_python
 
 pytest.importorskip("tensorflow")
 
@@ -58,14 +56,7 @@ print(json.dumps(result))
 
 @pytest.mark.parametrize("strategy", slow_ones(["mirrored", "workers"], ["workers"]))
 def test_one_replica_is_counted(strategy: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, strategy],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(SCRIPT, strategy, variables={"TF_CPP_MIN_LOG_LEVEL": "3"})
     results = json.loads(done.stdout.splitlines()[-1])
     for name, parameters in ("keras", 52), ("tf_keras", 52), ("module", 40), ("function", 40):
         expected, _ = results[f"{name} plain"]

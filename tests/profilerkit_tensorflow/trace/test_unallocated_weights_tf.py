@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from time_limits import run_python
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -161,12 +160,5 @@ else:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="this system does not report the peak of a process")
 def test_seven_billion_parameters_take_little_memory() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LLAMA],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(LLAMA, variables={"TF_CPP_MIN_LOG_LEVEL": "3"})
     assert int(done.stdout) < 1.2 * 2**30

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import join, wait_for_child
 
 pytest.importorskip("tensorflow")
 import caching
 import keras
 import tensorflow as tf
-from caching import KINDS, Caching
+from caching import KINDS
 from tensorflow.python.framework.func_graph import FuncGraph
 
 from profilerkit import ModelInputs, ProfilerKitWarning
@@ -28,13 +31,15 @@ BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")
 
 
-@pytest.fixture(autouse=True)
-def frozen_objects_are_left_out() -> None:
-    """Leave in the search what was imported: the caches of this file are among it."""
+@pytest.fixture(scope="module", autouse=True)
+def caches_are_not_frozen() -> None:
+    """Import the caches anew: the search leaves out what was there when the tests were collected, see conftest.py."""
+    sys.modules.pop("caching")
+    globals()["caching"] = import_module("caching")
 
 
 @pytest.fixture(autouse=True)
-def _empty() -> None:
+def caches_are_empty() -> None:
     for cache in (caching.NAMED, caching.LISTED, caching.QUEUED, caching.HIDDEN, caching.HIDDEN_LIST):
         cache.clear()
     caching.Keeper.store.clear()
@@ -79,7 +84,7 @@ CASES = [(kind, "trace") for kind in KINDS] + [
 
 @pytest.mark.parametrize(("kind", "run"), CASES)
 def test_the_model_can_be_called_afterwards(kind: str, run: str) -> None:
-    model = Caching(kind)
+    model = caching.Caching(kind)
     RUNS[run](model)
     expected = model.dense(X).numpy() * model_table(kind)
     np.testing.assert_allclose(model(X).numpy(), expected, rtol=1e-6)
@@ -92,7 +97,7 @@ def model_table(kind: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_counted_wherever_the_cache_is(kind: str) -> None:
-    found = BACKEND.trace(Caching(kind), ModelInputs(tf.constant(X)))
+    found = BACKEND.trace(caching.Caching(kind), ModelInputs(tf.constant(X)))
     assert found.failure is None
     assert found.macs == 2 * 4 * 4
     assert found.method == "a traced graph"
@@ -103,7 +108,7 @@ def test_what_a_cache_had_before_stays() -> None:
     caching.HIDDEN_LIST[:] = []
     caching.NAMED["other"] = held
     for kind in ("a hidden dict", "a dict"):
-        _statically(Caching(kind))
+        _statically(caching.Caching(kind))
     assert caching.HIDDEN["other"] is held
     assert {"other": held} == caching.NAMED
 
@@ -156,7 +161,7 @@ def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
             made = tf.function(keeping).get_concrete_function(tf.TensorSpec(()))
             thread = threading.Thread(target=tf.function(lambda x: x).get_concrete_function, args=(tf.TensorSpec(()),))
             thread.start()
-            thread.join()
+            join(thread)
         assert [part() for part in inner] == [made.graph]
         assert not outer
     assert forget_tensors(inner) == []
@@ -172,18 +177,18 @@ def test_a_child_of_a_fork_has_tensorflows_own_method() -> None:
     def profiling() -> None:
         with graphs_made():
             entered.set()
-            done.wait()
+            done.wait(60)
 
     thread = threading.Thread(target=profiling)
     thread.start()
-    entered.wait()
+    assert entered.wait(60)
     assert FuncGraph.__init__ is not original
     child = os.fork()
     if not child:
         os._exit(0 if FuncGraph.__init__ is original else 1)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = os.waitstatus_to_exitcode(wait_for_child(child))
     done.set()
-    thread.join()
+    join(thread)
     assert status == 0
     assert FuncGraph.__init__ is original
 
@@ -199,6 +204,6 @@ def test_an_object_that_cannot_be_asked_is_no_obstacle() -> None:
     proxy = Proxy()
     object.__getattribute__(proxy, "__dict__")["cache"] = caching.HIDDEN
     caching.HIDDEN["proxy"] = proxy
-    model = Caching("a hidden dict")
+    model = caching.Caching("a hidden dict")
     assert BACKEND.trace(model, ModelInputs(tf.constant(X))).macs == 32
     assert caching.HIDDEN["proxy"] is proxy

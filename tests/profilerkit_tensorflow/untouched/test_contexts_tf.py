@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import join
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
@@ -148,7 +149,7 @@ def test_another_thread_that_profiles_waits_and_gets_the_same_numbers() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     assert found == [24, 24, 24]
 
 
@@ -170,7 +171,7 @@ def test_another_thread_that_calls_the_model_meanwhile_gets_values() -> None:
             profile(net, X, metrics=["macs", "execution_time", "training_macs"], num_iters=3)
     finally:
         stop.set()
-        thread.join()
+        join(thread)
     assert strange == []
 
 

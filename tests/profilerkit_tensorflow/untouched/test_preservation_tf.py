@@ -6,10 +6,12 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import join
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
@@ -84,6 +86,16 @@ def facts(model: Any) -> Facts:
     return Facts(model)
 
 
+@cache
+def build_once(kind: str) -> Any:
+    return MODELS[kind]()
+
+
+def build(kind: str) -> Any:
+    """Return a new model; one that is fitted, which takes seconds, is shared by the tests, as it comes back."""
+    return build_once(kind) if "fitted" in kind else MODELS[kind]()
+
+
 #: Models of which the run that fits, evaluates and predicts is not left to the slow tests.
 QUICK = ("keras functional", "tf_keras functional", "module", "callable")
 
@@ -99,7 +111,7 @@ QUICK = ("keras functional", "tf_keras functional", "module", "callable")
     ],
 )
 def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> None:
-    model = MODELS[kind]()
+    model = build(kind)
     before, attributes = facts(model), dict(vars(type(model)))
     with preserve(model, variable_values=True):
         run(model)
@@ -110,7 +122,7 @@ def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> 
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_model_comes_back_from_an_error_too(kind: str) -> None:
-    model = MODELS[kind]()
+    model = build(kind)
     before = facts(model)
 
     def fails_half_way(x: Any) -> None:
@@ -141,6 +153,6 @@ def test_a_module_can_be_profiled_inside_its_own_profile_and_by_one_thread_at_a_
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     assert not failed
     assert facts(model).differences(before) == []

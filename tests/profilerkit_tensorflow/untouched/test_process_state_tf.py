@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import threading
 from collections import OrderedDict
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from time_limits import run_python
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
@@ -19,14 +19,16 @@ import keras
 import tensorflow as tf
 import tf_keras
 from restless import MODELS, X, call, train, use_keras
-from slow_ones import slow_ones
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
 
 @pytest.mark.parametrize(
     "kind",
-    slow_ones(["keras fitted", "tf_keras fitted", "keras stateful", "module"], ["keras fitted", "tf_keras fitted"]),
+    [
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("keras fitted", "tf_keras fitted", "keras stateful")),
+        "module",
+    ],
 )
 def test_what_came_back_works_as_it_did(kind: str) -> None:
     twice = []
@@ -220,5 +222,5 @@ with preserve(module, variable_values=True):
 assert float(module.v) == 1.0 and len(list_weights(module)) == 1
 print("tf_keras" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "False"

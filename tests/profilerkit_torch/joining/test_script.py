@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from time_limits import run_program
 from torch import nn
 
 import profilerkit
@@ -39,7 +40,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(script_text(), encoding="utf-8")
     (folder / "network.py").write_text(NETWORK, encoding="utf-8")
     command = [sys.executable, "-c", BLOCKED, "script.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    return run_program(command, check=False, cwd=folder, seconds=300)
 
 
 def test_it_needs_torch_alone() -> None:

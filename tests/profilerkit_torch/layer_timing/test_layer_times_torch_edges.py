@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from time_limits import join
 from tiny import Call
 from torch import nn
 from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_steps
@@ -73,7 +74,7 @@ def test_layers_in_another_thread_are_said() -> None:
     def work(self: Any, x: torch.Tensor) -> torch.Tensor:
         thread = threading.Thread(target=self.side, args=(x,))
         thread.start()
-        thread.join()
+        join(thread)
         return self.main(x)  # type: ignore[no-any-return]
 
     table = time_steps(Call(work, side=Busy(1, 10), main=Busy(2, 20)))

@@ -22,7 +22,11 @@ def run_together(arguments: list[list[str]]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "OMP_NUM_THREADS": "1"}
     program = [sys.executable, str(SUPPORT / "mesh_processes.py")]
     processes = [subprocess.Popen([*program, *texts], env=environment) for texts in arguments]
-    assert [process.wait(300) for process in processes] == [0] * len(processes)
+    try:
+        assert [process.wait(300) for process in processes] == [0] * len(processes)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 @pytest.fixture(scope="module")

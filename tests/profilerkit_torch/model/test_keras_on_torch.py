@@ -6,13 +6,12 @@ own.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 from source_tree import SUPPORT
+from time_limits import run_program
 
 from profilerkit import BackendNotFoundError, profile
 from profilerkit.backend_kit.keras_kinds import keras_backend
@@ -26,14 +25,10 @@ IN_ITS_PROCESS = SUPPORT / "keras_on_torch.py"
 def test_keras_on_torch() -> None:
     pytest.importorskip("keras")
     pytest.importorskip("torch")
-    done = subprocess.run(
+    done = run_program(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(IN_ITS_PROCESS)],
-        env={**os.environ, "KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        check=False,
+        variables={"KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert " passed" in done.stdout
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from source_tree import SUPPORT
+from time_limits import run_program
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,13 +29,11 @@ UNSAMPLED = (
 def ranks(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """What each rank found, by the way in which the model is spread."""
     for _ in range(3):  # on a busy machine threads of torch's own sometimes abort a process that ends
-        done = subprocess.run(
+        done = run_program(
             [sys.executable, str(SUPPORT / "sharded.py"), str(request.param)],
-            capture_output=True,
-            text=True,
             check=False,
-            timeout=240,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+            seconds=240,
+            variables={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
         )
         if "SIGABRT" not in done.stderr:
             break

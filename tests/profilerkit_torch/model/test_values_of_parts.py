@@ -5,10 +5,8 @@ In a process of its own: what goes wrong here ends the process.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from time_limits import run_python
 
 #: Parts of a matrix of four by three that do not begin at its first element.
 PARTS = """
@@ -56,7 +54,7 @@ for part, question in {CASES!r}:
 @pytest.mark.slow
 def test_values_of_a_part_are_had_from_a_real_run() -> None:
     """One product for each of twelve elements."""
-    run = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    run = run_python(SCRIPT, check=False)
     lines = run.stdout.splitlines()
     assert run.returncode == 0, (lines[-1:], run.stderr[-1000:])
     assert lines[0::2] == [f"{part} {question}" for part, question in CASES]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import weakref
 from typing import Any
 
 import pytest
 import torch
+from time_limits import run_python
 from tiny import BACKEND, Call, ones
 from torch import nn
 
@@ -205,5 +204,5 @@ for training in (False, True):
     assert report["first_call_time"] > float(report["execution_time"]) > 0
     print("compiled", training)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_python(code, check=False)
     assert done.stdout.split() == ["compiled", "False", "compiled", "True"], done.stderr[-2000:]

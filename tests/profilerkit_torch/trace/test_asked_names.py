@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from time_limits import join
 from torch import nn
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.overrides import TorchFunctionMode, has_torch_function, has_torch_function_unary
@@ -149,7 +150,7 @@ def test_another_thread_gets_the_truth_meanwhile() -> None:
     def question(x: torch.Tensor) -> bool:
         thread = threading.Thread(target=ask)
         thread.start()
-        thread.join()
+        join(thread)
         return False
 
     assert _macs(TorchBackend().trace(Asking(question), ModelInputs(torch.randn(4, 8)))) == 512

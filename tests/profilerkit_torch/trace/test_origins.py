@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from time_limits import join
 from tiny import Call
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -42,7 +43,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
     made: list[Any] = []
     thread = threading.Thread(target=lambda: made.append(work()))
     thread.start()
-    thread.join()
+    join(thread)
     return made[0]
 
 
@@ -109,7 +110,7 @@ def thread_in_numpy(model: Any, x: torch.Tensor) -> Any:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join()
+    join(thread)
     return made[0]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from time_limits import join
 from tiny import BACKEND, ByValue, Call, ones
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -185,7 +186,7 @@ def test_a_step_can_be_traced_in_another_thread() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join()
+    join(thread)
     assert macs == [0, 5 * 32, 2 * 5 * 16]
 
 

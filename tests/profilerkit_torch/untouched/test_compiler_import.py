@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+from time_limits import run_program
 
 PLAIN = """
 import sys, torch
@@ -63,7 +63,7 @@ print(json.dumps(facts))
 
 def run(code: str, *arguments: str) -> str:
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return run_program(command).stdout
 
 
 @pytest.mark.slow

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from time_limits import run_python
 
 PROGRAM = """
 import threading
@@ -62,6 +60,5 @@ for Waiting.way in WAYS:
 
 @pytest.mark.slow
 def test_a_model_that_waits_for_a_thread_that_profiles() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=400)
-    assert done.returncode == 0, done.stderr
+    done = run_python(PROGRAM, seconds=400)
     assert done.stdout.count("waits for this thread: a model may not join a thread") == 4, done.stdout

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from time_limits import join
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils import _python_dispatch
@@ -594,5 +595,5 @@ def test_another_thread_that_calls_the_model_meanwhile_is_warned_of() -> None:
     other.start()
     with pytest.warns(ModelChangedWarning, match="another thread called the model.*copy.deepcopy"):
         trace_model(model)
-    other.join()
+    join(other)
     assert not model(X).is_meta

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from time_limits import run_python
 
 TWO_TRACES = """
 import threading
@@ -41,5 +39,5 @@ print(found, len(compilations), torch.backends.mha.get_fastpath_enabled())
 @pytest.mark.slow
 def test_what_is_compiled_stays_compiled_after_traces_in_two_threads() -> None:
     """In a process of its own: torch's stance towards compiled code, left behind, would make all of it eager."""
-    done = subprocess.run([sys.executable, "-c", TWO_TRACES], capture_output=True, text=True, check=True)
+    done = run_python(TWO_TRACES)
     assert done.stdout.strip() == "[512, 512] 1 True"

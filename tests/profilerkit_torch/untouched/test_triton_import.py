@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from time_limits import run_python
 
 from profilerkit_torch.untouched import triton_import
 
@@ -78,5 +78,5 @@ def test_without_tensorflow_nothing_is_done(monkeypatch: pytest.MonkeyPatch, ask
 @pytest.mark.slow
 def test_a_torch_model_is_profiled_after_tensorflow_was_imported() -> None:
     pytest.importorskip("tensorflow")
-    done = subprocess.run([sys.executable, "-c", PROFILE], capture_output=True, text=True, timeout=300, check=False)
+    done = run_python(PROFILE, check=False, seconds=300)
     assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr[-2000:]

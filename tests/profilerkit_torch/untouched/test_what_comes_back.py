@@ -1,7 +1,6 @@
 """Ways in which a model changes itself that are easy to miss, and how each comes back."""
 
 import random
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from source_tree import ROOT
+from time_limits import join, run_python
 from torch import nn
 
 from profilerkit import ModelChangedWarning, ModelInputs, profile
@@ -127,7 +127,7 @@ def test_two_threads_with_one_model() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     assert not failed
     assert all(torch.equal(parameter, value) for parameter, value in zip(model.parameters(), before, strict=True))
     assert model.training
@@ -154,7 +154,7 @@ from profilerkit import profile
 peaks = [profile(lenet5(), torch.zeros(1, 1, 32, 32), metrics=["memory_footprint"])["memory_footprint"] for _ in "abc"]
 print(len(set(peaks)))
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True)
+    done = run_python(code, cwd=EXAMPLES)
     assert done.stdout.strip() == "1"
 
 
