@@ -1,4 +1,4 @@
-"""What one module alone may do, held by machine: write files, and make locks."""
+"""What one module alone may do, held by machine: write files, make locks, and wait in tests for programs."""
 
 import ast
 from collections.abc import Iterator
@@ -227,3 +227,15 @@ def test_what_is_remembered_for_good_does_not_grow() -> None:
                 if any(mark.endswith("cache") for mark in marks):
                     found.setdefault(name, set()).add(node.name)
     assert found == REMEMBERED
+
+
+def test_tests_wait_for_programs_within_a_limit() -> None:
+    """One that hangs would end nothing but the whole run: `time_limits.run_program` ends it, and says which it was."""
+    found = {
+        path.name
+        for path in (ROOT / "tests").rglob("*.py")
+        for owner, called, call in calls(read_tree(path))
+        if owner == "subprocess" and called in ("run", "call", "check_call", "check_output")
+        if all(word.arg != "timeout" for word in call.keywords)
+    }
+    assert found == {"attack_in_parts.py", "releases.py"}, "these are commands of the Makefile"

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import pytest
 from audited import MACS, write_nets
-from time_limits import run_program
+from time_limits import run_program, run_python
 
 from profilerkit import StoreError
 from profilerkit.isolation import processes
@@ -110,7 +110,7 @@ def require_rows_of_an_undisturbed_one(plan: Path, expected: list[Facts]) -> Non
     with closing(sqlite3.connect(plan.with_suffix(".db"))) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
-    subprocess.run([sys.executable, "-c", RUN, str(plan)], check=True, capture_output=True, cwd=plan.parent)
+    run_python(RUN, plan, cwd=plan.parent)
     assert facts(plan.parent) == expected
     with Store.open(plan.with_suffix(".db"), create=False) as store:
         last = store.runs()[-1]
@@ -140,7 +140,7 @@ def test_fifty_random_moments(tmp_path: Path) -> None:
     """Killed again and again at random moments, so that stores that were cut off are gone on with."""
     started = time.monotonic()
     plan = zoo(tmp_path / "whole")
-    subprocess.run([sys.executable, "-c", RUN, str(plan)], check=True, capture_output=True, cwd=plan.parent)
+    run_python(RUN, plan, cwd=plan.parent)
     assert facts(plan.parent) == list_undisturbed(plan)
     seconds = time.monotonic() - started
     moments = random.Random(16)
@@ -205,7 +205,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", "size=224k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mounting, capture_output=True, check=False).returncode:
+    if os.geteuid() != 0 or run_program(mounting, check=False).returncode:
         pytest.skip("only root may mount a small disk")
     try:
         yield folder

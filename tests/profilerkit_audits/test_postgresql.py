@@ -31,13 +31,13 @@ def server() -> Iterator[str]:
     """A server on a socket in a folder of its own, run by ``nobody`` if this is the superuser, who may not."""
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-    become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
+    become: dict[str, Any] = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
     environment = {**os.environ, "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     if user:
         os.chown(folder, user.pw_uid, user.pw_gid)
 
     def run(*command: str) -> None:
-        subprocess.run(command, check=True, capture_output=True, env=environment, cwd=folder, **become)  # type: ignore[call-overload]
+        subprocess.run(command, check=True, capture_output=True, timeout=120, env=environment, cwd=folder, **become)
 
     data = str(folder / "data")
     run("initdb", "-D", data, "-U", "audits", "-A", "trust", "-E", "UTF8")

@@ -94,9 +94,14 @@ def test_the_fixture_reads_it_and_the_test_wins(pytester: pytest.Pytester) -> No
     ("line", "words"),
     [
         ("budgets = 'budget.toml'", "has 'budgets', which is no key; there are, nearest first: budget, "),
-        ("budget = 5", "BudgetError: cannot read the budget 5: No such file"),
-        ("budget = ['a.toml']", "budget = ['a.toml'] is no single value; --budget takes one"),
-        ("limit = [5]", "is no limit; write a comparison"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("budget = 5", "BudgetError: cannot read the budget 5: No such file"),
+                ("budget = ['a.toml']", "budget = ['a.toml'] is no single value; --budget takes one"),
+                ("limit = [5]", "is no limit; write a comparison"),
+            )
+        ),
     ],
 )
 def test_what_is_wrong_in_the_file_is_an_error_of_the_test(pytester: pytest.Pytester, line: str, words: str) -> None:

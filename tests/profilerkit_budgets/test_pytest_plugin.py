@@ -6,7 +6,7 @@ import json
 import platform
 
 import pytest
-from time_limits import run_python
+from time_limits import run_program, run_python
 
 pytest_plugins = ["pytester"]
 
@@ -28,22 +28,49 @@ def outcome(pytester: pytest.Pytester, body: str) -> pytest.RunResult:
     return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly")
 
 
-def test_a_budget_that_is_kept(pytester: pytest.Pytester) -> None:
-    body = """
-report = budget(model(), macs="<= 300", total_params=["<= 30", ">= 30"], layers={"sec*": {"macs": "<= 200"}}, **given)
-assert report["macs"] == 300
+SEVERAL = """
+def test_kept(budget):
+    limits = {"macs": "<= 300", "total_params": ["<= 30", ">= 30"]}
+    report = budget(model(), **limits, layers={"sec*": {"macs": "<= 200"}}, **given)
+    assert report["macs"] == 300
+
+def test_broken(budget):
+    budget(model(), macs="<= 299", **given)
+
+def test_retried(budget):
+    budget(model(), macs="<= 300", retries=-1, **given)
 """
-    outcome(pytester, body).assert_outcomes(passed=1)
 
 
-def test_a_budget_that_is_not_kept_fails_the_test_and_names_the_layers(pytester: pytest.Pytester) -> None:
-    result = outcome(pytester, 'budget(model(), macs="<= 299", **given)')
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> tuple[pytest.LineMatcher, str]:
+    """Run several tests of a project at once, as pytest takes seconds to start; what it prints, and its JUnit file."""
+    folder = tmp_path_factory.mktemp("several")
+    (folder / "test_it.py").write_text(f"{MODEL}{SEVERAL}", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--junitxml=junit.xml"]
+    done = run_program(command, check=False, cwd=folder)
+    return pytest.LineMatcher(done.stdout.splitlines()), (folder / "junit.xml").read_text(encoding="utf-8")
+
+
+def test_a_budget_that_is_kept(several: tuple[pytest.LineMatcher, str]) -> None:
+    several[0].fnmatch_lines(["PASSED test_it.py::test_kept", "*2 failed, 1 passed*"])
+
+
+def test_a_budget_that_is_not_kept_fails_the_test_and_names_the_layers(several: tuple[pytest.LineMatcher, str]) -> None:
+    lines, _ = several
+    lines.fnmatch_lines(
         ["Budget of FakeModel", "*FAILED*macs <= 299*300 MACs*", "*second (FakeLayer): 200 MACs, 66.67 %"]
     )
-    result.stdout.fnmatch_lines(["____* test_cost *", "macs <= 299 failed, 0.3344 % over the limit: 300 MACs*"])
-    assert "def check_budget" not in result.stdout.str(), "where our code stands helps nobody"
+    lines.fnmatch_lines(["____* test_broken *", "macs <= 299 failed, 0.3344 % over the limit: 300 MACs*"])
+    assert "def check_budget" not in lines.str(), "where our code stands helps nobody"
+
+
+def test_retries_that_are_none_are_an_error(several: tuple[pytest.LineMatcher, str]) -> None:
+    several[0].fnmatch_lines(["*retries=-1: give how often to measure again, zero or more times*"])
+
+
+def test_what_was_measured_is_in_the_junit_file(several: tuple[pytest.LineMatcher, str]) -> None:
+    assert 'name="macs: macs &lt;= 300" value="300 MACs, 100 % of the limit"' in several[1]
 
 
 @pytest.mark.slow
@@ -102,13 +129,6 @@ def test_a_limit_that_is_none_is_an_error(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*BudgetError: the budget has no limits: give some to budget*"])
 
 
-def test_what_was_measured_is_in_the_junit_file(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(f'{MODEL}\n\ndef test_cost(budget):\n    budget(model(), macs="<= 300", **given)\n')
-    pytester.runpytest_subprocess("--junitxml=junit.xml", "-p", "no:cacheprovider").assert_outcomes(passed=1)
-    written = (pytester.path / "junit.xml").read_text(encoding="utf-8")
-    assert 'name="macs: macs &lt;= 300" value="300 MACs, 100 % of the limit"' in written
-
-
 @pytest.mark.slow
 def test_junit_and_warnings_as_errors_go_together(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f'{MODEL}\n\ndef test_cost(budget):\n    budget(model(), macs="<= 300", **given)\n')
@@ -147,11 +167,6 @@ def test_absolute_limits_are_checked_where_a_baseline_is_recorded(pytester: pyte
     (pytester.path / "net.json").write_text("[]", encoding="utf-8")
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.stdout.fnmatch_lines(["*the baseline *net.json cannot be read: *; record it again with pytest --budget*"])
-
-
-def test_retries_that_are_none_are_an_error(pytester: pytest.Pytester) -> None:
-    result = outcome(pytester, 'budget(model(), macs="<= 300", retries=-1, **given)')
-    result.stdout.fnmatch_lines(["*retries=-1: give how often to measure again, zero or more times*"])
 
 
 def test_pytest_loads_nothing_of_the_core_with_the_plugin() -> None:

@@ -105,6 +105,8 @@ class _Look:
             self.facts[f"{path} traces"] = value.experimental_get_tracing_count()
         if isinstance(value, random.Random):
             self.facts[f"{path} state"] = value.getstate()
+        if isinstance(value, np.random.Generator):
+            self.facts[f"{path} state"] = value.bit_generator.state
         if isinstance(value, np.ndarray):
             self.facts[f"{path} value"] = digest(value)
         cache = getattr(type(value), "cache_info", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 import tempfile
 from collections import deque
 from collections.abc import Callable
@@ -85,16 +86,24 @@ def sequential() -> Any:
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Trap(), keras.layers.ReLU()])
 
 
-@model
-def unbuilt() -> Any:
-    return keras.Sequential(
-        [keras.layers.Dense(3), Trap(), keras.layers.Dropout(0.5), keras.layers.LayerNormalization()]
+def _unbuilt(package: Any = keras) -> Any:
+    return package.Sequential(
+        [package.layers.Dense(3), trap(package), package.layers.Dropout(0.5), package.layers.LayerNormalization()]
     )
 
 
 @model
+def unbuilt() -> Any:
+    return _unbuilt()
+
+
+def _single_layer(package: Any = keras) -> Any:
+    return package.layers.Dense(3, dtype="mixed_bfloat16")
+
+
+@model
 def single_layer() -> Any:
-    return keras.layers.Dense(3, dtype="mixed_bfloat16")
+    return _single_layer()
 
 
 @model
@@ -116,11 +125,15 @@ def fitted() -> Any:
     return _fitted(keras)
 
 
+def _stateful(package: Any = keras) -> Any:
+    inputs = package.Input(batch_shape=(2, 4))
+    y = package.layers.Reshape((4, 1))(trap(package)(inputs))
+    return package.Model(inputs, package.layers.LSTM(3, stateful=True, dropout=0.5)(y))
+
+
 @model
 def stateful() -> Any:
-    inputs = keras.Input(batch_shape=(2, 4))
-    y = keras.layers.Reshape((4, 1))(Trap()(inputs))
-    return keras.Model(inputs, keras.layers.LSTM(3, stateful=True, dropout=0.5)(y))
+    return _stateful()
 
 
 @model
@@ -141,6 +154,14 @@ def tied_weights() -> Any:
     return Subject(made, tf.constant([[1, 2, 3]]))
 
 
+class Seen:
+    """A plain object, as models keep what they have seen in."""
+
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.length = 0
+
+
 class Restless(keras.Model):  # type: ignore[misc]
     """Changes whatever a model can change while it runs."""
 
@@ -150,22 +171,33 @@ class Restless(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.dense = keras.layers.Dense(4, activity_regularizer="l2")
+        self.norm = keras.layers.BatchNormalization()
         self.drop = keras.layers.Dropout(0.5, seed=1)
         self.steps = self.add_weight(name="steps", shape=(), initializer="zeros", trainable=False)
         self.past: list[Any] = []
         self.recent: deque[Any] = deque([1, 2], maxlen=2)
         self.named: dict[str, Any] = {"a": [1]}
+        self.numbers = {1, 2}
+        self.seen = Seen()
+        self.dice = random.Random(3)
+        self.numpy_dice = np.random.default_rng(3)
 
     def call(self, x: Any, training: bool = False) -> Any:
         self.steps.assign_add(1.0)
-        y = fire(self, self.drop(self.dense(x), training=training))
+        y = fire(self, self.drop(self.norm(self.dense(x), training=training), training=training))
         self.past.append(y)
         self.recent.append(y)
         self.named["a"].append(y)
+        self.named["b"] = y
+        self.numbers.add(3)
+        self.seen.outputs.append(y)
+        self.seen.length += 1
         self.kept = y
+        self.dice.random(), self.numpy_dice.random()
         self.dense.trainable = False
         type(self).calls += 1
         type(self).known["y"] = y
+        type(self).late = y
         self.add_loss(tf.reduce_sum(y))
         return y
 
@@ -298,6 +330,8 @@ class Layered(tf.Module):  # type: ignore[misc]
         self.weight: Any = None
         self.total = tf.Variable(0.0, trainable=False)
         self.parts = [tf.Variable([1.0, 2.0])]
+        self.named = {"v": tf.Variable(3.0)}
+        self.pair = (tf.Variable(4.0), [5])
         self.dense = keras.layers.Dense(3)
         self.rng = tf.random.Generator.from_seed(5)
 
@@ -306,6 +340,8 @@ class Layered(tf.Module):  # type: ignore[misc]
             self.weight = tf.Variable(tf.ones((4, 3)))
         self.total.assign_add(1.0)
         self.parts.append(x)
+        self.named["x"] = x
+        self.pair[1].append(x)
         return fire(self, self.dense(x) + x @ self.weight + self.rng.normal((3,)))
 
 
@@ -391,12 +427,30 @@ def values_asked_for() -> Any:
     return made
 
 
-def _legacy_unbuilt() -> Any:
-    return tf_keras.Sequential([tf_keras.layers.Dense(3), LegacyTrap(), tf_keras.layers.BatchNormalization()])
+class LegacyRestless(tf_keras.Model):  # type: ignore[misc]
+    """Changes what a model of tf_keras can change while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = tf_keras.layers.Dense(4, activity_regularizer="l2")
+        self.norm = tf_keras.layers.BatchNormalization()
+        self.seen: list[Any] = []
+        self.named: dict[str, Any] = {}
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        y = fire(self, self.norm(self.dense(x), training=training))
+        self.seen.append(y)
+        self.named["y"] = y
+        self.add_loss(tf.reduce_sum(y))
+        self.add_metric(tf.reduce_sum(y), name="sum")
+        return y
 
 
 MODELS |= {
     "legacy_functional": lambda: _functional(tf_keras),
     "legacy_fitted": lambda: _fitted(tf_keras),
-    "legacy_unbuilt": _legacy_unbuilt,
+    "legacy_unbuilt": lambda: _unbuilt(tf_keras),
+    "legacy_stateful": lambda: _stateful(tf_keras),
+    "legacy_layer": lambda: _single_layer(tf_keras),
+    "legacy_restless": LegacyRestless,
 }

@@ -173,12 +173,12 @@ def test_standard_output_gets_the_text_at_its_position(name: str, kind: str, tmp
     (tmp_path / "link").symlink_to("/dev/stdout")
     command = [sys.executable, "-c", WRITES.format(name)]
     if kind == "pipe":
-        out = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+        out = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout
     else:
         with (tmp_path / "out").open("w+b") as target:
             if kind == "deleted file":
                 (tmp_path / "out").unlink()
-            subprocess.run(command, cwd=tmp_path, stdout=target, check=True)
+            subprocess.run(command, cwd=tmp_path, stdout=target, check=True, timeout=60)
             target.seek(0)
             out = target.read()
     assert out == b"before\ntext\nafter\n"

@@ -207,6 +207,7 @@ def test_latex_compiles(kind: str, tmp_path: Path) -> None:
         text=True,
         errors="replace",
         check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "page.pdf").stat().st_size > 1000

@@ -2,102 +2,49 @@
 
 from __future__ import annotations
 
-import random
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 from time_limits import join
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
 import tensorflow as tf
-from restless import MODELS, RUNS, X, call, train, use_keras
+from attack_cases import Case, find_differences, find_unexpected
+from keras_allowed import ALLOWED
+from keras_fingerprint import Facts, look_at
+from keras_runs import RUNS, call, train, use_keras
+from keras_subjects import Subject, X, build
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
-
-class Facts:
-    """Every object that a model leads to, by its path; and the values of its variables."""
-
-    def __init__(self, model: Any) -> None:
-        self.at: dict[str, Any] = {}
-        self.values: dict[int, bytes] = {}
-        self._seen: set[int] = set()
-        self._visit("model", model)
-        for name in ("losses", "metrics", "variables", "trainable_variables", "built", "optimizer", "compiled"):
-            try:
-                value = getattr(model, name)
-            except (AttributeError, ValueError):
-                continue
-            self.at[f"model.{name} (read)"] = len(value) if isinstance(value, list | tuple) else value
-            for index, variable in enumerate(value if name == "variables" else ()):  # those that a function captured
-                self._visit(f"model.variables[{index}]", variable)
-
-    def _visit(self, path: str, value: Any) -> None:
-        if isinstance(value, tf.Variable) and hasattr(value.handle, "_numpy"):
-            self.values[id(value)] = value.numpy().tobytes()
-        self.at[path] = value
-        if id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        for name, part in self._parts(value):
-            self._visit(f"{path}{name}", part)
-
-    def _parts(self, value: Any) -> Iterator[tuple[str, Any]]:
-        if isinstance(value, dict):
-            yield from ((f"[{key!r:.40}]", part) for key, part in value.items())
-        elif isinstance(value, list | tuple | deque):
-            yield from ((f"[{index}]", part) for index, part in enumerate(value))
-        elif isinstance(value, set):
-            yield "{}", sorted(map(hash, value))
-        if self._is_followed(value):
-            yield from ((f".{name}", part) for name, part in list(vars(value).items()))
-        if isinstance(value, random.Random):
-            yield ".state", value.getstate()[1][-1]
-        if isinstance(value, np.random.Generator):
-            yield ".state", value.bit_generator.state["state"]["state"]
-        if getattr(value, "__closure__", None) and value.__module__ == "restless":
-            yield from ((f"<{index}>", cell.cell_contents) for index, cell in enumerate(value.__closure__))
-
-    @staticmethod
-    def _is_followed(value: Any) -> bool:
-        if isinstance(value, type | tf.Graph | tf.Operation | tf.TypeSpec | tf.DType) or not hasattr(value, "__dict__"):
-            return False
-        if isinstance(value, tf.Tensor):
-            return False
-        return type(value).__module__.startswith(("keras.", "tf_keras.", "tensorflow.python", "restless"))
-
-    def differences(self, other: Facts) -> list[str]:
-        changed = [path for path in self.at if path in other.at and not _alike(self.at[path], other.at[path])]
-        values = [path for path, value in self.at.items() if self.values.get(id(value)) != other.values.get(id(value))]
-        return [*sorted(self.at.keys() ^ other.at.keys()), *changed, *values]
+#: The kinds of models that are looked at here, which take the same inputs.
+KINDS = (
+    *("functional", "fitted", "unbuilt", "stateful", "single_layer", "restless"),
+    *(f"legacy_{name}" for name in ("functional", "fitted", "unbuilt", "stateful", "layer", "restless")),
+    *("module", "traced_module", "function", "function_of_a_method", "concrete_function", "closure", "saved_model"),
+)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, int | float | str | list) and one == other)
-
-
-def facts(model: Any) -> Facts:
-    return Facts(model)
+def require_the_same(kind: str, subject: Subject, before: Facts) -> None:
+    assert find_unexpected(Case(kind, "preserve"), find_differences(before, look_at(subject)), ALLOWED) == []
 
 
 @cache
-def build_once(kind: str) -> Any:
-    return MODELS[kind]()
+def build_once(kind: str) -> Subject:
+    return build(kind)
 
 
-def build(kind: str) -> Any:
+def build_kind(kind: str) -> Subject:
     """Return a new model; one that is fitted, which takes seconds, is shared by the tests, as it comes back."""
-    return build_once(kind) if "fitted" in kind else MODELS[kind]()
+    return build_once(kind) if "fitted" in kind else build(kind)
 
 
 #: Models of which the run that fits, evaluates and predicts is not left to the slow tests.
-QUICK = ("keras functional", "tf_keras functional", "module", "callable")
+QUICK = ("functional", "legacy_functional", "module", "closure")
 
 
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
@@ -105,39 +52,39 @@ QUICK = ("keras functional", "tf_keras functional", "module", "callable")
     ("kind", "run"),
     [
         pytest.param(kind, run, marks=pytest.mark.slow if run is use_keras and kind not in QUICK else (), id=name)
-        for kind in MODELS
+        for kind in KINDS
         for run in RUNS
         if (name := f"{kind}-{run.__name__}")
     ],
 )
 def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> None:
-    model = build(kind)
-    before, attributes = facts(model), dict(vars(type(model)))
-    with preserve(model, variable_values=True):
-        run(model)
-    assert facts(model).differences(before) == []
-    assert dict(vars(type(model))) == attributes
+    subject = build_kind(kind)
+    before, attributes = look_at(subject), dict(vars(type(subject.model)))
+    with preserve(subject.model, variable_values=True):
+        run(subject.model)
+    require_the_same(kind, subject, before)
+    assert dict(vars(type(subject.model))) == attributes
 
 
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_model_comes_back_from_an_error_too(kind: str) -> None:
-    model = build(kind)
-    before = facts(model)
+    subject = build_kind(kind)
+    before = look_at(subject)
 
     def fails_half_way(x: Any) -> None:
-        call(model, x, training=True)
+        call(subject.model, x, training=True)
         raise RuntimeError("half-way")
 
-    with pytest.raises(RuntimeError, match="half-way"), preserve(model, variable_values=True):
-        train(model)
+    with pytest.raises(RuntimeError, match="half-way"), preserve(subject.model, variable_values=True):
+        train(subject.model)
         tf.function(fails_half_way, autograph=False).get_concrete_function(tf.TensorSpec((2, 4)))
-    assert facts(model).differences(before) == []
+    require_the_same(kind, subject, before)
 
 
 def test_a_module_can_be_profiled_inside_its_own_profile_and_by_one_thread_at_a_time() -> None:
-    model: Any = MODELS["keras functional"]()
-    before = facts(model)
+    subject = build("functional")
+    model, before = subject.model, look_at(subject)
     failed: list[Exception] = []
 
     def work() -> None:
@@ -155,4 +102,4 @@ def test_a_module_can_be_profiled_inside_its_own_profile_and_by_one_thread_at_a_
     for thread in threads:
         join(thread)
     assert not failed
-    assert facts(model).differences(before) == []
+    require_the_same("functional", subject, before)

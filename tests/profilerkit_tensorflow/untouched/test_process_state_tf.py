@@ -18,7 +18,8 @@ pytest.importorskip("tf_keras")
 import keras
 import tensorflow as tf
 import tf_keras
-from restless import MODELS, X, call, train, use_keras
+from keras_runs import call, train, use_keras
+from keras_subjects import X, build
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
@@ -26,16 +27,14 @@ from profilerkit_tensorflow.untouched.preservation import preserve
 @pytest.mark.parametrize(
     "kind",
     [
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("keras fitted", "tf_keras fitted", "keras stateful")),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("fitted", "legacy_fitted", "stateful")),
         "module",
     ],
 )
 def test_what_came_back_works_as_it_did(kind: str) -> None:
     twice = []
     for measured in (False, True):
-        keras.utils.set_random_seed(1)
-        tf_keras.utils.set_random_seed(1)
-        model = MODELS[kind]()
+        model = build(kind).model
         for _ in range(2):
             if measured:
                 with preserve(model, variable_values=True):

@@ -22,6 +22,7 @@ from malicious_files import (
     script,
     scripts,
 )
+from time_limits import run_python
 from torch import nn
 
 from profilerkit import InputError, profile
@@ -230,19 +231,7 @@ def test_a_pickled_model_is_loaded_where_it_is_trusted(marker: Path, tmp_path: P
 def test_a_pickled_model_finds_the_modules_beside_it(tmp_path: Path) -> None:
     (tmp_path / "net_beside.py").write_text("import torch\nclass Net(torch.nn.Linear): ...", encoding="utf-8")
     code = "import torch, net_beside; torch.save(net_beside.Net(2, 2), 'model.pt')"
-    assert (
-        os.spawnve(
-            os.P_WAIT,
-            sys.executable,
-            [
-                sys.executable,
-                "-c",
-                f"import os; os.chdir({str(tmp_path)!r}); import sys; sys.path.insert(0, ''); {code}",
-            ],
-            dict(os.environ),
-        )
-        == 0
-    )
+    run_python(code, cwd=tmp_path)
     assert type(load_model(str(tmp_path / "model.pt"), trust=True).model).__name__ == "Net"
     assert "net_beside" not in sys.modules
 
