@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 
 import pytest
 from time_limits import run_program, run_python
