@@ -83,13 +83,15 @@ def _list_imported(name: str, path: Path, files: Mapping[str, Path]) -> Iterator
 
 @cache
 def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in _run(read_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in _list_run(read_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
-def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node that runs: what stands under ``if TYPE_CHECKING`` does not."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+def _list_run(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield every statement that runs: what stands under ``if TYPE_CHECKING`` does not."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
-        yield child
-        yield from _run(child)
+        yield node
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from mesh_answers import run_steps
@@ -41,22 +41,18 @@ OUTSIDE = 2 * WORDS * WIDTH + WIDTH
 HIDDEN = BATCH * LENGTH * WIDTH * BYTE
 
 
-class Answers(NamedTuple):
-    """The steps by name, and the peaks of torch's tracker."""
-
-    steps: dict[str, RankTrace]
-    peaks: dict[str, int]
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RankTrace]:
+    """Return the steps by name: what a process of its own has traced, as ranks need one."""
+    traced: dict[str, RankTrace] = run_steps("steps", tmp_path_factory.mktemp("steps"))
+    return traced
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
-    """Return what a process of its own has traced, as ranks need one."""
-    return Answers(*run_steps("steps", tmp_path_factory.mktemp("steps")))
-
-
-@pytest.fixture(scope="module")
-def steps(answers: Answers) -> dict[str, RankTrace]:
-    return answers.steps
+def peaks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Return the peaks of torch's own tracker by name."""
+    tracked: dict[str, int] = run_steps("peaks", tmp_path_factory.mktemp("peaks"))
+    return tracked
 
 
 def count_parameter_bytes(step: RankTrace) -> int:
@@ -197,6 +193,7 @@ def test_sequence_parallel_gathers_and_scatters_instead_of_reducing(steps: dict[
     assert steps["sequences"].trace.memory.peak_bytes() < steps["tp"].trace.memory.peak_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -204,10 +201,10 @@ def test_sequence_parallel_gathers_and_scatters_instead_of_reducing(steps: dict[
         *("fsdp2 of three passes", "bfloat16 of three passes"),
     ],
 )
-def test_peak_is_that_of_torch_tracker(answers: Answers, name: str) -> None:
-    peak = answers.steps[name].trace.memory.peak_bytes()
+def test_peak_is_that_of_torch_tracker(steps: dict[str, RankTrace], peaks: dict[str, int], name: str) -> None:
+    peak = steps[name].trace.memory.peak_bytes()
     element = 2 if "bfloat16" in name else BYTE
-    assert peak == answers.peaks[name] - 2 * element  # the tracker's sum, and its gradient
+    assert peak == peaks[name] - 2 * element  # the tracker's sum, and its gradient
 
 
 @pytest.mark.parametrize("name", ["alone", "fsdp2", "tp", "fsdp2 and tp"])
