@@ -20,6 +20,7 @@ from audited import MACS, plan, write_nets
 from time_limits import run_program
 
 from profilerkit import NotOfferedError
+from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Store, audit
 from profilerkit_audits.running import Watch
 
@@ -127,11 +128,12 @@ def require_ended(processes: list[int]) -> None:
 
 def lose_node(cluster: Any, node: Any) -> None:
     """Take a node away with all of its processes: on a busy machine they would live on and hand over results."""
-    workers = list(below(node.all_processes["raylet"][0].process.pid))
+    workers = [processes.pidfd(process) for process in below(node.all_processes["raylet"][0].process.pid)]
     cluster.remove_node(node, allow_graceful=False)
-    for process in workers:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    for descriptor in workers:
+        if descriptor is not None:
+            processes.send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
 
 
 def below(process: int) -> Iterator[int]:

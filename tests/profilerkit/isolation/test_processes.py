@@ -34,12 +34,12 @@ def family() -> Iterator[tuple[int, int]]:
     process = subprocess.Popen([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     parent, child = map(int, process.stdout.readline().split())
+    descriptors = [processes.pidfd(pid) for pid in (parent, child)]  # numbers may be another process's by the end
     yield parent, child
-    for pid in (parent, child):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            continue
+    for descriptor in descriptors:
+        assert descriptor is not None
+        processes.send_signal(descriptor, signal.SIGKILL)
+        os.close(descriptor)
     process.wait()
     process.stdout.close()
 

@@ -182,7 +182,7 @@ def test_data_that_the_model_holds_is_the_users_own() -> None:
     module = tf.Module()
     module.table = np.zeros(3)
     module.data = tf.data.Dataset.range(3)
-    module.words = OrderedDict((str(number), number) for number in range(200_000))
+    module.words = OrderedDict((str(number), number) for number in range(20_000))
     with preserve(module):
         module.table[0] = 1
         module.words["new"] = 1
