@@ -106,7 +106,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.part:
         return run_all(list_parts(options.only), options.jobs, options.folder)
     path, number, of = options.part
-    own = ["-q", "-p", "no:cacheprovider", "--durations=10", str(ATTACK / path)]
+    # One test may run a chunk of the fuzzer for an hour.
+    own = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0", "--durations=10", str(ATTACK / path)]
     return int(pytest.main(own, plugins=[Part(path, int(number), int(of))]))
 
 
