@@ -38,8 +38,6 @@ WITH_CONTEXTS = [
     *(Case(model, call, NO_FAULT, context) for model in KINDS[1:] for call in FEW for context in _CONTEXTS),
     *(Case("functional", call, fault, context) for call in FEW[:2] for fault in FAULTS[::2] for context in _CONTEXTS),
 ]
-#: What needs no pass, and no values, is to be had anywhere.
-ANYWHERE = ("profile_without_inputs", "metric_total_params", "metric_trainable_params", "metric_model_size")
 
 
 @pytest.mark.parametrize("case", sample(WITH_NOTHING_WRONG, 5), ids=str)

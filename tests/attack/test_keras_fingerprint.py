@@ -74,10 +74,6 @@ def _metric(subject: Subject) -> None:
     subject.model.metrics[0].variables[0].assign_add(1.0)
 
 
-def _retrace(subject: Subject) -> None:
-    subject.model.predict_function(iter([(tf.ones((3, 4)),)]))
-
-
 def _class_attribute(subject: Subject) -> None:
     type(subject.model).calls += 1
 

@@ -72,7 +72,6 @@ def test_without_plugins_nothing_hangs(tmp_path: Path) -> None:
     assert not (tmp_path / "hanging").exists()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="errors take notes from Python 3.11 on")
 def test_python_and_pytest_show_it(tmp_path: Path) -> None:
     environment = install(tmp_path, AT_IMPORT)
     (tmp_path / "test_it.py").write_text("def test_it(budget):\n    budget(None, macs='<= 5 G')\n")

@@ -20,9 +20,6 @@ def info(name: str = "weigh", load: Any = lambda: weigh, *examples: str) -> Comm
     return CommandInfo(name, load, f"What {name} does.", examples)
 
 
-EXAMPLE = info("weigh", lambda: weigh, "profilerkit weigh --layers 3")
-
-
 def run(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli, list(arguments))
     return result.exit_code, result.output or str(result.exception)
