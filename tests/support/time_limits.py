@@ -42,10 +42,10 @@ def run_program(
     """
     if variables:
         settings["env"] = {**os.environ, **variables}
-    source = subprocess.DEVNULL if input is None else subprocess.PIPE
-    pipes = {"stdin": source, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    settings |= {"stdin": subprocess.DEVNULL if input is None else subprocess.PIPE}
+    settings |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     words = " ".join(map(str, command))[:200]
-    with subprocess.Popen(command, text=True, start_new_session=True, **pipes, **settings) as process:
+    with subprocess.Popen(command, **settings) as process:
         try:
             output, errors = process.communicate(input, timeout=seconds)
         except subprocess.TimeoutExpired as late:
