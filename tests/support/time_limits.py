@@ -51,7 +51,7 @@ def run_program(
         except subprocess.TimeoutExpired as late:
             pytest.fail(f"{words} did not end in {seconds:.0f} s; it wrote {late.stdout!r}, {late.stderr!r}")
         finally:
-            if process.poll() is None:
+            if process.returncode is None:  # nobody has waited for it: its number is no other's yet
                 os.killpg(process.pid, signal.SIGKILL)
     if check:
         assert process.returncode == 0, f"{words} ended with {process.returncode}: {output}{errors}"
