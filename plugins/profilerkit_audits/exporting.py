@@ -28,6 +28,7 @@ from profilerkit.results.saving import parse, reseal
 
 from .hiding import hide
 from .rows import Row, decode
+from .series import find_run
 from .store import Store
 
 __all__ = ["export", "read_export"]
@@ -41,12 +42,13 @@ _COUNTS = ("number", "of", "attempt", "id", "peak_bytes")
 def export(store: Store, path: str | PathLike[str], run: str | None = None, private: bool = False) -> int:
     """Write the rows of a store, or of one run, to a file, in the form of its suffix; returns their number.
 
-    Without ``private``, secrets, names of users and hosts and absolute paths are left out of rows and reports; a report
-    then has a new checksum. Raises `ArgumentError` for another suffix or a missing package, `OSError` if the file
-    cannot be written.
+    A run is named by its identifier, by the beginning of it, or by its age: ``last``, ``last~1``. Without ``private``,
+    secrets, names of users and hosts and absolute paths are left out of rows and reports; a report then has a new
+    checksum. Raises `ArgumentError` for another suffix, a missing package or a run that the store has not, `OSError` if
+    the file cannot be written.
     """
     file, suffix = Path(path), _require_suffix(path)
-    rows = list(store.rows(run=run))
+    rows = list(store.rows(run=None if run is None else find_run(store, run).run))
     lines = [_make_line(store, row, number, len(rows), private) for number, row in enumerate(rows, start=1)]
     write, _ = _FORMS[suffix]
     write(file, lines)

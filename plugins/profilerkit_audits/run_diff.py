@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from msgspec.structs import replace
-
 from .changes import Change, compare_rows
 from .rows import Row
-from .series import CaseName, find_run, is_exact, open_store
+from .series import CaseName, find_run, group_by_case, is_exact, join_rows, open_store
 from .store import Run, Store
 
 __all__ = ["RunDiff", "diff_runs"]
@@ -82,13 +80,8 @@ def diff_runs(store: Store | str | PathLike[str], old: str, new: str) -> RunDiff
 
 
 def _read_cases(store: Store, run: Run) -> dict[CaseName, Row]:
-    """Return the row of each case of a run; one that several entries of a plan measure has the values of all rows."""
-    rows: dict[CaseName, Row] = {}
-    for row in store.rows(run=run.run):
-        case = CaseName.of(row)
-        values = rows[case].values if case in rows else {}
-        rows[case] = replace(row, values={**values, **row.values})
-    return rows
+    """Return the row of each case of a run, those of a case that several entries of a plan measure as one."""
+    return {case: join_rows(rows) for case, rows in group_by_case(store.rows(run=run.run)).items()}
 
 
 def _count_equal(old: Row, new: Row) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -12,14 +12,16 @@ from functools import lru_cache
 from os import PathLike
 from typing import Any
 
+from msgspec.structs import replace
+
 from profilerkit.errors import ArgumentError, by_likeness
 
 from .cases import is_run_for
 from .machines import shorten_commit
-from .rows import Row, Value
+from .rows import Row, RowStatus, Value
 from .store import Run, Store
 
-__all__ = ["CaseName", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "open_store"]
+__all__ = ["CaseName", "find_causes", "find_rows", "find_run", "group_by_case", "is_exact", "join_rows", "open_store"]
 
 _LAST = re.compile(r"last(?:~(\d+))?")
 
@@ -58,6 +60,30 @@ def group_by_case(rows: Iterable[Row]) -> dict[CaseName, list[Row]]:
     for row in sorted(rows, key=lambda row: (row.created, row.id or 0, row.attempt)):
         series.setdefault(CaseName.of(row), []).append(row)
     return series
+
+
+def join_rows(rows: Sequence[Row]) -> Row:
+    """Return rows of one case as one: several entries of a plan may measure the same case, each with other metrics.
+
+    The values are those of all rows, of a metric that several have that of the last one. The status is the worst, with
+    the failure and the reason of the row that has it. All else is that of the last row with a report.
+
+    >>> counted = Row("net.py:build", "k", RowStatus.COMPLETE, values={"macs": Value(56, "MACs")})
+    >>> crashed = Row("net.py:build", "l", RowStatus.FAILED, reason="the process ended")
+    >>> joined = join_rows([crashed, counted])
+    >>> joined["macs"], str(joined.status), joined.reason
+    (56, 'failed', 'the process ended')
+    """
+    last = next((row for row in reversed(rows) if row.checksum), rows[-1])
+    worst = max(rows, key=lambda row: list(RowStatus).index(row.status))
+    return replace(
+        last,
+        status=worst.status,
+        failure=worst.failure,
+        reason=worst.reason,
+        values={name: value for row in rows for name, value in row.values.items()},
+        flags=tuple(dict.fromkeys(flag for row in rows for flag in row.flags)),
+    )
 
 
 def is_exact(metric: str, value: Value) -> bool:

@@ -235,6 +235,12 @@ class Store:
             query = query.where(~newer.exists())
         yield from self._read_rows(query)
 
+    def list_members(self, run: str) -> frozenset[int]:
+        """Return the numbers of the rows that a run consists of: those that it measured, and those that it reused."""
+        query = select(schema.run_rows.c.row).where(schema.run_rows.c.run == run)
+        with self._read() as connection:
+            return frozenset(connection.execute(query).scalars())
+
     def _read_rows(self, query: Select[Any]) -> Iterator[Row]:
         """Yield rows page by page, so that neither the database nor this process holds all of them at once."""
         last = -1

@@ -172,5 +172,10 @@ def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (code, "with --check there are console, markdown, junit" in err) == (2, True)
     code, _, err = command(capsys, "audit", "--diff", "last", "nowhere", *where)
     assert (code, "there is no run 'nowhere'" in err) == (2, True)
+    output = tmp_path / "rows.csv"
+    code, out, _ = command(capsys, "export", where[1], "-o", str(output), "--run", "last")
+    assert (code, out) == (0, f"{len(list(store.rows(run='run-002-m')))} rows in {output}\n")
+    code, _, err = command(capsys, "export", where[1], "-o", str(output), "--run", "nowhere")
+    assert (code, "there is no run 'nowhere'" in err) == (2, True)
     code, _, err = command(capsys, "audit")
     assert (code, "Missing argument 'PLAN'" in err) == (2, True)

@@ -9,7 +9,7 @@ import click
 from profilerkit.cli import emit
 from profilerkit.cli.options import output_option
 
-from .stores import report_store_errors
+from .stores import report_store_errors, run_option
 
 __all__ = ["command"]
 
@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.command("dashboard")
 @click.argument("store")
 @output_option("The page to write, such as audit.html.", required=True)
-@click.option("--run", metavar="RUN", help="Only the rows of this run; by default the newest row of each model.")
+@run_option
 @click.option(
     "--pages/--no-pages",
     default=True,

@@ -9,7 +9,7 @@ import click
 from profilerkit.cli import emit
 from profilerkit.cli.options import output_option
 
-from .stores import report_store_errors
+from .stores import report_store_errors, run_option
 
 __all__ = ["command"]
 
@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.command("export")
 @click.argument("store")
 @output_option("The file to write: .parquet, .jsonl or .csv.", required=True)
-@click.option("--run", metavar="RUN", help="Only the rows of this run; by default the newest row of each case.")
+@run_option
 @click.option("--private", is_flag=True, help="Keep secrets, names of users and hosts, and absolute paths.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the number of rows.")
 def command(store: str, output: Path, run: str | None, private: bool, quiet: bool) -> None:
@@ -25,13 +25,11 @@ def command(store: str, output: Path, run: str | None, private: bool, quiet: boo
 
     STORE is the path or URL of the store of an audit. 'profilerkit_audits.read_export' reads the file.
     """
-    with report_store_errors("--output"):
+    with report_store_errors("--output or --run"):
         from ..exporting import export
         from ..store import Store
 
         with Store.open(store, create=False) as opened:
-            if run is not None and run not in {stored.run for stored in opened.runs()}:
-                raise click.BadParameter(f"there is no run {run!r} in {store}", param_hint="--run")
             count = export(opened, output, run, private)
     if not quiet:
         emit(f"{count} rows in {output}")

@@ -17,13 +17,26 @@ if TYPE_CHECKING:
     from profilerkit import Report
     from profilerkit.render.grids import Grid
 
-__all__ = ["FORMS", "draw_grid", "form_option", "put_report", "report_option", "report_store_errors", "store_option"]
+__all__ = [
+    "FORMS",
+    "draw_grid",
+    "form_option",
+    "put_report",
+    "report_option",
+    "report_store_errors",
+    "run_option",
+    "store_option",
+]
 
 _C = TypeVar("_C", bound="Callable[..., Any] | click.Command")
 FORMS = ("console", "json", "markdown")
 
 store_option: Callable[[_C], _C] = click.option(
     "--store", required=True, metavar="URL", help="The store: sqlite:///runs.db, a path, or postgresql://..."
+)
+
+run_option: Callable[[_C], _C] = click.option(
+    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default the newest row of each case."
 )
 
 #: The option of ``profile``.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..rows import Row
-from ..series import group_by_case
+from ..series import group_by_case, join_rows
 
 __all__ = ["Subject", "group_rows"]
 
@@ -30,13 +31,43 @@ class Subject:
         return self.rows[-1]
 
 
-def group_rows(rows: Iterable[Row]) -> list[Subject]:
-    """Return the subjects of rows, in the order in which each was first measured."""
+def group_rows(
+    rows: Iterable[Row], list_members: Callable[[str], Container[int | None]] = lambda run: (), run: str = ""
+) -> list[Subject]:
+    """Return the subjects of rows, in the order in which each was first measured.
+
+    Rows of a subject that one run measured are one row. The newest one has also what that run reused.
+
+    Args:
+        rows: Rows of a store.
+        list_members: Returns the numbers of the rows that a run consists of; by default no run reuses any.
+        run: Only the subjects of this run, up to it.
+    """
+    members_by_run = lru_cache(maxsize=None)(list_members)
     subjects = []
     for case, series in group_by_case(rows).items():
         is_measured = any(value.is_measured for row in series for value in row.values.values())
         for machine in dict.fromkeys(row.machine for row in series) if is_measured else ("",):
-            chosen = tuple(row for row in series if machine in ("", row.machine))
-            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-            subjects.append(Subject(digest, chosen))
+            measured = [row for row in series if machine in ("", row.machine)]
+            members = members_by_run(run or measured[-1].run)
+            current = [row for row in measured if row.id in members]
+            if run:
+                measured = measured[: measured.index(current[-1]) + 1] if current else []
+            if measured:
+                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+                points = _join_runs(measured)
+                newest = join_rows(current) if current else points[-1]
+                subjects.append(Subject(digest, (*points[:-1], newest)))
     return subjects
+
+
+def _join_runs(rows: Iterable[Row]) -> list[Row]:
+    """Return a row for each run; one that was measured again in the same run stays a row of its own."""
+    runs: list[list[Row]] = []
+    for row in rows:
+        is_beside = bool(runs) and row.run == runs[-1][-1].run and row.key not in {other.key for other in runs[-1]}
+        if is_beside:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return [join_rows(several) for several in runs]

@@ -10,13 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.process.files import write_text
 from profilerkit.render.grids import visible
 from profilerkit_pages.page_data import embed
 from profilerkit_pages.page_parts import join_scripts, render_page, source
 
 from ..hiding import hide_text
+from ..series import find_run
 from ..store import Run, Store
 from .model_pages import write_pages
 from .page_data import make_page_data
@@ -62,18 +62,8 @@ def render(store: Store, run: str | None = None, private: bool = False) -> str:
 
 def _find_subjects(store: Store, run: str | None) -> list[Subject]:
     """Return the subjects of a store; of a run those that it has, with their history up to it."""
-    runs = [stored.run for stored in store.runs()]
-    if run is not None and run not in runs:
-        nearest = ", ".join(by_likeness(run, runs)[:3])
-        raise ArgumentError(f"there is no run {run!r} in the store; the nearest are: {nearest or 'none, it is empty'}")
-    subjects = group_rows(store.rows(all_attempts=True))
-    if run is None:
-        return subjects
-    members = {row.id for row in store.rows(run=run)}
-    ends = [
-        max((end for end, row in enumerate(subject.rows, 1) if row.id in members), default=0) for subject in subjects
-    ]
-    return [Subject(subject.id, subject.rows[:end]) for subject, end in zip(subjects, ends, strict=True) if end]
+    chosen = "" if run is None else find_run(store, run).run
+    return group_rows(store.rows(all_attempts=True), store.list_members, chosen)
 
 
 def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], private: bool) -> str:

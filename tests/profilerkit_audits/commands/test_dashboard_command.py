@@ -37,4 +37,4 @@ def test_a_store_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_a_run_that_is_not_there_is_an_error(path: Path) -> None:
     result = CliRunner().invoke(cli, ["dashboard", str(path), "-o", str(path.with_name("a.html")), "--run", "x"])
     assert result.exit_code == 2
-    assert "there is no run 'x' in the store" in result.output
+    assert "there is no run 'x'; the newest are: " in result.output

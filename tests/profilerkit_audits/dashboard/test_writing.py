@@ -73,8 +73,29 @@ def test_a_run_has_its_rows_and_what_was_before(store: Store) -> None:
     assert data["histories"] == {}, "what came later is not part of a run"
     assert set(read_data(render(store, run=second))["histories"]) == {str(number) for number in range(10)}
     assert unpack(read_data(render(store, run=third))["columns"]["spec"]) == ["zoo:other"]
-    with pytest.raises(ArgumentError, match=f"there is no run '{first[:-1]}' in the store; the nearest are: {first}"):
-        render(store, run=first[:-1])
+    with pytest.raises(ArgumentError, match="there is no run 'x'; the newest are: "):
+        render(store, run="x")
+    assert read_data(render(store, run="last~2"))["count"] == 10
+
+
+def test_entries_of_a_plan_that_measure_one_case_are_one_row(store: Store) -> None:
+    """The first entry counts, the second one times; the next night only what changed is measured, the rest reused."""
+    run = begun(store)
+    values = {"macs": Value(56, "MACs")}
+    counted = store.add(Row("net.py:k", "c" * 64, RowStatus.COMPLETE, values=values, run=run, machine="m"))
+    timed = replace(counted, key="t" * 64, values={"execution_time": Value(0.5, "s", samples=9)})
+    store.add(timed)
+    night = begun(store)
+    store.reuse(night, [counted.id or 0])
+    store.add(replace(timed, run=night, attempt=2, status=RowStatus.FAILED, values={}, reason="it crashed"))
+    for name, times in ((run, [0.5]), (night, [0.5, None])):
+        data = read_data(render(store, run=name))
+        by_name = {metric["name"]: metric["values"] for metric in data["metrics"]}
+        assert data["count"] == 1
+        assert (by_name["macs"], by_name["execution_time"]) == ([56], times[-1:])
+    assert unpack(data["columns"]["status"]) == ["failed"]
+    assert unpack(data["columns"]["reason"]) == ["it crashed"]
+    assert data["histories"]["0"]["values"] == {"macs": 56, "execution_time": [0.5, None]}
 
 
 def test_times_of_two_machines_are_two_rows() -> None:
