@@ -102,6 +102,7 @@ def _describe(report: Report) -> dict[str, Any]:
         "Model type": report.model_type,
         "Batch size": "" if report.batch_size is None else str(report.batch_size),
         "Inputs": _strip_class(report.inputs),
+        "Device": report.environment.get("device", ""),
         "Created": report.created.replace("T", " ").replace("+00:00", " UTC"),
         "Fingerprint": report.fingerprint,
     }

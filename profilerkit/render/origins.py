@@ -33,7 +33,8 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     if not (differing or apart):
         return
     origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
-    what = " and ".join([*(["at different times"] if apart else []), *(["on different machines"] if differing else [])])
+    where = "devices" if differing == ["device"] else "machines"
+    what = " and ".join([*(["at different times"] if apart else []), *([f"on different {where}"] if differing else [])])
     yield f"The times were taken {what}, so that they compare with care ({origins})."
 
 

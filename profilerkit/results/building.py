@@ -6,12 +6,14 @@ import hashlib
 import os
 import reprlib
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
 from ..piping.input_source import find_batch_size
@@ -47,9 +49,12 @@ def build_report(
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
+    has_run = any(map(_is_measured, statuses.values()))
     environment = {**_machine(), **backend.environment()}
+    if has_run:
+        environment |= _find_device(backend, model, (arguments or {}).get("device"))
     settings = environment.pop(SETTINGS_FACT, "")
-    made_under = write_notes(settings.split("; ")) if settings and any(map(_is_measured, statuses.values())) else ()
+    made_under = write_notes(settings.split("; ")) if settings and has_run else ()
     report = Report(
         name=name,
         backend=backend.name,
@@ -84,6 +89,13 @@ def _machine() -> dict[str, str]:
     if not os.environ.get("PROFILERKIT_KEEP_HOST"):
         del facts["host"]
     return facts
+
+
+def _find_device(backend: Backend, model: Any, requested: Any) -> dict[str, str]:
+    """Return on which device a model has run, in the words of its framework; nothing where it is there no more."""
+    with suppress(ProfilerKitError):
+        return {"device": backend.resolve_device(model, requested)}
+    return {}
 
 
 def _with_times(value: Any, report: Report) -> Any:
