@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_DTYPES = ("float32", "float16", "bfloat16", "float8", "int8")
+#: The dtypes whose peaks are listed, and their short names, so that the list fits a narrow terminal.
+_DTYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8", "int8": "int8"}
 
 
 @click.command("devices")
@@ -51,8 +52,9 @@ def _list(every: tuple[DeviceInfo, ...]) -> None:
         )
         for device in every
     )
-    titles = ("Device", *(f"{dtype}\nTFLOP/s" for dtype in _DTYPES), "memory\nGB/s", "size\nGB", "tier")
-    emit(grid_text(Grid("Devices, with dense peaks", titles, rows, frozenset(range(1, 8)))))
+    titles = ("Device", *_DTYPES.values(), "GB/s", "GB", "Tier")
+    title = "Devices: dense peaks in TFLOP/s, memory in GB/s and GB"
+    emit(grid_text(Grid(title, titles, rows, frozenset(range(1, 8)), least_needed=("Tier",))))
 
 
 def _show(device: DeviceInfo) -> None:

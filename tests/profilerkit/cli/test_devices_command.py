@@ -38,6 +38,14 @@ def test_the_list_has_every_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [cell for cell in rows["toy"] if cell != "│"] == ["toy", "-", "-", "4", "-", "-", "3", "-", "data", "sheet"]
 
 
+def test_a_narrow_list_is_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, output = run()
+    assert "continued" not in output
+    assert max(map(len, output.splitlines())) <= 80
+    assert "(no room for Tier)" in output
+
+
 def test_a_large_figure_is_written_without_an_exponent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "toy.toml").write_text(TOY.replace("3e9", "22e12"))
     monkeypatch.setenv(FOLDERS, str(tmp_path))
