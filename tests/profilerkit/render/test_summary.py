@@ -9,6 +9,7 @@ import pytest
 from drawn_reports import STUDENT, TEACHER, record
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report
+from profilerkit.piping.quantity import Scale
 from profilerkit.render.summary import render
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
@@ -76,6 +77,22 @@ def test_blocks_of_a_flat_model_are_one_line_with_their_last_output() -> None:
     assert "head Dense [1, 8, 16, 16] 10 100 10.0 % █" in drawn
 
 
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_a_flat_model_whose_names_say_nothing_is_divided_by_the_size_of_its_images(channels_first: bool) -> None:
+    """Forty cells of a layer each: 30 give 8 x 8 with 20 MACs, 10 give 4 x 4 with 38; the head has 20 of 1000."""
+
+    def give(size: int) -> dict[str, Any]:
+        return {"output_shapes": ((1, 3, size, size) if channels_first else (1, size, size, 3),)}
+
+    cells = [row(f"cell{'abcdefghij'[n % 10]}{'xyzw'[n // 10]}", "Conv", 20, **give(8)) for n in range(30)]
+    cells += [row(f"low{'abcdefghij'[n]}", "Conv", 38, **give(4)) for n in range(10)]
+    head = row("head", "Dense", 20, output_shapes=((1, 5),))
+    drawn = lines(render(report(row("", "Keras", 1000, own_macs=0, params=410), *cells, head)))
+    assert "at 8 x 8 (30 layers) 300 600 60.0 % ██████" in drawn
+    assert "at 4 x 4 (10 layers) 100 380 38.0 % ███▊" in drawn
+    assert "head Dense [1, 5] 10 20 2.0 % ▎" in drawn
+
+
 def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
     """Half of the two seconds are in the stem, which has a tenth of the MACs."""
     seconds = {"": 2.0, "stem": 1.0, **{f"blocks.{index}": 0.25 for index in range(4)}}
@@ -127,11 +144,14 @@ def test_what_is_complete_is_said_once() -> None:
     assert "complete" not in render(report(statuses={}))
 
 
-def test_inputs_dtypes_and_threads_are_said() -> None:
+def test_inputs_dtypes_device_and_threads_are_said() -> None:
     shown = report(inputs="ModelInputs(ids=Tensor(1, 4))", input_dtypes="int64", environment={"intra_op_threads": "2"})
     assert lines(render(shown))[1] == "Input: ids=Tensor(1, 4), int64, 2 threads"
     alone = replace(shown, arguments={"num_threads": "1"})
     assert lines(render(alone))[1].endswith("int64, 1 thread"), "what was asked for, not what the process had"
+    placed = replace(shown, environment={"device": "cuda:1", **shown.environment})
+    assert lines(render(placed))[1] == "Input: ids=Tensor(1, 4), int64, cuda:1, 2 threads"
+    assert ", cpu:0," in lines(render(replace(placed, environment={"device": "/CPU:0"})))[1] + ",", "TensorFlow's words"
     static = replace(shown, statuses={"a": record("a", 1, "1")})
     assert lines(render(static))[1] == "Input: ids=Tensor(1, 4), int64", "threads matter to times alone"
 
@@ -263,6 +283,22 @@ def test_intervals_are_left_out_where_two_columns_have_no_room(monkeypatch: pyte
     )
     monkeypatch.setenv("COLUMNS", "75")
     assert "A_Long_Name_0 1.5 s ±4% A_Long_Name_2 1.5 s ±4%" in lines(render(report(statuses=long)))
+
+
+def test_counts_are_written_in_full_beside_the_rounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,056 is shown as "1.056 k", which is all of it; of two narrow columns the rounded numbers are left out."""
+    counts = {"a": (11_689_512, "11.69 M"), "b": (1_056, "1.056 k"), "c": (1_814_073_344, "1.814 G"), "d": (2.5, "2.5")}
+    records = {name: record(name, value, shown, scale=Scale.SI) for name, (value, shown) in counts.items()}
+    partial = replace(records["c"], completeness=Completeness.PARTIAL, missing=("aten::x (1 call)",))
+    shown = report(statuses={**records, "c": partial})
+    drawn = lines(render(shown))
+    assert "A 11.69 M (11,689,512) C ≥ 1.814 G (1,814,073,344)" in drawn
+    assert "B 1.056 k D 2.5" in drawn
+    monkeypatch.setattr("profilerkit.render.console.NARROWEST", 20)
+    monkeypatch.setenv("COLUMNS", "36")  # 1 + 10 characters, and 1 + 15, with two blanks between all
+    assert "A 11,689,512 C ≥ 1,814,073,344" in lines(render(shown))
+    monkeypatch.setenv("COLUMNS", "30")
+    assert "A 11.69 M C ≥ 1.814 G" in lines(render(shown))
 
 
 def test_a_line_is_not_folded_between_a_number_and_its_unit(monkeypatch: pytest.MonkeyPatch) -> None:

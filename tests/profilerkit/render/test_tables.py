@@ -224,3 +224,5 @@ def test_devices_are_told_apart_within_a_framework() -> None:
     same_framework = str(Comparison(first, (second,)))
     assert "on different machines" in " ".join(same_framework.split())
     assert "compare with care" not in str(Comparison(first, (replace(second, backend="jax"),)))
+    on_gpu = Comparison(made("A", 1, device="cpu"), (made("B", 1, device="cuda:0"),))
+    assert "on different devices, so that" in " ".join(str(on_gpu).split())

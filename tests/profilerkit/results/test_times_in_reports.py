@@ -206,6 +206,13 @@ def test_the_name_of_the_host_is_there_if_it_is_asked_for(monkeypatch: pytest.Mo
     assert profile(model(), X, backend=FakeBackend(), metrics="macs").environment["host"] == platform.node()
 
 
+def test_what_ran_has_its_device() -> None:
+    timed = profile(model(), X, backend=FakeBackend(), metrics="latency", num_iters=2)
+    assert timed.environment["device"] == "cpu"
+    assert ", cpu" in str(timed).splitlines()[1]
+    assert "device" not in profile(model(), X, backend=FakeBackend(), metrics="macs").environment, "nothing ran"
+
+
 def test_a_report_says_where_it_was_made() -> None:
     facts = profile(model(), X, backend=FakeBackend(), metrics="macs").environment
     assert "host" not in facts, "reports are shared"
