@@ -137,14 +137,16 @@ class _Fitted:
         self.grid = grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        grid, widths = self.grid, _measure_columns(self.grid)
+        grid, left_out = _leave_out_columns(self.grid, options.max_width)
+        widths = _measure_columns(grid)
         if "Unit" in grid.titles and len(_split_columns(widths, options.max_width)) > 1:
             grid = _move_units(grid)
             widths = _measure_columns(grid)
         if "Type" in grid.titles[1:2] and len(_split_columns(widths, options.max_width)) > 1:
             grid = _fold_types(grid)
             widths = _measure_columns(grid)
-        title = f"\n{grid.title}"
+        lacking = f" (no room for {', '.join(left_out)})" if left_out else ""
+        title = f"\n{grid.title}{lacking}"
         for columns in _split_columns(widths, options.max_width):
             yield Text(title, style="bold")  # as a title of the table it would be folded to the width of that
             table = _draw_table(grid, columns, _squeeze([widths[column] for column in columns], options.max_width))
@@ -153,24 +155,46 @@ class _Fitted:
             title = f"{grid.title}, continued"
 
 
+def _leave_out_columns(grid: Grid, available: int) -> tuple[Grid, list[str]]:
+    """Return a grid without those columns that it needs least, as far as it is too wide, and the titles of those."""
+    left_out = []
+    for title in filter(grid.titles.__contains__, grid.least_needed):
+        if fits(grid, available):
+            break
+        if title == "Type":
+            grid = _fold_types(grid)
+        else:
+            grid = _leave_out(grid, grid.titles.index(title))
+            left_out += [" ".join(title.split())] if title else []
+    return grid, left_out
+
+
+def _leave_out(grid: Grid, left: int) -> Grid:
+    """Return a grid without one of its columns."""
+
+    def without(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return cells[:left] + cells[left + 1 :]
+
+    def move(column: int) -> int:
+        return column - (column > left)
+
+    rows = tuple(map(without, grid.rows))
+    numeric = frozenset(move(column) for column in grid.numeric if column != left)
+    marks = {(row, move(column)): mark for (row, column), mark in grid.marks.items() if column != left}
+    return replace(grid, titles=without(grid.titles), rows=rows, numeric=numeric, marks=marks)
+
+
 def _move_units(grid: Grid) -> Grid:
     """Return a grid without its column of units, which stand behind the values: both stay together."""
     unit = grid.titles.index("Unit")
-
-    def without(cells: tuple[str, ...]) -> tuple[str, ...]:
-        return cells[:unit] + cells[unit + 1 :]
-
-    rows = tuple(without((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:])) for row in grid.rows)
-    marks = {(row, column - (column > unit)): mark for (row, column), mark in grid.marks.items()}
-    return replace(grid, titles=without(grid.titles), rows=rows, marks=marks)
+    rows = tuple((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:]) for row in grid.rows)
+    return _leave_out(replace(grid, rows=rows), unit)
 
 
 def _fold_types(grid: Grid) -> Grid:
     """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
-    rows = tuple((f"{name}: {kind}" if kind else name, *others) for name, kind, *others in grid.rows)
-    marks = {(row, max(column - 1, 0)): mark for (row, column), mark in grid.marks.items()}
-    numeric = frozenset(column - 1 for column in grid.numeric)
-    return replace(grid, titles=(grid.titles[0], *grid.titles[2:]), rows=rows, numeric=numeric, marks=marks)
+    rows = tuple((f"{name}: {kind}" if kind else name, kind, *others) for name, kind, *others in grid.rows)
+    return _leave_out(replace(grid, rows=rows), 1)
 
 
 def _measure_columns(grid: Grid) -> list[tuple[int, int]]:

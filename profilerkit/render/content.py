@@ -21,7 +21,7 @@ from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .bounds import KINDS, in_words, write_interval
-from .enhancements import enhancement_in_words
+from .enhancements import enhancement_in_words, is_convention
 from .grids import Grid, Notes, Part, visible
 from .layer_grids import all_layers_grids, difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
@@ -192,6 +192,10 @@ def _list_comparison_parts(comparison: Comparison, details: bool, layers: _Layer
     notes += dict.fromkeys(note for report in reports for note in _describe_batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
+    if any(is_convention(comparison, key, index) for key in comparison for index in range(len(comparison.others))):
+        notes.append(
+            "Between frameworks less than 2 % is neither better nor worse: what they count as parameters differs."
+        )
     yield Notes((*notes, *_describe_conditions(reports), *different_origins(reports), *legend(comparison)))
     yield from sweep_grids(reports)
     if details:

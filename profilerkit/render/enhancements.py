@@ -9,14 +9,18 @@ from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.quantity import format_number
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
+from ..trace.alignment import is_foreign
 from .bounds import TURNED, sign_of_enhancement
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import StatusRecord
 
-__all__ = ["enhancement_in_words"]
+__all__ = ["enhancement_in_words", "is_convention"]
 
+#: By how much counts of equal networks differ between frameworks: one has the statistics of a normalization among its
+#: parameters, another one has them as buffers.
+_CONVENTION = 1.02
 #: Of which side of the truth a metric is that is the same in both models, in words.
 _AMOUNTS = {"≥ ": "at least", "≤ ": "at most"}
 
@@ -39,7 +43,16 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
     ratio = None
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
-    return _write_ratio(value, sign, reference.comparative, ratio)
+    text, mark = _write_ratio(value, sign, reference.comparative, ratio)
+    return (text.removesuffix(f", {mark}"), "") if is_convention(comparison, key, index) else (text, mark)
+
+
+def is_convention(comparison: Comparison, key: str, index: int) -> bool:
+    """Return whether a count differs by so little that what its framework counts may be why: neither is better."""
+    value, reports = comparison.enhancement(key, index), (comparison.reference, comparison.others[index])
+    if not is_foreign(*reports) or value is None or any(type(report[key]) is not int for report in reports):
+        return False
+    return value != 1 and 1 / _CONVENTION < value < _CONVENTION
 
 
 def _write_difference(reference: StatusRecord, value: float) -> str:

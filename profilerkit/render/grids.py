@@ -27,7 +27,8 @@ _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?!\w))")
 class Grid:
     """A table of text: columns of numbers, which stand right, are those of ``numeric``; ``depths`` indent rows.
 
-    ``marks`` say what a reader should see of a cell, by row and column: one of `MARKS`.
+    ``marks`` say what a reader should see of a cell, by row and column: one of `MARKS`. ``least_needed`` are the titles
+    of the columns that a narrow terminal leaves out, in this order; a "Type" then stands behind the first column.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Grid:
     depths: tuple[int, ...] = ()
     kind: str = ""
     marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    least_needed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", visible(self.title))

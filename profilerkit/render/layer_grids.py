@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -30,6 +31,27 @@ _TIMED = {
     "backward_seconds_share": "Share of\nbackward",
     "achieved_flops_per_second": "Achieved",
 }
+#: What a narrow terminal leaves out of a table of layers, in this order.
+_LEAST_NEEDED = ("Settings", "Type", "FLOPs", "Calls", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
+#: A setting of a layer as its framework writes it: ``kernel_size=(3, 3)``.
+_SETTING = re.compile(r"(\w+)=(\([^()]*\)|[^,()]+)")
+_NUMBER = re.compile(r"\d+")
+#: The settings that are shown of layers, in the names of several frameworks, and what they are called.
+_SETTINGS = {
+    "kernel_size": "kernel",
+    "pool_size": "kernel",
+    "kernel_shape": "kernel",
+    "stride": "stride",
+    "strides": "stride",
+    "dilation": "dilation",
+    "dilation_rate": "dilation",
+    "groups": "groups",
+    "in_features": "in",
+    "out_features": "out",
+    "units": "out",
+    "filters": "out",
+}
+_USUALLY_ONE = ("stride", "dilation", "groups")
 #: What is shown of the layers of several models, a grid each.
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: How the keys of the first and of the second model begin in a row of two models.
@@ -54,8 +76,9 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     columns = [
         GridColumn("Layer", partial(write_name, nested=nested)),
         GridColumn("Type", itemgetter("type")),
+        *([GridColumn("Settings", _write_settings)] if any(map(_write_settings, layers)) else []),
         GridColumn("Output shape", _write_shapes),
-        GridColumn("Calls", lambda row: str(row["calls"] or "-"), is_number=True),
+        *([GridColumn("Calls", _write_calls, is_number=True)] if any(row["calls"] != 1 for row in layers) else []),
         *(GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
         *(GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
     ]
@@ -97,7 +120,7 @@ def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], ne
     cells = tuple(tuple(column.write(row) for column in columns) for row in rows)
     numeric = frozenset(index for index, column in enumerate(columns) if column.is_number)
     depths = tuple(row["depth"] for row in rows) if nested else ()
-    return Grid(title, titles, cells, numeric, depths, kind="layers")
+    return Grid(title, titles, cells, numeric, depths, kind="layers", least_needed=_LEAST_NEEDED)
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
@@ -129,6 +152,27 @@ def _write_both_types(row: Row) -> str:
 
 def _write_shapes(row: Row) -> str:
     return ", ".join(str(list(shape)) for shape in row.get("output_shapes") or ())
+
+
+def _write_calls(row: Row) -> str:
+    return str(row["calls"] or "-")
+
+
+def _write_settings(row: Row) -> str:
+    """Return those settings of a layer that tell most, as its framework has them in ``configuration``.
+
+    >>> _write_settings({"configuration": "3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False"})
+    'kernel 7x7, stride 2'
+    >>> _write_settings({"configuration": "in_features=512, out_features=1000, bias=True"})
+    'in 512, out 1000'
+    """
+    settings = dict(_SETTING.findall(row.get("configuration") or ""))
+    words = []
+    for name, word in _SETTINGS.items():
+        sizes = _NUMBER.findall(settings.get(name, ""))
+        text = sizes[0] if len(set(sizes)) == 1 and word != "kernel" else "x".join(sizes)
+        words += [f"{word} {text}"] if text and not (text == "1" and word in _USUALLY_ONE) else []
+    return ", ".join(words)
 
 
 def _write_bounded(row: Row, key: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..piping.outcome import Completeness
+from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.cost_parts import Part as CostPart
 from ..trace.cost_parts import choose_column, divide
@@ -20,7 +22,7 @@ from ..trace.table import Table as DataTable
 from .advice import list_advice
 from .bounds import write_interval, write_row_value
 from .columns import Column, share_text, write_count
-from .console import STYLES, draw_parts, fits, to_text
+from .console import STYLES, draw_parts, to_text
 from .content import choose_mark, list_changed_layers, parts
 from .grids import Grid, Notes, Part, visible
 
@@ -89,19 +91,20 @@ def _draw_heading(report: Report) -> Iterator[RenderableType]:
     """Yield the name of the model, and what it was given."""
     yield Text(visible(f"{report.name}  ({report.backend})"), style="bold")
     inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
-    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, _write_threads(report)]
+    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, *_list_conditions(report)]
     line = ", ".join(filter(None, facts))
     if line:
         yield Text(visible(line), style="dim")
 
 
-def _write_threads(report: Report) -> str:
-    """Return on how many threads times were measured, where the backend tells."""
-    is_measured = any(isinstance(record.value, Measurement) for record in report.statuses.values())
+def _list_conditions(report: Report) -> Iterator[str]:
+    """Yield the device and the number of threads of what was measured, where the backend tells them."""
+    if not any(isinstance(record.value, Measurement) for record in report.statuses.values()):
+        return
+    yield report.environment.get("device", "").removeprefix("/").lower()
     threads = report.arguments.get("num_threads") or report.environment.get("intra_op_threads", "0")
-    if not is_measured or not threads.isdecimal() or threads == "0":
-        return ""
-    return "1 thread" if threads == "1" else f"{threads} threads"
+    if threads.isdecimal() and threads != "0":
+        yield "1 thread" if threads == "1" else f"{threads} threads"
 
 
 def _begin_with_state(notes: Part, report: Report) -> Notes:
@@ -122,22 +125,18 @@ def _begin_with_state(notes: Part, report: Report) -> Notes:
 class _Values:
     """The values of all metrics, a few in one column, more in two, from top to bottom; tables are no values.
 
-    Where two columns do not fit, the intervals are left out: the noise before them says how wide they are.
+    Where two columns do not fit, the intervals are left out: the noise before them says how wide they are. Then counts
+    are written in full alone, and at last rounded alone.
     """
 
     def __init__(self, records: Iterable[StatusRecord]) -> None:
-        shown = [record for record in records if not isinstance(record.value, DataTable)]
-        self._cells = [
-            (visible(record.friendly_name), visible(_write_value(record)), choose_mark(record)) for record in shown
-        ]
+        self._records = [record for record in records if not isinstance(record.value, DataTable)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cells = self._cells
-        columns = 1 if len(cells) < 4 else 2
-        if columns > 1 and _measure_columns(cells, columns) > options.max_width:
-            cells = [(name, _BEFORE_INTERVAL.split(value)[0], mark) for name, value, mark in cells]
-            if _measure_columns(cells, columns) > options.max_width:
-                columns, cells = 1, self._cells
+        forms = [self._write(*form) for form in product(("{shown} ({exact})", "{exact}", "{shown}"), (True, False))]
+        in_two = (cells for cells in forms if len(cells) >= 4 and _measure_columns(cells, 2) <= options.max_width)
+        cells = next(in_two, None)
+        columns, cells = (1, forms[0]) if cells is None else (2, cells)
         table = Table(box=None, show_header=False, pad_edge=False)
         for _ in range(2 * columns):
             table.add_column(no_wrap=columns > 1)
@@ -146,6 +145,15 @@ class _Values:
             in_line = cells[line::lines]
             table.add_row(*(text for name, value, mark in in_line for text in (escape(name), _paint(value, mark))))
         yield table
+
+    def _write(self, count: str, with_intervals: bool) -> list[tuple[str, str, str]]:
+        """Return the name, the value and the mark of each record; ``count`` is the format of a rounded count."""
+        cells = []
+        for record in self._records:
+            value = _write_value(record, count)
+            text = value if with_intervals else _BEFORE_INTERVAL.split(value)[0]
+            cells.append((visible(record.friendly_name), visible(text), choose_mark(record)))
+        return cells
 
 
 def _measure_columns(cells: Sequence[tuple[str, str, str]], columns: int) -> int:
@@ -160,10 +168,24 @@ def _paint(value: str, mark: str) -> str:
     return f"[{STYLES[mark]}]{escape(value)}[/]" if mark else escape(value)
 
 
-def _write_value(record: StatusRecord) -> str:
+def _write_value(record: StatusRecord, count: str) -> str:
     if record.value is None:
         return record.completeness.value
-    return f"{record.sign}{record.shown}{write_interval(record)}"
+    exact = _write_exact(record)
+    shown = count.format(shown=record.shown, exact=exact) if exact else record.shown
+    return f"{record.sign}{shown}{write_interval(record)}"
+
+
+def _write_exact(record: StatusRecord) -> str:
+    """Return a count in full, with separators; nothing for one that is not rounded, and for what is no count.
+
+    A count of 11,689,512 is shown as "11.69 M", one of 1,056 as "1.056 k", which is all of it.
+    """
+    if type(record.value) is not int or record.scale is not Scale.SI:
+        return ""
+    number = scale_value(record.value, scale=Scale.SI)
+    is_whole = round(float(format_number(number.number)) * number.factor) == record.value
+    return "" if is_whole else f"{record.value:,}"
 
 
 def make_cost_grid(report: Report) -> Grid | None:
@@ -171,7 +193,7 @@ def make_cost_grid(report: Report) -> Grid | None:
     layers = report.layerwise
     by = choose_column(layers)
     model = divide(layers, by, _LINES) if by else None
-    return _Costs(model, by, layers[0][by]).grid if model and model.inside else None
+    return _draw_costs(model, by, layers[0][by]) if model and model.inside else None
 
 
 def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
@@ -182,54 +204,36 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
         return
     model = divide(layers, by, _LINES)
     if model.inside:
-        yield _Costs(model, by, layers[0][by])
+        yield draw_parts([_draw_costs(model, by, layers[0][by])])
     else:
         yield Text("")
     sentences = [*_write_types(layers, by), *(list_advice(report, model, by) if advice else ())]
     yield draw_parts([Notes(tuple(sentences))])
 
 
-class _Costs:
-    """The parts of a model, a row for each, with the columns that there is room for."""
-
-    def __init__(self, model: CostPart, by: str, whole: float) -> None:
-        self._title = f"Where it goes, by {Column.of(by).in_a_sentence}"
-        self._depths, costs = zip(*model.walk(), strict=True)
-        labels = [
-            _write_label(part, "" if depth else model.label) for depth, part in zip(self._depths, costs, strict=True)
-        ]
-        columns = {
-            "Layer": labels,
-            "Type": [_write_type(part) for part in costs],
-            "Output": [_write_shape(part) for part in costs],
-            "Parameters": [_write_count(part, "params") for part in costs],
-            "MACs": [_write_count(part, "macs") for part in costs],
-            **({Column.of(by).title: times} if (times := _list_times(costs, by)) else {}),
-            "Share": [_write_share(part, by, whole) for part in costs],
-            "": [_draw_bar(part, by, whole) for part in costs],
-        }
-        self._columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
-
-    @property
-    def grid(self) -> Grid:
-        """All columns that have any value."""
-        return self._make_grid(self._columns)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = dict(self._columns)
-        for name in filter(self._columns.__contains__, _LEAST_NEEDED):
-            if fits(self._make_grid(columns), options.max_width):
-                break
-            if name == "Type":
-                labels = zip(columns["Layer"], columns["Type"], strict=True)
-                columns["Layer"] = [f"{label}: {kind}" if kind else label for label, kind in labels]
-            del columns[name]
-        yield draw_parts([self._make_grid(columns)])
-
-    def _make_grid(self, columns: Mapping[str, Sequence[str]]) -> Grid:
-        numeric = frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", ""))
-        rows = tuple(zip(*columns.values(), strict=True))
-        return Grid(self._title, tuple(columns), rows, numeric, self._depths, kind="costs")
+def _draw_costs(model: CostPart, by: str, whole: float) -> Grid:
+    """Return the parts of a model, a row for each, with all columns that have any value."""
+    depths, costs = zip(*model.walk(), strict=True)
+    columns = {
+        "Layer": [_write_label(part, "" if depth else model.label) for depth, part in zip(depths, costs, strict=True)],
+        "Type": [_write_type(part) for part in costs],
+        "Output": [_write_shape(part) for part in costs],
+        "Parameters": [_write_count(part, "params") for part in costs],
+        "MACs": [_write_count(part, "macs") for part in costs],
+        **({Column.of(by).title: times} if (times := _list_times(costs, by)) else {}),
+        "Share": [_write_share(part, by, whole) for part in costs],
+        "": [_draw_bar(part, by, whole) for part in costs],
+    }
+    columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+    return Grid(
+        f"Where it goes, by {Column.of(by).in_a_sentence}",
+        tuple(columns),
+        tuple(zip(*columns.values(), strict=True)),
+        frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", "")),
+        depths,
+        kind="costs",
+        least_needed=_LEAST_NEEDED,
+    )
 
 
 def _list_times(costs: Sequence[CostPart], by: str) -> list[str]:
@@ -241,6 +245,8 @@ def _write_label(part: CostPart, around: str) -> str:
     if part.kind in ("layers", "block"):
         label = f"{around}.{part.label}" if around else part.label
         return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
+    if part.kind == "size":
+        return f"{part.label} ({len(part.rows)} layers)"
     return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
 
 

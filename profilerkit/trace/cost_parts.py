@@ -41,7 +41,8 @@ class Part:
             those of a block.
         rows: The rows of the layers.
         kind: What the part is: "layers", "block" (of layers that differ, and that are one by their names, or of blocks
-            that follow each other), "own" (what the layers do themselves, beside the layers inside) or "others".
+            that follow each other), "size" (of layers whose outputs are as high and wide), "own" (what the layers do
+            themselves, beside the layers inside) or "others".
         inside: The parts that it is divided into, if it is.
     """
 
@@ -125,6 +126,9 @@ class _Opener:
             inside = self._join_blocks(inside, part, room)
         inside = [self.pass_through(one) for one in inside]
         small = self._choose_small(inside, room)
+        if sum(map(self.share, small)) > max((self.share(one) for one in inside if one not in small), default=0):
+            inside = self._divide_by_size(part, inside)  # names say little, as those of cells with parallel branches
+            small = self._choose_small(inside, room)
         large = [one for one in inside if one not in small]
         opened = [*large, _gather(small)] if len(small) > 1 else inside
         return opened if 1 < len(opened) <= room and self._tells(part, large, small) else []
@@ -171,6 +175,18 @@ class _Opener:
                 joined += [*([_join(run, outer)] if run else []), *between]
                 run, between = [part], []
         return [*joined, _join(run, outer), *between]
+
+    def _divide_by_size(self, part: Part, inside: list[Part]) -> list[Part]:
+        """Return the layers of a part by the height and width of their outputs, or what is inside where that is one."""
+        rows = self._children.get(part.rows[0]["path"], ()) if len(part.rows) == 1 else ()
+        sizes = _find_sizes(rows)
+        by_size = {size: tuple(row for row in rows if sizes.get(row["path"]) == size) for size in sizes.values()}
+        if len(by_size) < 2:
+            return inside
+        without_size = tuple(row for row in rows if row["path"] not in sizes)
+        parts = [Part(f"at {height} x {width}", alike, "size") for (height, width), alike in by_size.items()]
+        parts += [Part(row["path"], (row,)) for row in without_size]
+        return [*parts, *(one for one in inside if one.kind == "own")]
 
     def _choose_small(self, inside: list[Part], room: int) -> list[Part]:
         """Return the parts that are gathered: those with little of the whole, and more of them where room lacks."""
@@ -230,6 +246,20 @@ class _Opener:
         if inside and self.share(itself) >= _LEAST_SHARE:
             inside.append(itself)
         return inside
+
+
+def _find_sizes(rows: Sequence[_Row]) -> dict[str, tuple[int, int]]:
+    """Return by path the height and the width of the first output of each layer that gives images; {} unless square.
+
+    Whether channels stand first or last is read from square images, which most models take.
+    """
+    shapes = {row["path"]: row["output_shapes"][0] for row in rows if row.get("output_shapes")}
+    images = {path: shape for path, shape in shapes.items() if len(shape) == 4}
+    last, first = (sum(shape[axis] == shape[axis + 1] for shape in images.values()) for axis in (1, 2))
+    if 2 * max(last, first) <= len(images):
+        return {}
+    axis = 1 if last >= first else 2
+    return {path: (shape[axis], shape[axis + 1]) for path, shape in images.items()}
 
 
 def _gather(parts: Sequence[Part]) -> Part:

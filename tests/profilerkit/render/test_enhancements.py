@@ -1,5 +1,7 @@
 """Enhancements in words, values rounded to what is known of them, and what stands out on a terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from profilerkit import Comparative, Completeness, Measurement, Report
@@ -139,3 +141,13 @@ def test_a_note_says_what_to_do_about_noise() -> None:
     noisy = Measurement((1.0, 2.0, 3.0), precision=0.02)
     assert "Noisy times: measure longer, such as max_seconds=30" in " ".join(str(one(noisy)).split())
     assert "more certain" not in str(one(Measurement((1.0,) * 9, precision=0.02)))
+
+
+@pytest.mark.parametrize(("other", "text"), [(1010, "1.01x more"), (1000, "the same"), (1030, "1.03x more, worse")])
+def test_little_is_no_verdict_between_frameworks(other: int, text: str) -> None:
+    """Keras has the moving statistics of a normalization among its parameters, torch has not."""
+    comparison = compare_values(1000, other, LESS)
+    foreign = Comparison(comparison.reference, (replace(comparison.others[0], backend="another"),))
+    assert enhancement_in_words(foreign, "key", 0)[0] == text
+    assert ("neither better nor worse" in render(foreign, "table")) == (other == 1010)
+    assert enhancement_in_words(compare_values(1000, 1010, LESS), "key", 0) == ("1.01x more, worse", "worse")

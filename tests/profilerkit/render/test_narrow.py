@@ -50,6 +50,28 @@ def test_values_units_shapes_and_types_stay_whole(width: int, monkeypatch: pytes
     assert "AdaptiveAvgPool2d" in text
 
 
+@pytest.mark.parametrize(
+    ("width", "has"), [(100, "Settings"), (80, "no room for Settings"), (66, "no room for Settings, FLOPs")]
+)
+def test_a_narrow_table_of_layers_leaves_out_what_is_needed_least(
+    width: int, has: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings come first where there is room; the type stands behind the name before a count is left out."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = REPORT.to_text(depth=-1)
+    assert has in text
+    assert ("kernel 7x7, stride 2" in text) == (width == 100)
+    assert "continued" not in text
+    assert "AdaptiveAvgPool2d" in text
+
+
+def test_calls_have_a_column_where_a_layer_is_called_again() -> None:
+    row = {"path": "", "type": "Net", "depth": 0, "params": 1, "macs": 1, "flops": 1, "is_leaf": True}
+    assert "Calls" not in layer_grid(LayerTable([{**row, "calls": 1}])).titles
+    assert "Calls" in layer_grid(LayerTable([{**row, "calls": 2}])).titles
+    assert "Calls" in layer_grid(LayerTable([{**row, "calls": 0}])).titles, "a layer that did not run"
+
+
 def test_a_share_has_one_digit_behind_the_point() -> None:
     row = {"path": "", "type": "Net", "depth": 0, "calls": 1, "params": 1, "macs": 1, "flops": 1, "is_leaf": True}
     small = {**row, "path": "small", "depth": 1}
