@@ -32,7 +32,7 @@ _TIMED = {
     "achieved_flops_per_second": "Achieved",
 }
 #: What a narrow terminal leaves out of a table of layers, in this order.
-_LEAST_NEEDED = ("Settings", "Type", "FLOPs", "Calls", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
+_LEAST_NEEDED = ("Calls", "Type", "FLOPs", "Settings", "Share of\nbackward", "Share of\nforward", "Achieved", "Change")
 #: A setting of a layer as its framework writes it: ``kernel_size=(3, 3)``.
 _SETTING = re.compile(r"(\w+)=(\([^()]*\)|[^,()]+)")
 _NUMBER = re.compile(r"\d+")
@@ -162,7 +162,7 @@ def _write_settings(row: Row) -> str:
     """Return those settings of a layer that tell most, as its framework has them in ``configuration``.
 
     >>> _write_settings({"configuration": "3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False"})
-    'kernel 7x7, stride 2'
+    '7x7, stride 2'
     >>> _write_settings({"configuration": "in_features=512, out_features=1000, bias=True"})
     'in 512, out 1000'
     """
@@ -170,8 +170,10 @@ def _write_settings(row: Row) -> str:
     words = []
     for name, word in _SETTINGS.items():
         sizes = _NUMBER.findall(settings.get(name, ""))
-        text = sizes[0] if len(set(sizes)) == 1 and word != "kernel" else "x".join(sizes)
-        words += [f"{word} {text}"] if text and not (text == "1" and word in _USUALLY_ONE) else []
+        if word == "kernel" and len(sizes) > 1:
+            words.append("x".join(sizes))
+        elif sizes and not (word in _USUALLY_ONE and set(sizes) == {"1"}):
+            words.append(f"{word} {sizes[0] if len(set(sizes)) == 1 else 'x'.join(sizes)}")
     return ", ".join(words)
 
 
