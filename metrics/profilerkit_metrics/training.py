@@ -25,6 +25,7 @@ __all__ = [
     "TrainingMemoryParts",
     "find_optimizer_bytes",
     "find_step_memory",
+    "find_step_peak",
 ]
 
 
@@ -213,17 +214,26 @@ def find_step_memory(
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
     counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
     missing = (*([counted.missing] if counted.missing else []), *_list_untold_gradients(trace))
-    in_update = trace.memory.weight_bytes + _count_live_bytes(trace) + counted.update
-    in_passes = trace.memory.peak_bytes()
-    parts = _divide_update(trace, counted) if in_update > in_passes else _divide_peak(trace, counted)
+    is_in_update = _count_update_bytes(trace, counted) > trace.memory.peak_bytes()
+    parts = _divide_update(trace, counted) if is_in_update else _divide_peak(trace, counted)
     is_without = optimizer is None and optimizer_size == OptimizerBytes(0)
     hint = "without an optimizer's state; include one with optimizer='adam', for example" if is_without else ""
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
-    peak = max(in_passes, in_update) + counted.state
+    peak = find_step_peak(trace, counted)
     return {
         TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, *trace.notes, hint]),
         TrainingMemoryParts.NAME: qualify(parts, missing) if trace.memory.parts else unsaid,
     }
+
+
+def find_step_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
+    """Return the peak of a training step: in one of its passes, or in the update of the weights."""
+    return max(trace.memory.peak_bytes(), _count_update_bytes(trace, optimizer_size)) + optimizer_size.state
+
+
+def _count_update_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
+    """Return the bytes that are alive while the weights are updated, the state of the optimizer left out."""
+    return trace.memory.weight_bytes + _count_live_bytes(trace) + optimizer_size.update
 
 
 def _count_gradient_bytes(trace: ModelTrace) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profilerkit.piping.outcome import Completeness, is_number
-from profilerkit.render.bounds import KINDS
+from profilerkit.render.bounds import KINDS, write_in_full
 from profilerkit.render.grids import Grid, visible
 from profilerkit.times.measurement import Measurement
 from profilerkit.trace.table import Table
@@ -33,8 +33,9 @@ _LONGEST = 60
 class Value:
     """A value on a card: its model, text, unit, interval and completeness, and what is missing.
 
-    ``better`` says how far it is better than the reference's, ``bars`` are the heights of a small histogram of its
-    samples. ``mark`` is the mark of its cell in the grid, ``verdict`` that of ``better``.
+    A count has all its digits where a measurement has its interval. ``better`` says how far it is better than the
+    reference's, ``bars`` are the heights of a small histogram of its samples. ``mark`` is the mark of its cell in the
+    grid, ``verdict`` that of ``better``.
     """
 
     model: str
@@ -174,7 +175,7 @@ def _compare_value(comparison: Comparison, grid: Grid, number: int, index: int, 
 def _describe_value(report: Report, record: StatusRecord, text: str, unit: str, mark: str) -> Value:
     """Return the value of one model, whose cell has the text; the noise and the interval of a measurement leave it."""
     bars: tuple[float, ...] = ()
-    interval = ""
+    interval = write_in_full(record)
     if isinstance(record.value, Measurement):
         bars = _count_bars(record.value.samples)
         number, _, ends = text.partition(" [")

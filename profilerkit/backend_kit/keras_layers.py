@@ -25,6 +25,7 @@ __all__ = [
     "read_input_structure",
     "read_variable_value",
     "set_variable_value",
+    "write_settings",
 ]
 
 #: All layers inside of one. Without it a model of Keras is refused.
@@ -44,6 +45,8 @@ _VALUE = field("_value")
 _STRUCTURES = {"keras": field("_inputs_struct"), "tf_keras": field("_nested_inputs")}
 #: Prefixes of Keras' internal attributes, which also hold layers, but under names that are not the user's.
 _BOOKS = ("_self_", "_tracker", "_layers", "_inbound", "_outbound", "_functional", "_operations", "_modules")
+#: The public attributes that say how one of Keras' own layers was set up.
+_SETTINGS = ("filters", "units", "kernel_size", "pool_size", "strides", "dilation_rate", "groups", "padding")
 #: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
 #: they have other names, these are walked too, which takes longer.
 _NOT_CALLED = frozenset(
@@ -125,6 +128,14 @@ def hides_its_cell(layer: Any) -> bool:
 def is_keras_unbuilt(model: Any) -> bool:
     """Return whether a Keras model lacks variables that its first call would create."""
     return not all(layer.built for layer in flat_layers(model))
+
+
+def write_settings(layer: Any) -> str:
+    """Return the settings of one of Keras' own layers, as torch prints them: "filters=32, kernel_size=(3, 3)"."""
+    if not is_shipped(layer):
+        return ""
+    settings = {name: getattr(layer, name, None) for name in _SETTINGS}
+    return ", ".join(f"{name}={value}" for name, value in settings.items() if isinstance(value, (int, str, tuple)))
 
 
 def list_children(layer: Any) -> Iterator[tuple[str, Any]]:

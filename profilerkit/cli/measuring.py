@@ -56,6 +56,7 @@ class Request:
     name: tuple[str, ...] = ()
     static: bool = False
     optimizer: str | None = None
+    fit_in: str | None = None
     leave_out: tuple[str, ...] = ()
     max_seconds: float | None = None
     num_threads: int | None = None
@@ -122,7 +123,7 @@ class Request:
     @property
     def arguments(self) -> dict[str, Any]:
         """What the functions are given."""
-        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer")
+        names = ("batch_size", "device", "max_seconds", "num_threads", "on", "optimizer", "fit_in")
         values = {name: getattr(self, name) for name in names}
         arguments = {
             name: Preference(value) if name in self.preferred else value

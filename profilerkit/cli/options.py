@@ -232,6 +232,11 @@ measuring_options: CommandDecorator = _combine(
         help="Optimizer whose state is part of the training memory, such as adam. Default: none.",
     ),
     _make_shared(
+        "--fit-in",
+        metavar="SIZE",
+        help="Find the largest batch that fits into a memory: '8 GB', or a device such as t4.",
+    ),
+    _make_shared(
         "--max-seconds",
         type=click.FloatRange(min=0, min_open=True),
         callback=make_callback(SAMPLING_CHECKS["max_seconds"]),

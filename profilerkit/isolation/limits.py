@@ -59,7 +59,7 @@ def parse_memory(value: Any) -> int:
     >>> parse_memory("1.5 GiB"), parse_memory("2 GB"), parse_memory(4096 * 1024)
     (1610612736, 2000000000, 4194304)
     """
-    size = _parse_bytes(value)
+    size = parse_bytes(value)
     if size is None:
         raise ArgumentError(
             f"memory={shown(value)}: give a number of bytes, or a text such as '4 GiB', '512 MiB' or '2 GB'"
@@ -71,7 +71,8 @@ def parse_memory(value: Any) -> int:
     return size
 
 
-def _parse_bytes(value: Any) -> int | None:
+def parse_bytes(value: Any) -> int | None:
+    """Return a number of bytes, or a text such as "4 GiB", in bytes; None for all else."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     match = _SIZE.fullmatch(value) if isinstance(value, str) and len(value) < 100 else None

@@ -79,6 +79,8 @@ class ProfilerFunction(ABC):
     COMPUTED_WITH: ClassVar[tuple[str, ...]] = ()
     #: Whether it uses the model only through methods of the backend, which restore the model themselves.
     ONLY_THROUGH_BACKEND: ClassVar[bool] = False
+    #: Whether it traces the model and never runs it, although it takes a profiler.
+    TRACES_ALONE: ClassVar[bool] = False
     #: What arguments of the caller may be, by the names of parameters of ``__call__``.
     CHECKS: ClassVar[Mapping[str, Check]] = {}
     #: The status keys that it adds to the report of a watched training loop; see `Profiler.watch`.

@@ -170,9 +170,10 @@ class Registry:
         """Return whether the model is run for a status key beyond the trace: to time it, to measure it, or on data.
 
         A function says so in its signature: it takes inputs, data splits, a profiler, or what is computed with these.
+        One whose profiler only traces says so by ``TRACES_ALONE``.
         """
         binding = self[name]
-        if binding.key.NAME in _TRACES:
+        if binding.key.NAME in _TRACES or binding.function.TRACES_ALONE:
             return False
         reached = self._reach(
             [binding.function], lambda source: source.key.NAME not in _TRACES and not is_bundle(source.function)

@@ -19,6 +19,8 @@ __all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "
 
 #: What a profiler is made with; `profile` and `compare` take them too.
 MADE_WITH = ("inputs", "input_shape", "data_splits")
+#: How many metrics a message names of many.
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def read_request(
     preferred = {name for name, value in arguments.items() if isinstance(value, Preference)}
     read = read_arguments(arguments, registries, strict, caller)
     if static:
-        return [_select_static_keys(registry, names) for registry in registries], read
+        return [_select_static_keys(registry, names, read) for registry in registries], read
     requested = [select_keys(registry, names, read) for registry in registries]
     return requested, _select_arguments(read, registries, requested, strict, preferred)
 
@@ -139,15 +141,27 @@ def _select_arguments(
         if name in preferred or (name in asking and arguments[name] is False):
             continue  # one that is False asks for nothing
         takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
+        usual = {key for registry in registries for key in registry.names()}
         meant = nearest(name, options)
         message = (
-            f"nothing that is requested takes an argument {name!r}, only {', '.join(sorted(takers))}; leave it out, or "
+            f"nothing that is requested takes an argument {name!r}, only "
+            f"{_list_some(sorted(takers, key=lambda key: (key not in usual, key)))}; leave it out, or "
             f"request one of these{'' if meant is None else f'; did you mean {meant!r}?'}"
         )
         if strict:
             raise ArgumentError(message)
         warnings.warn(message, ArgumentWarning, stacklevel=find_stack_level())
     return {name: value for name, value in arguments.items() if name not in unused}
+
+
+def _list_some(names: Sequence[str]) -> str:
+    """Return names for a message, the first of them where there are many.
+
+    >>> _list_some(["macs", "flops"]), _list_some([f"m{number}" for number in range(21)])
+    ('macs, flops', 'm0, m1, m2, m3 and 17 others')
+    """
+    some = names if len(names) <= _NAMED + 1 else names[:_NAMED]
+    return f"{', '.join(some)}{f' and {len(names) - _NAMED} others' if len(some) < len(names) else ''}"
 
 
 def _list_keys_that_take(registry: Registry, argument: str) -> list[str]:
@@ -181,18 +195,17 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     return list(dict.fromkeys([*requested, *further]))
 
 
-def _select_static_keys(registry: Registry, names: Iterable[str] | None) -> list[str]:
+def _select_static_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
     """Return the status keys for which nothing is run: of all metrics of the tables, unless some are named.
 
-    Raises `ArgumentError` for a named one that runs the model.
+    Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model.
     """
-    if names is None:
-        metrics = [name for name in registry.names() if isinstance(registry[name].key, Metric)]
-        return [name for name in metrics if not registry.runs_the_model(name)]
-    listed = [registry[name].key.NAME for name in names]
+    listed = [registry[name].key.NAME for name in (() if names is None else names)]
     running = [name for name in listed if registry.runs_the_model(name)]
     if running:
         raise ArgumentError(
             f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
         )
-    return listed
+    chosen = select_keys(registry, names if names is None else listed, arguments)
+    metrics = [name for name in chosen if isinstance(registry[name].key, Metric) and not registry.runs_the_model(name)]
+    return list(dict.fromkeys([*listed, *metrics]))

@@ -1,4 +1,7 @@
-"""How the two ends of a value are shown: "≥ 1.2 G", "≤ 1.2 G", "~ 1.2 G [0.4 G, 2 G]". One place for every form."""
+"""How the two ends of a value are shown: "≥ 1.2 G", "≤ 1.2 G", "~ 1.2 G [0.4 G, 2 G]"; and a count in full.
+
+One place for every form.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..piping.comparative import Comparative
 from ..piping.outcome import Completeness
-from ..piping.quantity import scale_value
+from ..piping.quantity import Scale, format_number, scale_value
 from ..trace.bounds import Bounds
 
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = ["KINDS", "TURNED", "in_words", "sign_of_enhancement", "write_interval", "write_row_value"]
+__all__ = ["KINDS", "TURNED", "in_words", "sign_of_enhancement", "write_in_full", "write_interval", "write_row_value"]
 
 #: What a value is called by the sign before it.
 KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
@@ -40,6 +43,18 @@ def write_interval(record: StatusRecord) -> str:
         "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
     )
     return f" [{low}, {high}]"
+
+
+def write_in_full(record: StatusRecord) -> str:
+    """Return a count in full, with separators; nothing for one that is not rounded, and for what is no count.
+
+    A count of 11,689,512 is shown as "11.69 M", one of 1,056 as "1.056 k", which is all of it.
+    """
+    if type(record.value) is not int or record.scale is not Scale.SI:
+        return ""
+    number = scale_value(record.value, scale=Scale.SI)
+    is_whole = round(float(format_number(number.number)) * number.factor) == record.value
+    return "" if is_whole else f"{record.value:,}"
 
 
 def write_row_value(row: Mapping[str, Any], column: str) -> tuple[str, float | None]:

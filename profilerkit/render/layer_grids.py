@@ -49,7 +49,6 @@ _SETTINGS = {
     "in_features": "in",
     "out_features": "out",
     "units": "out",
-    "filters": "out",
 }
 _USUALLY_ONE = ("stride", "dilation", "groups")
 #: What is shown of the layers of several models, a grid each.

@@ -13,14 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ..piping.outcome import Completeness
-from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.cost_parts import Part as CostPart
 from ..trace.cost_parts import choose_column, divide
 from ..trace.records import LayerTable
 from ..trace.table import Table as DataTable
 from .advice import list_advice
-from .bounds import write_interval, write_row_value
+from .bounds import write_in_full, write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, to_text
 from .content import choose_mark, list_changed_layers, parts
@@ -171,21 +170,9 @@ def _paint(value: str, mark: str) -> str:
 def _write_value(record: StatusRecord, count: str) -> str:
     if record.value is None:
         return record.completeness.value
-    exact = _write_exact(record)
+    exact = write_in_full(record)
     shown = count.format(shown=record.shown, exact=exact) if exact else record.shown
     return f"{record.sign}{shown}{write_interval(record)}"
-
-
-def _write_exact(record: StatusRecord) -> str:
-    """Return a count in full, with separators; nothing for one that is not rounded, and for what is no count.
-
-    A count of 11,689,512 is shown as "11.69 M", one of 1,056 as "1.056 k", which is all of it.
-    """
-    if type(record.value) is not int or record.scale is not Scale.SI:
-        return ""
-    number = scale_value(record.value, scale=Scale.SI)
-    is_whole = round(float(format_number(number.number)) * number.factor) == record.value
-    return "" if is_whole else f"{record.value:,}"
 
 
 def make_cost_grid(report: Report) -> Grid | None:

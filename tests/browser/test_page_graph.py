@@ -105,3 +105,17 @@ def test_a_thousand_layers_open_at_once(visit: Open) -> None:
     page.get_by_role("button", name="Open all").click()
     assert page.locator("#graph svg").get_attribute("data-boxes") == "1001"
     assert page.locator("#graph .edge").count() == 1000 + 99
+
+
+def test_of_a_wide_graph_the_inputs_are_in_view(visit: Open) -> None:
+    """Twenty branches read the inputs, and a sum reads them all: the inputs stand above the middle of them."""
+    branches = [(f"a_branch_with_quite_a_long_name_{number}", "Conv2d", 4, 8) for number in range(20)]
+    layers = layer_table([("", "Net", 0, 0), *branches])
+    steps = [*((path, (-1,)) for path, *_ in branches), ("", tuple(range(20)))]
+    page = visit(with_steps(small(layers=layers), steps), viewport={"width": 1280, "height": 900})
+    scroller, inputs = page.locator("#graph .scroll"), page.locator("#graph .box").first
+    assert scroller.evaluate("(node) => node.scrollWidth > 2 * node.clientWidth")
+    room, box = scroller.bounding_box(), inputs.bounding_box()
+    assert room is not None
+    assert box is not None
+    assert room["x"] < box["x"] < box["x"] + box["width"] < room["x"] + room["width"]

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from profilerkit import ModelTrace
 from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.backend_kit.keras_layers import write_settings
 from profilerkit.backend_kit.keras_variables import quantization_data
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord, distinct
@@ -54,6 +55,7 @@ def layer_records(
                 parameters=tuple(recorder.record(name, variable) for name, variable in variables),
                 buffers=tuple(recorder.record_state(name, state, is_saved) for name, state, is_saved in states),
                 calls=tuple(calls.get(path, ())),
+                configuration=write_settings(layer),
             )
         )
     return tuple(records)

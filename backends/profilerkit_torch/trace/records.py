@@ -11,7 +11,7 @@ from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.backend_kit.keras_kinds import is_keras
-from profilerkit.backend_kit.keras_layers import read_variable_value
+from profilerkit.backend_kit.keras_layers import read_variable_value, write_settings
 from profilerkit.backend_kit.keras_variables import own_states
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
@@ -117,6 +117,8 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
 def _read_configuration(module: nn.Module) -> str:
     """Return what torch prints of a layer of its own: "3, 16, kernel_size=(3, 3)"; of a user's class nothing is run."""
     cls = type(module)
+    if is_keras(module):
+        return write_settings(module)
     if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
         return ""
     try:

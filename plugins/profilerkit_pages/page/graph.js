@@ -67,6 +67,7 @@ class Graph {
     this.scroller = el("div", { class: "scroll graph", onclick: (event) => this.click(event), onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide() });
     place.replaceChildren(el("p", { class: "lead" }, "What reads what, from the inputs down. A click opens a layer, and closes it; blocks that are alike are one box. The stronger the color, the larger the part of the whole."), this.scroller);
     redrawn(this.scroller, () => this.draw());
+    this.scroller.scrollLeft = 10 + this.boxes[0].x - this.scroller.clientWidth / 2; // of a wide graph the inputs are in view
   }
 
   set(state) {

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from profilerkit import profile
+from profilerkit.render.layer_grids import layer_grid
 
 X = np.ones((2, 8), "float32")
 
@@ -54,3 +55,29 @@ def test_layers_are_left_out_of_a_keras_model() -> None:
     assert (report["macs"], report["total_params"]) == (2 * 24, 27)
     assert [row["path"] for row in report.layers or ()] == ["", "head"]
     assert "left out by ignore=: 2 layers" in report.notes[0]
+
+
+class Mine(keras.layers.Layer):
+    """A layer of the user's, whose attributes may be anything."""
+
+    @property
+    def units(self) -> int:
+        raise AssertionError("code of the user's ran")
+
+    def call(self, x: Any) -> Any:
+        return x
+
+
+def test_layers_of_keras_have_their_settings() -> None:
+    conv = keras.layers.Conv2D(4, (3, 5), strides=2, padding="same")
+    network = keras.Sequential([keras.Input((8, 8, 3)), conv, Mine(), keras.layers.Flatten(), keras.layers.Dense(2)])
+    table = profile(network, metrics=["macs"]).layers
+    assert table is not None
+    written = [row["configuration"] for row in table]
+    assert written[1].startswith("filters=4, kernel_size=(3, 5), strides=(2, 2), dilation_rate=(1, 1), groups=1")
+    assert written[2:] == ["", "", "units=2"]
+    assert "Conv2D 3x5, stride 2 [1, 4, 4, 4]" in network_text(table)
+
+
+def network_text(table: Any) -> str:
+    return "\n".join(map(" ".join, layer_grid(table).rows))

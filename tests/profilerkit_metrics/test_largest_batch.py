@@ -1,0 +1,98 @@
+"""The largest batch that fits: the next one does not, by the metrics of the memory themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import nn
+
+from profilerkit import ArgumentError, Completeness, profile
+from profilerkit.cli import cli
+from profilerkit.devices import device
+
+
+def make_net() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.Flatten(), nn.Linear(4 * 4 * 4, 2))
+
+
+@pytest.mark.parametrize(
+    ("found", "key", "arguments"),
+    [
+        ("largest_batch", "memory_footprint", {}),
+        ("largest_training_batch", "training_memory", {}),
+        ("largest_training_batch", "training_memory", {"optimizer": "adam"}),
+    ],
+)
+@pytest.mark.parametrize("room", [200_000, 10_000_000])
+def test_one_sample_more_does_not_fit(found: str, key: str, arguments: dict[str, Any], room: int) -> None:
+    report = profile(make_net(), input_shape=(3, 8, 8), metrics=[found], fit_in=room, **arguments)
+    largest = report[found]
+    taken = [
+        profile(make_net(), input_shape=(3, 8, 8), metrics=[key], batch_size=batch, **arguments)[key]
+        for batch in (largest, largest + 1)
+    ]
+    assert taken[0] <= 0.9 * room < taken[1]
+    assert report.status(found).completeness is Completeness.COMPLETE
+
+
+def test_weights_that_do_not_fit_leave_no_batch() -> None:
+    """A million weights of four bytes are 4 MB; a batch of one also has 4 kB of inputs and of outputs."""
+    report = profile(nn.Linear(1000, 1000, bias=False), input_shape=(1000,), metrics=["largest_batch"], fit_in="4 MB")
+    assert report["largest_batch"] == 0
+    assert any("a batch of 1 takes 3.822 MiB of 3.815 MiB" in note for note in report.notes)  # 4,008,000 of 4,000,000
+
+
+def test_a_device_is_a_memory() -> None:
+    room = device("t4").memory
+    first, second = (
+        profile(nn.Linear(8, 2), input_shape=(8,), fit_in=size, metrics=["largest_batch"])["largest_batch"]
+        for size in ("t4", room)
+    )
+    assert first == second == (int(0.9 * (room or 0)) - 72) // 40  # a sample has 8 floats, and 2 of the output
+
+
+def test_what_is_asked_with_the_memory_is_computed_beside_the_rest() -> None:
+    report = profile(nn.Linear(8, 2), input_shape=(8,), fit_in="8 GB", static=True)
+    assert {"macs", "largest_batch", "largest_training_batch"} <= set(report)
+    assert report.batch_size == 1
+
+
+@pytest.mark.parametrize("wrong", ["8 GX", "a t99", -1, 0, 2.5, True])
+def test_a_memory_that_is_none_is_an_error(wrong: Any) -> None:
+    with pytest.raises(ArgumentError, match="fit_in=.*give a memory: a number of bytes, a text such as '8 GB'"):
+        profile(nn.Linear(8, 2), input_shape=(8,), fit_in=wrong, metrics=["largest_batch"])
+
+
+class Padded(nn.Module):
+    """Works on twelve samples at least."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x.new_zeros(max(12 - len(x), 0), 8)]) * 2
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "reason"),
+    [
+        (Padded(), (8,), "does not grow evenly"),
+        (nn.Linear(8, 2), None, "fit_in='8 GB'"),
+    ],
+)
+def test_what_cannot_be_said_has_a_reason(model: nn.Module, shape: Any, reason: str) -> None:
+    memory = {} if shape is None else {"fit_in": "1 MB"}
+    report = profile(model, input_shape=(8,), metrics=["largest_batch"], **memory)
+    record = report.status("largest_batch")
+    assert record.completeness is Completeness.UNAVAILABLE
+    assert reason in record.missing[0]
+
+
+def test_the_command() -> None:
+    arguments = ["profile", "examples/models/mobilenet.py:mobilenet_v2", "--input-shape", "3,224,224", "--static"]
+    result = CliRunner().invoke(cli, [*arguments, "--fit-in", "8GB", "--metric", "largest_batch"])
+    assert result.exit_code == 0, result.output
+    assert "Largest Batch" in result.output
+    result = CliRunner().invoke(cli, [*arguments, "--fit-in", "much"])
+    assert result.exit_code == 2
+    assert "give a memory" in result.output
