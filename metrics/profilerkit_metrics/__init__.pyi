@@ -15,6 +15,10 @@ from .execution_time import ExecutionTime as ExecutionTime
 from .execution_time import FirstCallTime as FirstCallTime
 from .execution_time import Throughput as Throughput
 from .execution_time import TrainingTime as TrainingTime
+from .largest_batch import ComputeLargestBatch as ComputeLargestBatch
+from .largest_batch import ComputeLargestTrainingBatch as ComputeLargestTrainingBatch
+from .largest_batch import LargestBatch as LargestBatch
+from .largest_batch import LargestTrainingBatch as LargestTrainingBatch
 from .layer_times import ComputeLayerTimes as ComputeLayerTimes
 from .layer_times import LayerTimes as LayerTimes
 from .layerwise import ComputeLayerwiseSummary as ComputeLayerwiseSummary
@@ -79,6 +83,8 @@ __all__ = [
     "ComputeExecutionTime",
     "ComputeFirstCall",
     "ComputeFlops",
+    "ComputeLargestBatch",
+    "ComputeLargestTrainingBatch",
     "ComputeLayerTimes",
     "ComputeLayerwiseSummary",
     "ComputeMbu",
@@ -102,6 +108,8 @@ __all__ = [
     "Flops",
     "ForwardTime",
     "InferenceTime",
+    "LargestBatch",
+    "LargestTrainingBatch",
     "LayerTimes",
     "LayerwiseData",
     "LayerwiseSummary",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -96,7 +97,9 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
             columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
     if any(_describe_change(row) != "changed" for row in rows):
         columns.append(GridColumn("Change", _describe_change))
-    return make_grid(title, columns, rows, nested)
+    grid = make_grid(title, columns, rows, nested)
+    is_told = all(_describe_change(row) == row["change"] for row in rows)  # by the cells beside it
+    return grid if is_told else replace(grid, least_needed=("Type",))
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:

@@ -110,7 +110,7 @@ def test_a_thousand_layers_open_at_once(visit: Open) -> None:
 def test_of_a_wide_graph_the_inputs_are_in_view(visit: Open) -> None:
     """Twenty branches read the inputs, and a sum reads them all: the inputs stand above the middle of them."""
     branches = [(f"a_branch_with_quite_a_long_name_{number}", "Conv2d", 4, 8) for number in range(20)]
-    layers = layer_table([("", "Net", 0, 0), *branches])
+    layers = (("", "Net", 0, 0), *branches)
     steps = [*((path, (-1,)) for path, *_ in branches), ("", tuple(range(20)))]
     page = visit(with_steps(small(layers=layers), steps), viewport={"width": 1280, "height": 900})
     scroller, inputs = page.locator("#graph .scroll"), page.locator("#graph .box").first
