@@ -99,7 +99,7 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
         columns.append(GridColumn("Change", _describe_change))
     grid = make_grid(title, columns, rows, nested)
     is_told = all(_describe_change(row) == row["change"] for row in rows)  # by the cells beside it
-    return grid if is_told else replace(grid, least_needed=("Type",))
+    return grid if is_told else replace(grid, least_needed=())
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
