@@ -19,7 +19,9 @@ from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.bounds import WORK
 from profilerkit.trace.layer_paths import count_depth, nearest_around, walk_outwards
+from profilerkit.trace.operator_rows import TRAFFIC, read_work
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
@@ -292,8 +294,8 @@ def _list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, An
     if len(types) > 1:
         yield _describe_table("By type", "type", "type", types, root)
     operators = report.operators or ()
-    work = ("macs", "flops", "bytes_read", "bytes_written")
-    totals = _add_up(operators, "operator", {key: key for key in work if operators and key in operators[0]}, "calls")
+    work = {key: key for key in (*WORK, *TRAFFIC) if operators and key in operators[0]}
+    totals = _add_up(operators, "operator", work, "calls")
     if totals:
         yield _describe_table("By operator", "operator", "operator", totals)
     for record in report.statuses.values():
@@ -308,8 +310,9 @@ def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str
         total = sums.setdefault(str(row[by]), {by: str(row[by]), count: 0, **dict.fromkeys(columns, 0)})
         total[count] += 1
         for name, key in columns.items():
-            is_known = total[name] is not None and is_number(row.get(key)) and math.isfinite(row[key])
-            total[name] = total[name] + row[key] if is_known else None
+            value = read_work(row, key)
+            is_known = total[name] is not None and is_number(value) and math.isfinite(value)
+            total[name] = total[name] + value if is_known else None
     return sorted(sums.values(), key=_rank)
 
 

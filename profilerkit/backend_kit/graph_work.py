@@ -358,4 +358,5 @@ def _record(op: Executed, scope: Scope, name: tuple[str, str] | None, reads: tup
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
         node=name,
         reads=reads,
+        missing=op.missing,
     )

@@ -66,7 +66,7 @@ class _Row:
     missing: dict[str, None] = field(default_factory=dict)
 
     @property
-    def called(self) -> Sequence[tuple[int, CalledOperator]]:
+    def calls(self) -> Sequence[tuple[int, CalledOperator]]:
         """The calls of the row; if the row does not have them, calls that have only the operator's name."""
         return self.time.called or ((0, CalledOperator(self.time.operator)),) * self.time.calls
 
@@ -91,7 +91,6 @@ class _Join:
     """The records of one phase of a trace, by the layer that ran and the name of the operator."""
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
-        self._uncounted = {times.name_of(name) for name in trace.uncounted}
         self._ran = times.layers.get(phase, frozenset())
         self._records: dict[str, dict[str, list[OpRecord]]] = defaultdict(lambda: defaultdict(list))
         #: All records of a layer, also those of formulas for whole layers.
@@ -116,7 +115,7 @@ class _Join:
     def sum_layers(self) -> Iterator[tuple[str, Work]]:
         """Yield the path and work of each layer, without the layers inside it."""
         for path, records in self._whole.items():
-            uncounted = sorted({op.operator for op in records} & self._uncounted)
+            uncounted = sorted({op.operator for op in records if op.missing})
             why = "" if path in self._covered else self._explain_cover(path)
             if not why and uncounted:
                 why = _explain_no_formula(uncounted)
@@ -141,7 +140,7 @@ class _Join:
         """Assign the records of the trace to the calls of the profiler, layer by layer, in order."""
         takers: _Takers = defaultdict(list)
         unknown: dict[str, list[_Row]] = defaultdict(list)
-        calls = [(_Taker(order, row), called) for row in rows for order, called in row.called]
+        calls = [(_Taker(order, row), called) for row in rows for order, called in row.calls]
         for taker, called in sorted(calls, key=lambda call: call[0].order):
             layer = taker.row.time.layer
             if not self._match(called, layer, taker, takers) and taker.row not in unknown[layer]:
@@ -171,7 +170,7 @@ class _Join:
 
     def _explain_mismatch(self, name: str, records: Sequence[OpRecord], matching: Sequence[_Taker]) -> str:
         """Return why it is not known which call has which record of an operator; empty where it is known."""
-        if name in self._uncounted:
+        if any(op.missing for op in records):
             return _explain_no_formula([name])
         if len(matching) != len(records):
             traced, profiled = _format_calls(records), _format_calls(matching)
@@ -186,7 +185,7 @@ class _Join:
     def _join_rest(self, layer: str, unknown: Sequence[_Row], takers: _Takers) -> None:
         """Give what is left of a layer's records to the one row that did work of another name; else say it is not."""
         rest = [op for name, records in self._records[layer].items() if (layer, name) not in takers for op in records]
-        is_counted = all(op.operator not in self._uncounted for op in rest)
+        is_counted = not any(op.missing for op in rest)
         is_known = len(unknown) == 1 and bool(unknown[0].time.called)
         if is_known and is_counted and any(op.flops for op in rest):
             unknown[0].records += rest  # one kernel did the work of several operators of the trace

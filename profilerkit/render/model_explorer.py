@@ -7,12 +7,12 @@ ids are those that Model Explorer itself gives the nodes of a file: a backend no
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import ArgumentError
-from ..trace.layer_bounds import is_call_to
+from ..trace.bounds import WORK
+from ..trace.operator_rows import read_work
 from .grids import visible
 from .time_stacks import find_rows, read_seconds
 
@@ -64,14 +64,16 @@ def _choose_column(report: Report) -> str:
     """Return what is drawn unless it is requested."""
     if any(True for _ in _list_own_microseconds(report)):
         return "seconds"
-    return next((column for column in ("macs", "flops") if column in report.statuses), "params")
+    return next((column for column in WORK if column in report.statuses), "params")
 
 
 def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     """Return the node data of each graph of a model that has operators; one without nodes has a name that says so."""
     rows = [row for row in report.operators or () if row.get("node")]
-    find_values = _place_at_heaviest if column in ("params", "seconds") else _sum_by_node
-    values, remark = find_values(report, rows, column)
+    if column in ("params", "seconds"):
+        values, remark = _place_at_heaviest(report, rows, column)
+    else:
+        values, remark = _sum_by_node(rows, column)
     name = f"{report.name}: {_TITLES[column]}{remark}"
     if not rows:
         return {"": {"name": visible(f"{report.name}: no nodes, give a .tflite, .onnx or .pt2 file"), "results": {}}}
@@ -83,14 +85,13 @@ def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     return graphs
 
 
-def _sum_by_node(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
+def _sum_by_node(rows: Rows, column: str) -> tuple[dict[Node, float], str]:
     """Return the sum of a column for each node, of bytes alive the most; and a remark on nodes that are not counted."""
-    uncounted = list(_name_uncounted(report)) if column in ("macs", "flops") else []
     values: dict[Node, float] = {}
     left_out: set[Node] = set()
     for row in rows:
-        node, value = (row["graph"], row["node"]), row.get(column)
-        if value is None or any(is_call_to(row["operator"], name) for name in uncounted):
+        node, value = (row["graph"], row["node"]), read_work(row, column)
+        if value is None:
             left_out.add(node)
         elif column == "live_bytes":
             values[node] = max(value, values.get(node, 0))
@@ -98,19 +99,6 @@ def _sum_by_node(report: Report, rows: Rows, column: str) -> tuple[dict[Node, fl
             values[node] = values.get(node, 0) + value
     counted = {node: value for node, value in values.items() if node not in left_out}
     return counted, f", {len(left_out)} of {len(left_out) + len(counted)} nodes are not counted" if left_out else ""
-
-
-def _name_uncounted(report: Report) -> Iterator[str]:
-    """Yield the operators that a report has no counts of: "MatMul", of the text "MatMul of unknown shape (2 calls)".
-
-    The other words come too, which are the name of no operator. A reason without calls is about a count that is there,
-    such as that of the dearer branch.
-    """
-    for metric in ("macs", "flops"):
-        for text in report.statuses[metric].missing if metric in report.statuses else ():
-            counted = re.fullmatch(r"(.+) \(\d+ calls?\)", text)
-            if counted:
-                yield from (counted[1], *counted[1].split())
 
 
 def _place_at_heaviest(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
+from ..trace.bounds import WORK
 from ..trace.depths import within_depth
 from .columns import Column, share_text, write_count
 from .grids import Grid
@@ -43,7 +44,7 @@ _GAP = 0.1
 _SHOWN = frozenset(
     (
         *("path", "operator", "layer", "kernel", "type", "phase", "calls", "count", "output_shapes"),
-        *("params", "macs", "flops", "forward_macs", "backward_macs", "activation_bytes"),
+        *("params", *WORK, "forward_macs", "backward_macs", "activation_bytes"),
         *("column", "samples", "median", "std", "min", "max", "noise"),
         *("seconds", "own_seconds", "average_seconds", "share", "flops_per_second", "binds"),
         *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),

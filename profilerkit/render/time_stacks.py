@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.table import Table
 from .grids import visible
@@ -72,7 +73,7 @@ def _stack_layers(report: Report, phase: str) -> list[Frame]:
     for row in find_rows(report, "path", column):
         seconds = read_seconds(row.get(column))
         if seconds is not None:
-            facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", "macs", "flops")}
+            facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", *WORK)}
             facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
             frames[row["path"]] = Frame(name_frame(row["path"], row.get("type", "")), seconds, _select_facts(facts))
     return _nest(frames)
@@ -85,7 +86,7 @@ def _stack_operators(report: Report, phase: str) -> list[Frame]:
         if seconds is None or row.get("phase") != phase:
             continue
         layer = frames.setdefault(row["layer"], Frame(name_frame(row["layer"]), 0.0))
-        facts = {name: row.get(name) for name in ("calls", "macs", "flops", "missing")}
+        facts = {name: row.get(name) for name in ("calls", *WORK, "missing")}
         layer.inside.append(Frame(visible(row["operator"]), seconds, _select_facts(facts), seconds=seconds))
     return _nest(frames)
 

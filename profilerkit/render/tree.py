@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..trace.bounds import WORK
 from ..trace.depths import within_depth
 from ..trace.layer_paths import parent_path
 from ..trace.layer_view import group_children
@@ -114,7 +115,7 @@ def _write_values(row: Mapping[str, Any]) -> str:
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
         parts.append(f"called {_count_times(row['calls'])}, not counted" if row["calls"] else "not counted")
-    elif not row["calls"] and not any(row.get(column) for column in ("macs", "flops", *_TIMES)):
+    elif not row["calls"] and not any(row.get(column) for column in (*WORK, *_TIMES)):
         parts.append("not called")
     return ", ".join(filter(None, parts))
 

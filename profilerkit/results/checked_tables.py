@@ -10,7 +10,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
+from ..trace.operator_rows import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
 
@@ -29,13 +31,13 @@ __all__ = [
 LARGEST = 10**100
 
 _TEXT = {"configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing", "graph", "node"}
-_COUNTS = ("calls", "params", "macs", "flops", "bytes", "bytes_read", "bytes_written")
+_COUNTS = ("calls", "params", *WORK, "bytes", *TRAFFIC)
 _NUMBERS = ("share", "seconds", "per_second")
 #: Columns of which a table has all or none.
-_TOGETHER = (("bytes_read", "bytes_written"), ("graph", "node"))
+_TOGETHER = (TRAFFIC, ("graph", "node"))
 #: What every renderer of layers reads, and of operators.
-_OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", "macs", "flops", "output_shapes")
-_OF_OPERATORS = ("operator", "layer", "macs", "flops")
+_OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
+_OF_OPERATORS = ("operator", "layer", *WORK)
 
 
 def require_rows(table: Table, where: str) -> None:

@@ -68,6 +68,9 @@ class FailingChecks(BackendSubject):
         trace = self.backend.trace(model, inputs)
         expect(trace.failure is None, f"the trace of uncounted_model() has failed: {trace.failure}")
         expect(trace.uncounted, "the trace of uncounted_model() names nothing as uncounted: a silent zero")
+        incomplete = {op.missing for op in trace.operators if op.missing}
+        expect(incomplete, "no operator of the trace of uncounted_model() says that it is not counted: `missing`")
+        expect(incomplete <= trace.uncounted.keys(), f"operators lack {incomplete}, the trace {trace.uncounted}")
         profiler = Profiler(model, inputs=inputs, backend=self.backend).register_defaults()
         profiler.compute(["macs", "flops"])
         for name in ("macs", "flops"):

@@ -293,7 +293,8 @@ def _describe_tensors(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
 def _record_operator(layer: FakeLayer, batch: int) -> OpRecord:
     written = layer.activation_bytes * batch
     name = "fake::activation" if layer.type == "activation" else "fake::op"
-    return OpRecord(name, layer.name, 0, layer.macs * batch, layer.flops * batch, 0, written, ())
+    macs, flops = layer.macs * batch, layer.flops * batch
+    return OpRecord(name, layer.name, 0, macs, flops, 0, written, (), missing=layer.uncounted or "")
 
 
 def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:

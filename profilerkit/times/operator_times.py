@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ..errors import by_likeness
+from ..trace.bounds import WORK
 from ..trace.cross_check import ObservedRun
 from ..trace.table import Table
 from .measurement import Measurement
@@ -21,7 +22,7 @@ __all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", 
 #: The columns of the table as it is, by operator and layer.
 COLUMNS = (
     *("operator", "layer", "phase", "order", "calls", "seconds", "share"),
-    *("macs", "flops", "flops_per_second", "missing"),
+    *(*WORK, "flops_per_second", "missing"),
 )
 #: The views of the table: the columns that rows are put together by, beside their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {

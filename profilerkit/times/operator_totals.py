@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
+from ..trace.bounds import WORK
+from ..trace.operator_rows import TRAFFIC, read_work
 from ..trace.table import Table
 from .operator_times import OperatorTimeTable
 
 __all__ = ["operator_totals"]
 
-_SUMMED = ("seconds", "macs", "flops", "bytes_read", "bytes_written")
+_SUMMED = ("seconds", *WORK, *TRAFFIC)
 
 
 def operator_totals(table: Table) -> Table:
@@ -28,7 +30,7 @@ def operator_totals(table: Table) -> Table:
     columns = [name for name in _SUMMED if name in table.columns]
     rows = []
     for (operator, phase), members in groups.items():
-        totals = {name: _sum(row[name] for row in members) for name in columns}
+        totals = {name: _sum(read_work(row, name) for row in members) for name in columns}
         calls = sum(row["calls"] for row in members) if "calls" in table.columns else len(members)
         row = {"operator": operator, "phase": phase, "calls": calls}
         if "seconds" in totals:

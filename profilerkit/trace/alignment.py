@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from .bounds import WORK
 from .families import ACTIVATION, GENERIC, find_family, is_activation
 from .layer_paths import nearest_around
 from .records import LayerTable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["VALUES", "align", "is_foreign", "partners", "require_layers"]
 
 #: The columns that are set side by side.
-VALUES = ("params", "macs", "flops", "own_macs", "own_flops")
+VALUES = ("params", *WORK, "own_macs", "own_flops")
 
 Row = Mapping[str, Any]
 Kind = Callable[[Row], str]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .layer_bounds import is_call_to
 from .records import ModelTrace
 
 __all__ = ["SETTINGS_FACT", "formulas_used", "read_conditions", "write_notes"]
@@ -35,9 +34,15 @@ def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...
     counted = {op.operator for op in trace.operators}
     layers = {name.partition("::")[2] for name in counted if name.startswith(("module::", "layer::"))}
     used = sorted(
-        name for name in map(_name, added) if name in layers or any(is_call_to(operator, name) for operator in counted)
+        name for name in map(_name, added) if name in layers or any(_is_call_to(operator, name) for operator in counted)
     )
     return (f"your own cost formulas for {', '.join(used)}",) if used else ()
+
+
+def _is_call_to(operator: str, name: str) -> bool:
+    """Return whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
+    plain, requested = operator.replace("::", "."), name.replace("::", ".")
+    return requested in (plain, plain.rpartition(".")[0])
 
 
 def _name(key: Any) -> str:

@@ -14,7 +14,6 @@ from ..arguments.checks import Check, several
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from .bounds import without
-from .layer_bounds import is_call_to
 from .layer_paths import walk_outwards
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
 
@@ -77,7 +76,7 @@ def _find_kept_layer(path: str, gone: set[str]) -> str:
 def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
     """Return an operator of a layer that is left out as one of the layer around it that costs nothing."""
     return msgspec.structs.replace(
-        op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0
+        op, layer=_find_kept_layer(op.layer, gone), call=-1, macs=0, flops=0, bytes_read=0, bytes_written=0, missing=""
     )
 
 
@@ -93,7 +92,7 @@ def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
     """
     left = {}
     for name, calls in trace.uncounted.items():
-        layers = [op.layer for op in trace.operators if is_call_to(op.operator, name)]
+        layers = [op.layer for op in trace.operators if op.missing == name]
         left[name] = calls - (sum(layer in gone for layer in layers) if len(layers) == calls else 0)
     return {name: calls for name, calls in left.items() if calls}
 

@@ -10,16 +10,10 @@ from .bounds import WORK, Bounds, compute_spread
 if TYPE_CHECKING:
     from .records import ModelTrace
 
-__all__ = ["find_bounds", "is_call_to", "list_layer_bounds"]
+__all__ = ["find_bounds", "list_layer_bounds"]
 
 #: Whether the layer of a path is a certain one, or inside of it.
 _IsInside: TypeAlias = Callable[[str], bool]
-
-
-def is_call_to(operator: str, name: str) -> bool:
-    """Say whether an operator is the one of a name; records may say which overload it is: "aten.mm.default"."""
-    plain, requested = operator.replace("::", "."), name.replace("::", ".")
-    return requested in (plain, plain.rpartition(".")[0])
 
 
 def find_bounds(trace: ModelTrace, column: str, path: str = "") -> Bounds:
@@ -57,14 +51,12 @@ def _bound_count(
 def _test_gaps(trace: ModelTrace) -> Callable[[_IsInside], bool]:
     """Return what says whether something in some layers is not counted.
 
-    It may be in any layer where records do not tell in which: an operator that no record names.
+    It may be in any layer where no record of an operator tells in which.
     """
-    layers: set[str] = set()
-    for name in trace.uncounted:
-        named = {op.layer for op in trace.operators if is_call_to(op.operator, name)}
-        if not named:
-            return lambda is_inside: True
-        layers |= named
+    incomplete = [op for op in trace.operators if op.missing]
+    if trace.uncounted.keys() - {op.missing for op in incomplete}:
+        return lambda is_inside: True
+    layers = {op.layer for op in incomplete}
     return lambda is_inside: any(map(is_inside, layers))
 
 

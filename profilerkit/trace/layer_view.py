@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .bounds import WORK
 from .layer_paths import nearest_around
 from .records import LayerTable
 
 __all__ = ["group_children", "with_times"]
 
 #: The columns that get a share of the whole model's, where they have none.
-_SHARED = ("params", "macs", "flops", "forward_seconds", "backward_seconds")
+_SHARED = ("params", *WORK, "forward_seconds", "backward_seconds")
 
 
 def with_times(layers: LayerTable | None, times: LayerTable | None) -> LayerTable:

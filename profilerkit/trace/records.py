@@ -9,7 +9,7 @@ dataclass; `msgspec.structs.replace` returns a changed one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..process.cached import cached_property
 from .bounds import Bounds, Choice, PeakSpread
 from .layer_bounds import find_bounds
 from .layer_table import LayerTable
+from .operator_rows import list_operator_rows
 from .rows import list_call_rows, list_layer_rows
 from .table import Table
 
@@ -96,6 +97,7 @@ class OpRecord(Struct, frozen=True, gc=False):
         reads: The operators whose results it reads, by their places among those of the trace; -1 for an input of the
             model. They are in order, each once, and all before this one. Empty if it reads only weights and constants,
             and if the backend does not know.
+        missing: What of it is not counted: the key in ``ModelTrace.uncounted``. Empty where all is.
     """
 
     operator: str
@@ -113,6 +115,7 @@ class OpRecord(Struct, frozen=True, gc=False):
     product_dtype: str | None = None
     node: tuple[str, str] | None = None
     reads: tuple[int, ...] = ()
+    missing: str = ""
 
 
 class LayerCall(Struct, frozen=True, gc=False):
@@ -325,7 +328,7 @@ class ModelTrace:
     def operator_table(self) -> Table:
         """One row for each call of an operator, in order, with the bytes alive after it; created when first read."""
         operators, live = self.operators, self.memory.live_bytes
-        return Table(lambda: _operator_rows(operators, live))
+        return Table(lambda: list_operator_rows(operators, live))
 
     @cached_property
     def table(self) -> LayerTable:
@@ -355,17 +358,3 @@ def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
     for weight in weights:
         first.setdefault(weight.identity, weight)
     return tuple(first.values())
-
-
-def _operator_rows(operators: Sequence[OpRecord], live: tuple[int, ...]) -> Iterator[Mapping[str, Any]]:
-    has_nodes, has_reads = any(op.node for op in operators), any(op.reads for op in operators)
-    for index, op in enumerate(operators):
-        yield {
-            **{name: getattr(op, name) for name in _OPERATOR_COLUMNS},
-            "live_bytes": live[index] if index < len(live) else None,
-            **(dict(zip(("graph", "node"), op.node or ("", ""), strict=True)) if has_nodes else {}),
-            **({"reads": op.reads} if has_reads else {}),
-        }
-
-
-_OPERATOR_COLUMNS = ("operator", "layer", "call", "phase", "macs", "flops", "bytes_read", "bytes_written")

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .bounds import WORK
 from .inner_weights import InnerWeights, find_shared_weights
 from .layer_bounds import list_layer_bounds
 from .layer_paths import parent_path
+from .operator_rows import TRAFFIC
 
 if TYPE_CHECKING:
     from .records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["list_call_rows", "list_layer_rows"]
 
 #: What an operator's record says of its work.
-_WORK = ("macs", "flops", "bytes_read", "bytes_written")
+_COUNTS = (*WORK, *TRAFFIC)
 #: What the rows of a training step tell besides: the part of each pass.
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 
@@ -25,8 +27,8 @@ _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 def _choose_columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
     """Return the columns of work in a trace's tables, and what reads them from an operator's record."""
     if any(op.phase == "backward" for op in trace.operators):
-        return (*_WORK, *_PHASES), _read_work_by_phase
-    return _WORK, attrgetter(*_WORK)
+        return (*_COUNTS, *_PHASES), _read_work_by_phase
+    return _COUNTS, attrgetter(*_COUNTS)
 
 
 def _read_work_by_phase(op: OpRecord) -> tuple[int, ...]:
@@ -105,7 +107,7 @@ def _find_bounds(trace: ModelTrace, work: Mapping[str, Sequence[int]]) -> dict[s
     """Return by path the columns with the two ends of the counts; nothing if all that decides them is known."""
     if not (trace.choices or trace.uncounted):
         return {}
-    return list_layer_bounds(trace, {path: dict(zip(_WORK, counts, strict=False)) for path, counts in work.items()})
+    return list_layer_bounds(trace, {path: dict(zip(_COUNTS, counts, strict=False)) for path, counts in work.items()})
 
 
 def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:

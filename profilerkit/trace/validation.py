@@ -8,8 +8,9 @@ from typing import Any
 
 from ..error_text import shown
 from ..errors import InvalidTraceError
-from .bounds import PeakSpread
+from .bounds import WORK, PeakSpread
 from .layer_paths import count_depth, parent_path
+from .operator_rows import TRAFFIC
 from .records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, WeightRecord
 
 __all__ = ["validate"]
@@ -17,7 +18,7 @@ __all__ = ["validate"]
 #: The path of what is broken, and the rule in words.
 Broken = tuple[str, str]
 
-_COUNTS = ("macs", "flops", "bytes_read", "bytes_written")
+_COUNTS = (*WORK, *TRAFFIC)
 _PHASES = ("forward", "backward")
 
 

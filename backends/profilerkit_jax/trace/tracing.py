@@ -149,6 +149,7 @@ def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
         "backward" if op.is_backward else "forward",
         product_dtype=_find_product_dtype(op) if op.macs else None,
         reads=reads,
+        missing=op.missing,
     )
 
 

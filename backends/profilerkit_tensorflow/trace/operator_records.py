@@ -67,6 +67,7 @@ def _record(op: Executed, training: bool, reads: tuple[int, ...]) -> OpRecord:
         phase="backward" if training and _GRADIENT.match(op.name) else "forward",
         product_dtype=product_dtype(op.input_dtypes, outputs[0].dtype) if op.macs and outputs else None,
         reads=reads,
+        missing=op.missing,
     )
 
 

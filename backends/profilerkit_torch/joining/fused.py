@@ -106,6 +106,7 @@ def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
         bytes_read=sum(part.bytes_read for part in parts),
         bytes_written=sum(part.bytes_written for part in parts),
         outputs=parts[-1].outputs,
+        missing="; ".join(dict.fromkeys(part.missing for part in parts if part.missing)),
     )
 
 

@@ -164,6 +164,7 @@ class RankRecorder(OperatorRecord):
             attended_macs=plan.attended_macs,
             is_masked=plan.is_masked,
             product_dtype=plan.product_dtype,
+            missing="" if plan.counted else plan.schema,
         )
         self._add(operator, result, plan.bytes_inside)
 
@@ -186,6 +187,7 @@ class RankRecorder(OperatorRecord):
         attended_macs: int | None = None,
         is_masked: bool = False,
         product_dtype: str | None = None,
+        missing: str = "",
     ) -> OpRecord:
         """Return the record of an operator of the layer and the phase that run; the fields are those of `OpRecord`."""
         return OpRecord(
@@ -202,6 +204,7 @@ class RankRecorder(OperatorRecord):
             attended_macs=attended_macs,
             is_masked=is_masked,
             product_dtype=product_dtype,
+            missing=missing,
         )
 
     def _add(self, operator: OpRecord, result: Any, bytes_inside: int = 0) -> None:

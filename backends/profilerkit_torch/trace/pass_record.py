@@ -116,17 +116,20 @@ class PassRecord(OperatorRecord, LayerListener):
         if note not in self.notes:
             self.notes.append(note)
 
-    def record(self, name: str, cost: Cost, arguments: Any, result: Any, sources: Any = None) -> None:
+    def record(
+        self, name: str, cost: Cost, arguments: Any, result: Any, sources: Any = None, missing: str = ""
+    ) -> None:
         """Record an operator that was run without looking into it.
 
-        ``sources`` is what it was made from, if it moves other bytes than those of its arguments.
+        ``sources`` is what it was made from, if it moves other bytes than those of its arguments. ``missing`` is what
+        `miss` was told of it.
         """
         outputs, index = list(tensors_in(result)), len(self.operators)
         reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), index)
         for tensor in outputs:
             self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
-        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)), reads)
+        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)), reads, missing=missing)
 
     def _record(
         self,
@@ -139,10 +142,11 @@ class PassRecord(OperatorRecord, LayerListener):
         attended_macs: int | None = None,
         is_masked: bool = False,
         product_dtype: str | None = None,
+        missing: str = "",
     ) -> None:
         """Record an operator; of one in a layer with a formula of its own neither the cost nor what is beside it."""
         if self._covered:
-            cost, attended_macs, is_masked, product_dtype = NOTHING, None, False, None
+            cost, attended_macs, is_masked, product_dtype, missing = NOTHING, None, False, None, ""
         self.operators.append(
             OpRecord(
                 name,
@@ -159,6 +163,7 @@ class PassRecord(OperatorRecord, LayerListener):
                 is_masked,
                 product_dtype,
                 reads=reads,
+                missing=missing,
             )
         )
         self.live_bytes.append(self.live.total)

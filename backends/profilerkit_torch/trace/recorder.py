@@ -280,6 +280,7 @@ class Recorder(TorchDispatchMode, PassRecord):
             attended_macs,
             plan.is_masked,
             plan.product_dtype,
+            "" if plan.counted else plan.schema,
         )
         self.live_bytes[-1] += plan.bytes_inside
         if plan.unknown_inside:
@@ -290,7 +291,7 @@ class Recorder(TorchDispatchMode, PassRecord):
         result = self.run_whole(func, args, kwargs)
         name = name or f"{func.namespace}::{func.name()}"
         self.miss(name)
-        self.record(name, NOTHING, args, result)
+        self.record(name, NOTHING, args, result, missing=name)
         return result
 
     def run_whole(self, func: Any, args: Any, kwargs: Any) -> Any:

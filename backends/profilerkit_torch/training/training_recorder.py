@@ -170,8 +170,8 @@ class TrainingRecorder(Recorder):
             return self.layers.find_maker(node)
         return self._owners.get(id(weight), ""), 0
 
-    def _record(self, *facts: Any) -> None:
-        super()._record(*facts)
+    def _record(self, *facts: Any, **further: Any) -> None:
+        super()._record(*facts, **further)
         if self.live.total > self._peak_bytes:
             self._peak_bytes = self.live.total
             self._peak_parts = dict(self.live.parts)

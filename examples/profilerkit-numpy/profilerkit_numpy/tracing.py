@@ -19,16 +19,17 @@ def trace_model(model: Sequential, x: Array) -> ModelTrace:
     """Return the trace of one forward pass in inference mode."""
     paths = {layer: str(index) for index, layer in enumerate(dict.fromkeys(model.layers))}
     calls: dict[Layer | None, list[LayerCall]] = defaultdict(list)
-    operators, steps, uncounted = list[OpRecord](), list[Step](), Counter[str]()
+    operators, steps = list[OpRecord](), list[Step]()
     input_info, input_bytes = _info(x), x.nbytes
     for index, layer in enumerate(model.layers):
         out = layer.forward(x, **layer.weights)
         call = LayerCall((_info(x),), (_info(out),), ("", 0))
         formula, numbers = layer.cost or (lambda *shapes: Cost(0, 0)), Numbers.of((x.dtype.name, out.dtype.name))
         cost = apply_formula(formula, numbers, Shape(x.shape), Shape(out.shape))
-        uncounted[layer.type] += layer.cost is None
         read = x.nbytes + sum(weight.nbytes for weight in layer.weights.values())
-        operators.append(OpRecord(layer.type, paths[layer], len(calls[layer]), *cost, read, out.nbytes, call.outputs))
+        missing = layer.type if layer.cost is None else ""
+        where = layer.type, paths[layer], len(calls[layer])
+        operators.append(OpRecord(*where, *cost, read, out.nbytes, call.outputs, missing=missing))
         shared = {index + 1: index} if np.may_share_memory(x, out) else {}
         steps.append(Step((index,), ((index + 1, out.nbytes),), shared))
         calls[layer].append(call)
@@ -36,7 +37,8 @@ def trace_model(model: Sequential, x: Array) -> ModelTrace:
     calls[None].append(LayerCall((input_info,), (_info(x),)))
     weights = {id(array): array.nbytes for layer in model.layers for array in layer.weights.values()}
     memory = MemoryTimeline(sum(weights.values()), input_bytes, live_bytes(steps, {0: input_bytes}, [len(steps)]))
-    return ModelTrace(layer_records(model, calls), tuple(operators), memory, +uncounted, "a real run")
+    uncounted = Counter(op.missing for op in operators if op.missing)
+    return ModelTrace(layer_records(model, calls), tuple(operators), memory, uncounted, "a real run")
 
 
 def layer_records(model: Sequential, calls: Mapping[Layer | None, Sequence[LayerCall]]) -> tuple[LayerRecord, ...]:

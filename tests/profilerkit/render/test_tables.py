@@ -15,7 +15,7 @@ from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.operator_times import KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from profilerkit.times.operator_totals import operator_totals
-from profilerkit.trace.records import LayerTable
+from profilerkit.trace.records import LayerTable, ModelTrace, OpRecord
 from profilerkit.trace.table import Table
 
 
@@ -157,6 +157,18 @@ def test_operators_summed_by_name_with_self_time_average_and_calls() -> None:
     assert (conv["operator"], conv["calls"], conv["seconds"], conv["own_seconds"]) == ("conv", 4, 6.0, 1.5)
     assert (conv["average_seconds"], conv["share"], conv["macs"], conv["flops"]) == (1.5, 0.75, 15, 30)
     assert (add["own_seconds"], add["average_seconds"], add["macs"]) == (2.0, 1.0, None)
+
+
+def test_an_operator_that_is_not_counted_has_no_counts_in_the_sums() -> None:
+    """Its row in a trace says so, and zero MACs would be taken for a count; its bytes are known."""
+    product = OpRecord("mm", "a", 0, 6, 12, 8, 4, ())
+    unknown = OpRecord("custom", "b", 0, 0, 0, 16, 2, (), missing="my::custom")
+    trace = ModelTrace((), (product, unknown, unknown))
+    assert [row["missing"] for row in trace.operator_table] == ["", *["not counted: my::custom"] * 2]
+    assert "missing" not in ModelTrace((), (product,)).operator_table.columns
+    counted, missing = operator_totals(trace.operator_table)
+    assert (counted["macs"], counted["flops"], counted["bytes_read"]) == (6, 12, 8)
+    assert (missing["calls"], missing["macs"], missing["flops"], missing["bytes_read"]) == (2, None, None, 32)
 
 
 def test_the_forms_of_aggregates() -> None:

@@ -25,7 +25,8 @@ def make_timed(
 def trace(*operators: OpRecord, uncounted: tuple[str, ...] = ()) -> ModelTrace:
     layers = {"": None, **dict.fromkeys(one_op.layer for one_op in operators)}
     records = tuple(LayerRecord(path, "Layer", path.count(".") + bool(path)) for path in layers)
-    return ModelTrace(records, operators, uncounted=dict.fromkeys(uncounted, 1))
+    incomplete = tuple(replace(op, missing=op.operator if op.operator in uncounted else "") for op in operators)
+    return ModelTrace(records, incomplete, uncounted=dict.fromkeys(uncounted, 1))
 
 
 def table(

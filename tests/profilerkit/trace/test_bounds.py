@@ -51,8 +51,13 @@ def test_layers_that_are_left_out_leave_their_part_of_a_choice() -> None:
 
 def made(uncounted: dict[str, int] | None = None, choices: tuple[Choice, ...] = (OUTER,)) -> ModelTrace:
     layers = tuple(LayerRecord(path, "L", bool(path)) for path in ("", "a", "b", "c"))
-    operators = (OpRecord("op::b", "b", 0, 6, 12, 0, 0, ()), OpRecord("op::c", "c", 0, 10, 20, 0, 0, ()))
-    return ModelTrace(layers, operators, MemoryTimeline(live_bytes=(0, 0)), uncounted or {}, choices=choices)
+    uncounted = uncounted or {}
+    missing = "op::c" if "op::c" in uncounted else ""
+    operators = (
+        OpRecord("op::b", "b", 0, 6, 12, 0, 0, ()),
+        OpRecord("op::c", "c", 0, 10, 20, 0, 0, (), missing=missing),
+    )
+    return ModelTrace(layers, operators, MemoryTimeline(live_bytes=(0, 0)), uncounted, choices=choices)
 
 
 def test_the_ends_of_layers_and_totals() -> None:

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
+from replacing import replace
 
 from profilerkit import ArgumentWarning, InputError, profile
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel
@@ -127,7 +128,8 @@ def made(*operators: OpRecord, uncounted: dict[str, int]) -> ModelTrace:
         LayerRecord("a", "Tied", 1, (weight,), calls=(call,)),
         LayerRecord("b", "Head", 1, (weight,), calls=(LayerCall((info,), (info,), ("a", 0)),)),
     )
-    return ModelTrace(layers, operators, MemoryTimeline(24, 4, tuple(8 for _ in operators)), uncounted)
+    incomplete = tuple(replace(op, missing=op.operator if op.operator in uncounted else "") for op in operators)
+    return ModelTrace(layers, incomplete, MemoryTimeline(24, 4, tuple(8 for _ in operators)), uncounted)
 
 
 def op(name: str, layer: str, macs: int = 0) -> OpRecord:
