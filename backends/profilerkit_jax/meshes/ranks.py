@@ -25,6 +25,7 @@ from ..model.subjects import find_subject
 from ..trace.frames import Frames
 from ..trace.jaxprs import Traced, trace_pass
 from ..trace.tracing import make_trace, walk_pass
+from ..trace.walk import Handler
 from ..training.steps import is_trained, make_step
 from .device_program import DeviceProgram, Memory, compile_program
 from .exchanges import RankExchange, list_exchanges
@@ -98,8 +99,8 @@ def _read_step(share: _Share, program: DeviceProgram, mesh: Mapping[str, int], r
     waiting, unknown = list_exchanges(program, rank, prod(mesh.values()))
     walks: list[ShareWalk] = []
 
-    def make_walk(frames: Frames) -> ShareWalk:
-        walks.append(ShareWalk(frames, program=program, waiting=waiting))
+    def make_walk(frames: Frames, handlers: Mapping[str, Handler]) -> ShareWalk:
+        walks.append(ShareWalk(frames, handlers, program=program, waiting=waiting))
         return walks[0]
 
     passed = walk_pass(share.subject, share.traced, make_walk)

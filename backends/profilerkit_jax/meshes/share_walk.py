@@ -13,11 +13,10 @@ from profilerkit.costs import matmul
 
 from ..compat import open_jaxpr, parameters
 from ..costs.communication import is_communication
-from ..trace.control_flow import HANDLERS
-from ..trace.frames import Frame
+from ..trace.frames import Context, Frame
 from ..trace.origins import Loop
 from ..trace.values import Value
-from ..trace.walk import Context, Walk
+from ..trace.walk import Walk
 from ..trace.work import Executed
 from .device_program import DeviceProgram
 from .exchanges import RankExchange
@@ -121,7 +120,9 @@ class ShareWalk(Walk):
         around = self._equation
         number = read_number(equation)
         chain = around.chain if number is None else (*around.chain, number)
-        entered = self._equation = _Equation(chain, _list_shares(equation, inputs), equation.primitive.name in HANDLERS)
+        entered = self._equation = _Equation(
+            chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers
+        )
         weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
         whole = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
         spot = Spot(context.frame, context.times, weights, whole)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.branch_memory import Fork, Side
 from profilerkit.backend_kit.graph_work import note_apart
 
 from ..compat import parameters
+from .frames import Context
 from .values import Value
+from .walk import Walk
 from .work import Executed, PendingChoice, Work
-
-if TYPE_CHECKING:
-    from .walk import Context, Walk
 
 __all__ = ["Body", "count_one", "walk_body", "walk_cond"]
 

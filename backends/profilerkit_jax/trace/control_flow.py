@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from profilerkit.backend_kit.graph_work import note_apart
 from profilerkit.costs import Cost, Shape
@@ -12,18 +12,13 @@ from profilerkit.costs import Cost, Shape
 from ..compat import find_source, open_jaxpr, parameters
 from ..costs.activation import activation_cost, is_activation
 from .branches import walk_cond
+from .frames import Context
 from .loops import walk_scan, walk_while
-from .pricing import describe_missing
 from .values import Value
+from .walk import Handler, Walk
 from .work import Executed
 
-if TYPE_CHECKING:
-    from .walk import Context, Walk
-
-__all__ = ["HANDLERS", "note_uncounted"]
-
-#: Goes over an equation: the walk, the equation, its inputs, and where it stands; returns its outputs.
-Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"
+__all__ = ["HANDLERS"]
 
 #: Primitives that run one jaxpr once, by the names of the parameters that may hold it.
 _CALLS = {
@@ -49,13 +44,6 @@ _CALLS = {
 }
 
 
-def note_uncounted(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Note an equation of which nothing is known, and return new values for its outputs."""
-    outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
-    walk.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
-    return outputs
-
-
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
@@ -63,12 +51,12 @@ def _walk_call(walk: Walk, equation: Any, inputs: Sequence[Value], context: Cont
     """Go over the jaxpr of a call, which runs once; an activation function of JAX's counts as a whole."""
     jaxpr = _find_called(equation, len(inputs))
     if jaxpr is None:
-        return note_uncounted(walk, equation, inputs, context)
+        return walk.note_uncounted(equation, inputs, context)
     name = str(parameters(equation)["name"]) if equation.primitive.name in ("jit", "pjit") else ""
     start = len(walk.work.executed)
     outputs = walk.enter(jaxpr, inputs, context)
     if len(outputs) != len(equation.outvars):
-        return note_uncounted(walk, equation, inputs, context)
+        return walk.note_uncounted(equation, inputs, context)
     source = find_source(open_jaxpr(jaxpr))
     if is_activation(name) and not source:
         walk.lacking.setdefault(f"this release of JAX does not tell where {name} is written: perhaps it is JAX's own")

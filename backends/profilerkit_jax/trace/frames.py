@@ -8,15 +8,16 @@ what is transposed is the backward pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from ..compat import ScopeName
 from ..model.scope_names import EQUATION, read_layer
 
-__all__ = ["NAMED_SCOPE", "Frame", "Frames"]
+__all__ = ["NAMED_SCOPE", "Context", "Frame", "Frames"]
 
 #: The type of a layer that is a scope of the user's.
 NAMED_SCOPE = "named_scope"
@@ -33,6 +34,27 @@ class Frame(NamedTuple):
     chain: tuple[Scope, ...] = (Scope(""),)
     is_backward: bool = False
     is_recomputed: bool = False
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a jaxpr stands that is gone over.
+
+    Attributes:
+        frame: The calls of layers around it.
+        times: How often it runs.
+        instance: The number of this walk over it.
+        axis_sizes: How many devices each named axis has.
+    """
+
+    frame: Frame = field(default_factory=Frame)
+    times: int = 1
+    instance: int = 0
+    axis_sizes: Mapping[Any, int] = field(default_factory=dict)
+
+    def repeat(self, times: int) -> Context:
+        """Return the context of what runs so many times in it."""
+        return replace(self, times=self.times * times)
 
 
 class _OpenScope(NamedTuple):

@@ -6,17 +6,16 @@ The walk goes over each body once, with what is the same in every turn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..compat import open_jaxpr, parameters
 from .branches import Body, count_one, walk_body
+from .frames import Context
 from .origins import Loop
 from .trips import WhileLoop, count_trips
 from .values import Value
+from .walk import Walk
 from .work import Work
-
-if TYPE_CHECKING:
-    from .walk import Context, Walk
 
 __all__ = ["walk_scan", "walk_while"]
 

@@ -19,10 +19,11 @@ from profilerkit.costs import Cost
 
 from ..model.arrays import count_nonzero
 from ..model.subjects import find_subject
+from .frames import Context
 from .origins import Loop, Origin, Slice, Stored, compute, make_origin
 from .tracing import trace_model
 from .values import NO_WORK, Value
-from .walk import Context, Walk
+from .walk import Walk
 
 __all__ = ["trace_of_nonzero"]
 

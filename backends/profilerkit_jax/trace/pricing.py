@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.costs import Cost
 
 from ..compat import parameters
 from ..costs import UNCOUNTED, PrimitiveCall, primitive_cost
 from ..costs.registry import Shapes
+from .frames import Context
 from .values import Value
-
-if TYPE_CHECKING:
-    from .walk import Context
 
 __all__ = ["describe_missing", "price"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ModelInputs, ModelTrace
@@ -24,20 +24,21 @@ from ..model.subjects import find_subject
 from ..model.weights import Lists, constant_records, weight_records
 from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
-from .frames import Frames
+from .control_flow import HANDLERS
+from .frames import Context, Frames
 from .jaxprs import MakePass, Traced, trace_pass
 from .layer_costs import Calls, count_whole_layers
 from .layers import list_calls, order_types
 from .live_bytes import bytes_along
 from .values import Value
-from .walk import Context, Walk
+from .walk import Handler, Walk
 from .work import Executed, Work
 
 __all__ = ["METHOD", "WalkedPass", "make_trace", "trace_model", "trace_step", "walk_pass"]
 
 METHOD = "shapes in a jaxpr"
 MEMORY_NOTE = "along the jaxpr, as written; XLA fuses, orders and reuses otherwise (profilerkit_jax.compiled_analysis)"
-MakeWalk: TypeAlias = Callable[[Frames], Walk]
+MakeWalk: TypeAlias = Callable[[Frames, Mapping[str, Handler]], Walk]
 
 
 def trace_model(model: Any, inputs: ModelInputs | None, make_walk: MakeWalk = Walk) -> ModelTrace:
@@ -82,7 +83,7 @@ class WalkedPass(NamedTuple):
 def walk_pass(subject: Subject, traced: Traced, make_walk: MakeWalk) -> WalkedPass:
     """Go over the equations of a pass, with the values of the weights and inputs."""
     jaxpr = traced.jaxpr.jaxpr
-    walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, traced.marks)))
+    walk = make_walk(Frames(subject.types, _list_doubled_scopes(subject, traced.marks)), HANDLERS)
     constants = walk.make_constants(jaxpr, traced.jaxpr.consts)
     of_weights, of_inputs = jaxpr.invars[: traced.weights], jaxpr.invars[traced.weights :]
     weights = [

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ..compat import find_needed_part, make_function, open_jaxpr, parameters
 from .values import Value
-
-if TYPE_CHECKING:
-    from .walk import Walk
+from .walk import Walk
 
 __all__ = ["WhileLoop", "count_trips"]
 

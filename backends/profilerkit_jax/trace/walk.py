@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,15 +15,14 @@ from profilerkit.costs import Cost, Shape
 
 from ..compat import open_jaxpr, parameters, scope_names
 from ..costs.registry import UnknownCostError
-from .control_flow import HANDLERS, note_uncounted
 from .folding import fold
-from .frames import Frame, Frames
+from .frames import Context, Frames
 from .origins import Loop, Number, Stored, compute, make_origin
-from .pricing import price
+from .pricing import describe_missing, price
 from .values import NO_WORK, Value
 from .work import Executed, Work
 
-__all__ = ["FOLLOWED", "LARGEST", "Context", "Walk"]
+__all__ = ["FOLLOWED", "LARGEST", "Handler", "Walk"]
 
 #: Primitives whose output is their first input in another form: XLA makes none of them where it can be read in place.
 _VIEWS = (
@@ -41,25 +40,8 @@ FOLLOWED = (
 )
 
 
-@dataclass(frozen=True)
-class Context:
-    """Where a jaxpr stands that is gone over.
-
-    Attributes:
-        frame: The calls of layers around it.
-        times: How often it runs.
-        instance: The number of this walk over it.
-        axis_sizes: How many devices each named axis has.
-    """
-
-    frame: Frame = field(default_factory=Frame)
-    times: int = 1
-    instance: int = 0
-    axis_sizes: Mapping[Any, int] = field(default_factory=dict)
-
-    def repeat(self, times: int) -> Context:
-        """Return the context of what runs so many times in it."""
-        return replace(self, times=self.times * times)
+#: Goes over an equation: the walk, the equation, its inputs, and where it stands; returns its outputs.
+Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"
 
 
 @dataclass
@@ -68,6 +50,7 @@ class Walk:
 
     Attributes:
         frames: Finds the layers of each equation.
+        handlers: What goes over the equations that hold jaxprs, by their primitives; any other has a formula.
         work: What runs.
         notes: What a reader of the numbers must know besides.
         folded: How many equations work on single numbers that are known before the function runs.
@@ -78,6 +61,7 @@ class Walk:
     """
 
     frames: Frames
+    handlers: Mapping[str, Handler]
     work: Work = field(default_factory=Work)
     notes: dict[str, None] = field(default_factory=dict)
     folded: int = 0
@@ -173,11 +157,18 @@ class Walk:
         return replace(around, frame=self.frames.find_frame(around.frame, scopes or (), around.instance))
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-        handler: Callable[..., list[Value]] = HANDLERS.get(equation.primitive.name, _walk_plain)
+        """Go over one equation: by what goes over its primitive, or else by its formula; return its outputs."""
+        handler = self.handlers.get(equation.primitive.name, _walk_plain)
         try:
             return handler(self, equation, inputs, context)
         except UnknownCostError:  # a parameter is not there: this release of JAX has another form of the primitive
-            return note_uncounted(self, equation, inputs, context)
+            return self.note_uncounted(equation, inputs, context)
+
+    def note_uncounted(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Note an equation of which nothing is known, and return new values for its outputs."""
+        outputs = [self.make_value(variable.aval) for variable in equation.outvars]
+        self.note(equation.primitive.name, inputs, outputs, context, missing=describe_missing(equation))
+        return outputs
 
     def note(
         self,

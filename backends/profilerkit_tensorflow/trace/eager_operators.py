@@ -90,7 +90,7 @@ class EagerOperators:
         costs: dict[Owner, Cost | None] = {}
         for executed, call, live_bytes in self._ran:
             self._keep(executed, live_bytes)
-            covering = executed.owner.covered_by
+            covering = executed.owner.cover
             if covering is not None and covering not in costs:
                 costs[covering] = cost = None if covering.cost is None else covering.cost()
                 if cost is not None:

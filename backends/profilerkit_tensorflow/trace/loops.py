@@ -60,7 +60,7 @@ class _Loop:
     needed: set[int]
 
     @property
-    def counted_runs(self) -> int:
+    def runs(self) -> int:
         """How many runs are counted: one where their number is not known."""
         return 1 if self.trips.most is None else self.trips.most
 
@@ -133,7 +133,7 @@ def _walk_run(walk: Walk, loop: _Loop, carried: Sequence[Value]) -> Body:
             begin if step == 0 else walk.hand_on(begin, value, loop.owner)
             for begin, step, value in zip(loop.begins, loop.steps, carried, strict=True)
         ]
-        times = loop.scope.times * loop.counted_runs
+        times = loop.scope.times * loop.runs
         results = walk.walk_body(Scope(loop.body, arguments, loop.scope, loop.owner, times, loop.needed))
     return Body(work, results)
 

@@ -36,9 +36,9 @@ class Owner:
     cost: Callable[[], Cost | None] | None = None
 
     @property
-    def covered_by(self) -> Owner | None:
+    def cover(self) -> Owner | None:
         """The outermost call around it (or itself) whose cost a formula gives as a whole."""
-        around = self.outer.covered_by if self.outer is not None else None
+        around = self.outer.cover if self.outer is not None else None
         return around or (self if self.cost is not None else None)
 
     @cached_property

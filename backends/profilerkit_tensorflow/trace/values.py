@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profilerkit.costs import Shape
 
 from .ownership import Owner
 from .tensor_facts import PartialShape, Tensor, common_shape
-
-if TYPE_CHECKING:
-    from .specialization import Specialized
 
 __all__ = ["NOT_FOLDED", "Executed", "Scope", "Value"]
 
@@ -82,7 +79,6 @@ class Scope:
         values: The values made so far, by the name of their tensor.
         executed: The operators that ran so far, by name.
         used: The names of the tensors that an operator which runs, or the caller, takes.
-        specialized: Its operators with better known shapes, where the caller knows more of these than the graph.
     """
 
     graph: Any
@@ -94,7 +90,6 @@ class Scope:
     values: dict[str, Value] = field(default_factory=dict)
     executed: dict[str, Executed] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
-    specialized: Specialized | None = None
 
     def bind_arguments(self) -> None:
         """Make the arguments the values of the graph's inputs."""

@@ -55,6 +55,8 @@ class Walk:
         self.formulas_used: set[tuple[int, int]] = set()
         self._handlers = {**dict.fromkeys(_CALLS, Walk._walk_call), **handlers}
         self._einsums = EinsumGradients()
+        #: The operators of scopes made anew, where a caller knows more of shapes than the graph.
+        self._specialized: dict[Scope, Specialized] = {}
 
     def run(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
         """Walk a function's graph with these arguments and return its outputs."""
@@ -83,6 +85,7 @@ class Walk:
                 self.work.missed[_UNKNOWN_LOOP] += scope.times
             elif operator.type not in _SILENT:
                 self._walk_operator(operator, scope)
+        self._specialized.pop(scope, None)
         return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
     # What the operators of a body read, make and belong to ----------------------------------------------------------
@@ -110,8 +113,8 @@ class Walk:
 
     def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
-        if scope.specialized is None and is_more_known(value.shape, static_shape(tensor)):
-            scope.specialized = Specialized(self.folding)
+        if scope not in self._specialized and is_more_known(value.shape, static_shape(tensor)):
+            self._specialized[scope] = Specialized(self.folding)
 
     # One operator ------------------------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class Walk:
 
     def _make_outputs(self, operator: Any, inputs: Sequence[Value], scope: Scope) -> list[Value]:
         """Return new values for the outputs of an operator, with the shapes that follow from those of its inputs."""
-        specialized = scope.specialized
+        specialized = self._specialized.get(scope)
         tensors = operator.outputs if specialized is None else specialized.find_outputs(operator, inputs)
         outputs = []
         for index, (tensor, declared) in enumerate(zip(tensors, operator.outputs, strict=True)):
@@ -189,7 +192,7 @@ class Walk:
 
     def _count_by_layer(self, owner: Owner, scope: Scope) -> bool:
         """Add the cost of the formula that covers a call of a layer, once; return whether there is one."""
-        covering = owner.covered_by
+        covering = owner.cover
         if covering is None or covering.cost is None:
             return False
         calling = scope.find_around(covering.graph)
