@@ -22,7 +22,7 @@ from profilerkit import Backend, BackendNotInstalledError, Comparison, compare, 
 from profilerkit.cli import cli
 from profilerkit.plugging.backends import backends, load
 from profilerkit.plugging.commands import list_commands
-from profilerkit.plugging.offers import default_functions, offered_capabilities
+from profilerkit.plugging.offers import default_functions, list_capabilities
 from profilerkit_metrics import ComputeEvalMetric
 
 pytest.importorskip("torch")
@@ -234,12 +234,12 @@ def test_every_hook_is_documented_with_its_signature() -> None:
 
 def test_everything_that_a_backend_may_offer_is_documented() -> None:
     text = (DOCS / "extending.rst").read_text(encoding="utf-8")
-    classes = (Backend, *(capability.protocol for capability in offered_capabilities()))
+    classes = (Backend, *(capability.protocol for capability in list_capabilities()))
     offered = {name for found in classes for name in vars(found) if not name.startswith("_")}
     assert "trace_training" in offered
     for name in offered:
         assert re.search(rf"``{name}(``|\()", text), name
-    for capability in offered_capabilities():
+    for capability in list_capabilities():
         assert f"``{capability.protocol.__name__}``" in text
 
 

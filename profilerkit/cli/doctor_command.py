@@ -107,10 +107,10 @@ def _print_paragraph(what: str, things: list[str]) -> None:
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
     """Return what a backend, or a plugin for it, offers beyond what every one must, and what it does not offer."""
-    from ..plugging.offers import offered_capabilities
+    from ..plugging.offers import list_capabilities
     from ..protocols import abilities
 
-    listed = abilities(backend, offered_capabilities())
+    listed = abilities(backend, list_capabilities())
     return {
         "offers": [what for what, is_offered in listed.items() if is_offered],
         "runs models as": list(backend.execution_modes),

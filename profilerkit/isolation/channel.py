@@ -46,7 +46,7 @@ class FrameReader:
         self._buffer = bytearray()
         self._received = 0
 
-    def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def read(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the kind and the content of each message that is complete with this piece."""
         self._received += len(piece)
         if self._received > MOST:
@@ -120,5 +120,5 @@ class Channel:
             piece = self.socket.recv(min(_PIECE, self._reader.bytes_to_come))
             if not piece:
                 raise ChannelError("the other end is closed")
-            self._waiting.extend(self._reader.feed(piece))
+            self._waiting.extend(self._reader.read(piece))
         return decode(self._waiting.pop(0)[1])

@@ -27,7 +27,7 @@ class BoundedOutput:
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
 
-    def feed(self, piece: bytes) -> None:
+    def add(self, piece: bytes) -> None:
         """Process the next bytes."""
         shown = piece[: max(0, self._head - self.received)]
         self.received += len(piece)

@@ -103,7 +103,7 @@ class IsolatedRun:
         if piece is None:
             return False
         try:
-            for _, content in self._control_reader.feed(piece):
+            for _, content in self._control_reader.read(piece):
                 self._take_control(decode(content))
         except (ChannelError, TypeError, ValueError):  # nobody but the supervisor has this end
             piece = b""
@@ -124,7 +124,7 @@ class IsolatedRun:
         if piece is None:
             return False
         try:
-            for kind, content in self._channel_reader.feed(piece):
+            for kind, content in self._channel_reader.read(piece):
                 self.progress.take(kind, content)
         except ChannelError as error:
             self._ends.channel.close()
@@ -286,7 +286,7 @@ def _read_output(file: IO[bytes], output: BoundedOutput) -> bool:
     if piece is None:  # nothing was printed yet
         return False
     if piece:
-        output.feed(piece)
+        output.add(piece)
     else:
         file.close()
     return bool(piece)

@@ -27,16 +27,16 @@ from .sources import Offer, PluginInfo, conflict, tolerate, warn
 __all__ = [
     "default_functions",
     "forget",
+    "list_capabilities",
     "list_loaders",
     "list_profiler_functions",
     "list_renderers",
     "list_status_keys",
     "name_of_metric",
-    "offered_capabilities",
 ]
 
 
-def offered_capabilities() -> tuple[Capability, ...]:
+def list_capabilities() -> tuple[Capability, ...]:
     """Return the capabilities that plugins ask backends for, those of the core first."""
     return tuple(offer.item for offer in list_offers("profilerkit_protocols", Capability))
 

@@ -40,20 +40,20 @@ class Subscripted(ABC):
         return True
 
     @property
-    def _mapping(self) -> Mapping[str, Any]:
+    def _values(self) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", self)
 
     def keys(self) -> KeysView[str]:
         """Return the names of the metrics and of other requested values."""
-        return KeysView(self._mapping)
+        return KeysView(self._values)
 
     def values(self) -> ValuesView[Any]:
         """Return the values, in base units."""
-        return ValuesView(self._mapping)
+        return ValuesView(self._values)
 
     def items(self) -> ItemsView[str, Any]:
         """Return names with their values, in base units."""
-        return ItemsView(self._mapping)
+        return ItemsView(self._values)
 
     def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
         """Return the value of a metric, or ``default`` if the name is unknown."""

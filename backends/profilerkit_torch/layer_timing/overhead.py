@@ -33,7 +33,7 @@ class Elapsed:
     hooks: int = 0
 
     @property
-    def added(self) -> float:
+    def extra_seconds(self) -> float:
         """Seconds that measuring added, by its calibration."""
         by = self.overhead
         return self.inside * by.inside + self.outside * by.outside + self.hooks * by.hook
@@ -41,12 +41,12 @@ class Elapsed:
     @property
     def is_doubtful(self) -> bool:
         """Whether measuring cannot have added as much as its calibration says: nothing would be left."""
-        return 0 < self.seconds <= self.added
+        return 0 < self.seconds <= self.extra_seconds
 
     @property
     def taken_out(self) -> float:
         """Seconds of measuring that are taken out: none if they would be all."""
-        return self.added if self.seconds > self.added else 0.0
+        return self.extra_seconds if self.seconds > self.extra_seconds else 0.0
 
     @property
     def own_seconds(self) -> float:

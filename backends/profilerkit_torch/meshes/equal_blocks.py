@@ -43,7 +43,7 @@ class EqualBlocks:
     numbers: tuple[OwnNumber, ...]
 
     @property
-    def running(self) -> tuple[int, ...]:
+    def active(self) -> tuple[int, ...]:
         """The indices of those that run in a step: at each end the edge, and as many others."""
         number = len(self.modules)
         return (*range(_END), *range(number - _END, number))

@@ -88,7 +88,7 @@ class _Way:
 
     def __init__(self, blocks: EqualBlocks, marks: Sequence[Mark]) -> None:
         indices = [mark.block for mark in marks]
-        if tuple(indices) not in (blocks.running, blocks.running[::-1]):
+        if tuple(indices) not in (blocks.active, blocks.active[::-1]):
             raise DifferentBlocksError("blocks run in another order")
         self._blocks = blocks
         #: Where those between the edges begin, and where the edge does.
@@ -124,7 +124,7 @@ class _Way:
         return _add(self._marks[1].alive, self._marks[0].alive, -1)
 
     @property
-    def missed(self) -> Iterator[Counter[str]]:
+    def gaps(self) -> Iterator[Counter[str]]:
         """What could not be counted in a block."""
         return map(_add, self._marks[1].missed, self._marks[0].missed, [-1] * len(self._marks[0].missed))
 
@@ -170,11 +170,11 @@ class _Way:
         if at is None:
             at = self._addresses[path] = self._find_block(path)
         number, inner = at
-        return _Address(None if number is None else number - self._blocks.running.index(index), inner)
+        return _Address(None if number is None else number - self._blocks.active.index(index), inner)
 
     def _find_block(self, path: str) -> tuple[int | None, str]:
         """Return in which of the blocks that ran a layer is, and its path there."""
-        for number, index in enumerate(self._blocks.running):
+        for number, index in enumerate(self._blocks.active):
             outer = self._blocks.paths[index]
             if f"{path}.".startswith(f"{outer}."):
                 return number, path[len(outer) :]
@@ -197,7 +197,7 @@ def _grow(events: Sequence[_Event] | Iterator[_Event], growth: Counter[str]) -> 
 
 def _count_missed(recorder: RankRecorder, way: _Way) -> None:
     """Count what could not be counted in the blocks that were left out."""
-    for counter, missed in zip((recorder.uncounted, recorder.unsized, recorder.unknown), way.missed, strict=True):
+    for counter, missed in zip((recorder.uncounted, recorder.unsized, recorder.unknown), way.gaps, strict=True):
         for name, calls in missed.items():
             counter[name] += calls * way.more
 

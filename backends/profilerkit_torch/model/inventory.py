@@ -88,7 +88,7 @@ class Inventory:
         return list_parameters(self.model) if self.holds_keras else list_direct_tensors(self.modules, read_parameters)
 
     @cached_property
-    def owned_parameters(self) -> list[OwnedParameter]:
+    def parameter_places(self) -> list[OwnedParameter]:
         """The parameters, each once, with their owners."""
         if self.holds_keras:
             return [OwnedParameter(None, name, tensor) for name, tensor in list_named_parameters(self.model)]
@@ -100,7 +100,7 @@ class Inventory:
         return list(owned.values())
 
     def find_paths(self, owned: Iterable[OwnedParameter]) -> list[tuple[str, str]]:
-        """Return for each of `owned_parameters` the path of its module and its name."""
+        """Return for each of `parameter_places` the path of its module and its name."""
         paths: dict[int, str] = {}
         for path, module in self.layers:
             paths.setdefault(id(module), path)
@@ -138,7 +138,7 @@ class Inventory:
     @cached_property
     def containers(self) -> list[Any]:
         """What the attributes lead to beside tensors: containers, and the ``__dict__`` of plain objects, each once."""
-        return self._reached.containers
+        return self._reach.containers
 
     @cached_property
     def of_training(self) -> set[int]:
@@ -148,15 +148,15 @@ class Inventory:
     @property
     def objects(self) -> list[Any]:
         """The plain objects with ``__slots__`` that attributes lead to."""
-        return self._reached.objects
+        return self._reach.objects
 
     @property
     def attributes(self) -> list[torch.Tensor]:
         """The tensors that attributes lead to which torch lists neither as parameters nor as buffers."""
-        return self._reached.tensors
+        return self._reach.tensors
 
     @cached_property
-    def _reached(self) -> _Reached:
+    def _reach(self) -> _Reached:
         """All that attributes lead to, without what a Keras layer keeps of the symbolic call that builds it."""
         reached = _Reached([], [], [])
         visited: dict[int, int] = {}

@@ -117,7 +117,7 @@ def watch_parameters(
     inventory: Inventory, enabled: bool = True, is_watched: Callable[[torch.Tensor], bool] = lambda tensor: True
 ) -> Iterator[None]:
     """Warn of parameters whose values were changed in place, which nothing can undo."""
-    owned = inventory.owned_parameters if enabled else ()
+    owned = inventory.parameter_places if enabled else ()
     versions = [
         (parameter, count_writes(parameter.tensor))
         for parameter in owned

@@ -62,7 +62,7 @@ class WriteGuard(TorchDispatchMode):
             self._keep(tensor)
 
     @cached_property
-    def _guarded(self) -> dict[int, list[torch.Tensor]]:
+    def _tensors_by_storage(self) -> dict[int, list[torch.Tensor]]:
         """What shares each storage that was not written to so far: found at the first write, which may never come."""
         guarded: dict[int, list[torch.Tensor]] = {}
         for alias in self._aliases:
@@ -71,15 +71,15 @@ class WriteGuard(TorchDispatchMode):
 
     def _keep(self, tensor: torch.Tensor) -> None:
         key = storage_key(tensor)
-        sharing = self._guarded.get(key)
+        sharing = self._tensors_by_storage.get(key)
         if sharing:
             with disable_dispatch_modes():  # in a pass over fake tensors the copy would be one, without the values
                 self._saved += [KeptValue(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
-            self._guarded.pop(key, None)  # only now: a copy that failed is made at the next write
+            self._tensors_by_storage.pop(key, None)  # only now: a copy that failed is made at the next write
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Return whether a write to the tensor would still be noticed, none having been so far."""
-        return storage_key(tensor) in self._guarded
+        return storage_key(tensor) in self._tensors_by_storage
 
     def restore_at_end(self) -> restored:
         """Return a block that writes the kept values back at the end, after errors too."""

@@ -26,7 +26,7 @@ from profilerkit.results.saving import reseal, to_json
 def test_messages_come_through_in_any_pieces(contents: list[bytes], piece: int) -> None:
     stream = b"".join(frame(MESSAGE, content) for content in contents)
     reader = FrameReader()
-    read = [item for start in range(0, len(stream), piece) for item in reader.feed(stream[start : start + piece])]
+    read = [item for start in range(0, len(stream), piece) for item in reader.read(stream[start : start + piece])]
     assert read == [(MESSAGE, content) for content in contents]
 
 
@@ -34,7 +34,7 @@ def test_messages_come_through_in_any_pieces(contents: list[bytes], piece: int) 
 def test_stray_output_is_never_a_message(stray: bytes) -> None:
     reader = FrameReader()
     try:
-        assert list(reader.feed(stray)) == []
+        assert list(reader.read(stray)) == []
     except ChannelError:
         return
     assert stray.startswith(b"pk1"[: len(stray)]), "what cannot become a message is noticed at once"
@@ -47,7 +47,7 @@ def test_a_message_with_a_byte_changed_is_refused(content: bytes, data: st.DataO
     message[place] ^= data.draw(st.integers(1, 255))
     reader = FrameReader()
     try:
-        read = list(reader.feed(bytes(message)))
+        read = list(reader.read(bytes(message)))
     except ChannelError:
         return
     # The kind is no part of the checksum; a longer length makes it wait for more.
@@ -61,12 +61,12 @@ def test_what_is_too_long_is_refused_before_it_is_held(monkeypatch: pytest.Monke
     monkeypatch.undo()
     head = channel._HEAD.pack(b"pk1M", channel.LONGEST + 1, 0)
     with pytest.raises(ChannelError, match="it begins with"):
-        list(FrameReader().feed(head))
+        list(FrameReader().read(head))
     monkeypatch.setattr(channel, "MOST", 100)
     reader = FrameReader()
     with pytest.raises(ChannelError, match="more than 100 bytes were sent"):
         for _ in range(10):
-            list(reader.feed(frame(MESSAGE, b"{}")))
+            list(reader.read(frame(MESSAGE, b"{}")))
 
 
 def test_two_ends_talk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +223,7 @@ def bounded(capsys: pytest.CaptureFixture[str]) -> Callable[[list[bytes]], str]:
     def feed(pieces: list[bytes]) -> str:
         output = BoundedOutput("standard output", head=4, tail=6)
         for piece in pieces:
-            output.feed(piece)
+            output.add(piece)
         output.finish()
         return capsys.readouterr().err
 
@@ -245,7 +245,7 @@ def test_of_a_flood_the_first_and_the_last_are_shown(bounded: Callable[[list[byt
 def test_a_flood_takes_no_memory() -> None:
     output = BoundedOutput("standard output", head=0, tail=1000)
     for _ in range(5_000):
-        output.feed(b"x" * 300)
+        output.add(b"x" * 300)
     assert output.received == 1_500_000
     assert sum(map(len, output._kept)) < 2_000
     assert len(output.tail) == 1000
@@ -253,14 +253,14 @@ def test_a_flood_takes_no_memory() -> None:
 
 def test_a_program_without_a_console_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None)
-    BoundedOutput("standard output").feed(b"unseen")
+    BoundedOutput("standard output").add(b"unseen")
 
     class Closed:
         def write(self, text: str) -> None:
             raise ValueError("I/O operation on closed file")
 
     monkeypatch.setattr("sys.stderr", Closed())
-    BoundedOutput("standard output").feed(b"unseen")
+    BoundedOutput("standard output").add(b"unseen")
 
 
 def test_receiving_a_message_leaves_the_descriptors_that_come_after_it() -> None:

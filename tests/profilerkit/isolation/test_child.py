@@ -48,7 +48,7 @@ def open_channel() -> Iterator[tuple[Channel, Callable[[], Said]]]:
     def listen() -> None:
         reader = FrameReader()
         while piece := theirs.recv(2**16):
-            for kind, content in reader.feed(piece):
+            for kind, content in reader.read(piece):
                 report = parse(content, "test") if kind == REPORT else None
                 said.append(report if isinstance(report, Report) else decode(content))
 
@@ -231,7 +231,7 @@ def test_in_turn_whatever_runs_waits_for_the_word_to_go() -> None:
         reader = FrameReader()
         mine.shutdown(socket.SHUT_WR)
         while piece := theirs.recv(2**16):
-            said += [decode(content) for kind, content in reader.feed(piece) if kind != REPORT]
+            said += [decode(content) for kind, content in reader.read(piece) if kind != REPORT]
     assert words(said, "turn") == ["jointly by Jointly", None]
     assert [word for word in words(said, "doing") if word] == [["static"], ["jointly"], ["runs"]]
 

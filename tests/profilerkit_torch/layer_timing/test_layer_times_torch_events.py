@@ -54,7 +54,9 @@ def test_a_time_is_never_nothing_because_of_what_is_taken_out() -> None:
     events = ((Kind.ENTER, ROOT, 0, 0), (Kind.ENTER, FIRST, 1, 0), (Kind.LEAVE, False, 9, 0), (Kind.LEAVE, False, 9, 0))
     (run,) = follow_events(*events, overhead=Overhead(inside=2, outside=3)).runs
     assert seconds(run) == {("", 0): (1, 0), ("a", 0): (6, 0)}
-    assert [(item.is_doubtful, item.added, item.taken_out) for item in (call.forward for call in run.calls)] == [
+    assert [
+        (item.is_doubtful, item.extra_seconds, item.taken_out) for item in (call.forward for call in run.calls)
+    ] == [
         (True, 5, 0),
         (False, 2, 2),
     ]
