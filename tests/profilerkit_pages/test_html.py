@@ -185,6 +185,10 @@ def test_the_roofline_is_of_the_forward_pass_alone() -> None:
         roofline = page_data(replace(report, operators=operators))["reports"][0]["roofline"]
         assert roofline == {"layers": [2, 4], "flops": [256, 8192], "bytes": [128, 128], "seconds": [0.001, 0.001]}
     assert page_data(small(timed=False))["reports"][0]["roofline"]["seconds"] == [None, None]
+    rows = [{**row, "missing": "not counted: my::op" if row["macs"] == 128 else ""} for row in report.operators or ()]
+    incomplete = Table(rows)
+    left = page_data(replace(report, operators=incomplete))["reports"][0]["roofline"]["layers"]
+    assert left == [4], "a layer with an operator that is not counted would be drawn too low"
 
 
 def test_the_table_has_the_numbers_of_the_roofline() -> None:

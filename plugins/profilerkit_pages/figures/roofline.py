@@ -14,6 +14,7 @@ from profilerkit.arguments.checks import TOP
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.trace.layer_table import LayerTable
 
+from ..layer_work import sum_forward_work
 from .canvas import (
     COLOURS,
     GREY,
@@ -144,18 +145,11 @@ def _list_points(report: Report, predicted: Mapping[str, float], is_measured: bo
         require_column(report, layers, "own_forward_seconds")
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
-    flops: Counter[str] = Counter()
-    moved: Counter[str] = Counter()
-    for op in report.operators:
-        if op.get("phase", "forward") == "forward":
-            flops[op["layer"]] += op["flops"]
-            moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
+    work = sum_forward_work(report.operators)
     points = [
-        Point(row["path"], row["type"], flops[row["path"]], moved[row["path"]], seconds)
+        Point(row["path"], row["type"], *work[row["path"]], seconds)
         for row in layers
-        if flops[row["path"]]
-        and moved[row["path"]]
-        and (seconds := row.get("own_forward_seconds", predicted.get(row["path"])) or 0) > 0
+        if row["path"] in work and (seconds := row.get("own_forward_seconds", predicted.get(row["path"])) or 0) > 0
     ]
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")

@@ -1,0 +1,101 @@
+"""The layers of a report as a page draws them: one row for each, as a tree of parents and as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from profilerkit.piping.outcome import is_number
+from profilerkit.render.grids import visible
+from profilerkit.trace.layer_paths import count_depth, nearest_around
+from profilerkit.trace.operator_rows import TRAFFIC
+from profilerkit.trace.records import LayerTable
+
+from .page_columns import AT_FIRST, describe_column, find_signs
+from .page_parts import pack
+
+if TYPE_CHECKING:
+    from profilerkit.results.report import Report
+
+__all__ = ["Row", "describe_layers", "is_by_layer", "merge_rows", "write_layer_name"]
+
+#: A row of a table of layers or operators.
+Row: TypeAlias = Mapping[str, Any]
+
+#: Columns from which the page builds its tree of layers.
+_TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
+
+
+def merge_rows(report: Report) -> list[dict[str, Any]]:
+    """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
+    measured = [record.value for record in report.statuses.values() if is_by_layer(record.value)]
+    base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
+    by_path = [{row["path"]: row for row in table} for table in measured]
+    moved = {} if base and "bytes_read" in base[0] else _sum_moved_bytes(report, base)
+    merged = []
+    for row in base:
+        extra: dict[str, Any] = {}
+        for table in by_path:
+            extra |= table.get(row["path"], {})
+        whole: dict[str, Any] = {**extra, **row}
+        if row["path"] in moved:
+            whole["bytes_moved"] = moved[row["path"]]
+        elif all(is_number(whole.get(column)) for column in TRAFFIC):
+            whole["bytes_moved"] = sum(whole[column] for column in TRAFFIC)
+        merged.append(whole)
+    return merged
+
+
+def is_by_layer(value: Any) -> bool:
+    """Say whether a value is a table with one row for each layer: not for each call of one, nor for each type."""
+    if not isinstance(value, LayerTable):
+        return False
+    paths = [row.get("path") for row in value]
+    return None not in paths and len(set(paths)) == len(paths)
+
+
+def _sum_moved_bytes(report: Report, layers: Iterable[Row]) -> dict[str, int]:
+    """Return the bytes read and written by the operators of each layer, the layers inside included."""
+    if not report.operators or "bytes_read" not in report.operators[0]:
+        return {}
+    moved: dict[str, int] = {row["path"]: 0 for row in layers}
+    for op in report.operators:
+        if op["layer"] in moved:
+            moved[op["layer"]] += op["bytes_read"] + op["bytes_written"]
+    around = nearest_around(moved)
+    for path in sorted(moved, key=count_depth, reverse=True):
+        outer = around[path]
+        if outer is not None:
+            moved[outer] += moved[path]
+    return moved
+
+
+def describe_layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
+    """Return the layers as parents (the index of the row around each, -1 for none), names, types and columns.
+
+    ``indices`` are the places of the rows by path.
+    """
+    nearest = nearest_around(indices)
+    around = [nearest[row["path"]] for row in rows]
+    parents = [-1 if path is None else indices[path] for path in around]
+    names = [write_layer_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
+    keys = list(
+        dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
+    )
+    columns = [
+        {**column, **find_signs(key, rows)}
+        for key in keys
+        for column in describe_column(key, [row.get(key) for row in rows])
+    ]
+    columns.sort(key=lambda column: AT_FIRST.index(column["key"]) if column["key"] in AT_FIRST else len(AT_FIRST))
+    return {
+        "parents": parents,
+        "names": pack(names),
+        "types": pack([visible(str(row["type"])) for row in rows]),
+        "columns": columns,
+    }
+
+
+def write_layer_name(path: str, around: str | None) -> str:
+    """Return what a layer is called inside the layer around it."""
+    return visible(path[len(around) + 1 :] if around else path)
