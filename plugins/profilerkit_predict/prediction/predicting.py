@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.devices.info import DeviceInfo, dtype_name
 from profilerkit.devices.products import find_dtype
@@ -20,6 +20,9 @@ from .regions import Region, find_family, find_kind, find_regions, find_shape, i
 from .text import write_prediction
 
 __all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
+
+#: A region that takes no more than so many times what the host takes for any operator is bound by that.
+_MOSTLY_DISPATCH = 1.5
 
 
 class NothingToPredictError(ArgumentError):
@@ -112,7 +115,19 @@ def predict_trace(
         bound = compute_bound(trace, device, dtype)
         layers = _compute_layer_bounds(trace, device, dtype)
         notes = write_notes(trace, bound, device, dtype)
-        return Prediction(device, bound, None, bound.seconds, None, bound.binds, None, None, layers, phase, notes)
+        return Prediction(
+            device,
+            bound,
+            estimate=None,
+            low=bound.seconds,
+            high=None,
+            binds=bound.binds,
+            device_seconds=None,
+            host_seconds=None,
+            layers=layers,
+            phase=phase,
+            notes=notes,
+        )
     return _estimate(trace, device, calibration, phase, dtype, compiled)
 
 
@@ -137,14 +152,14 @@ def _estimate(
         device,
         bound,
         estimate,
-        max(min(total * low, estimate), bound.seconds),
-        None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
-        "dispatch" if host > device_seconds else _most([(region.binds, region.seconds) for region in timed]),
-        device_seconds,
-        host,
-        _sum_layers(trace, timed, calibration, device, dtype),
-        phase,
-        write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
+        low=max(min(total * low, estimate), bound.seconds),
+        high=None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
+        binds="dispatch" if host > device_seconds else _find_binding(timed),
+        device_seconds=device_seconds,
+        host_seconds=host,
+        layers=_sum_layers(trace, timed, calibration, device, dtype),
+        phase=phase,
+        notes=write_notes(trace, bound, device, dtype, calibration, compiled=compiled),
     )
 
 
@@ -181,48 +196,62 @@ def _time_region(
 
     A generated kernel starts in the time that was measured for such, where it was.
     """
-    items = [_by_table(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
-    slowest = max(items, key=lambda timed: timed[0] - timed[1])
-    head, (seconds, start, _) = region.head, slowest
-    host = sum(of_host for _, _, of_host in items)
+    alone = [_look_up(operator, region.moved_bytes, calibration, device, dtype) for operator in region.operators]
+    slowest = max(alone, key=lambda timed: timed.seconds - timed.start)
+    head, seconds = region.head, slowest.seconds
+    host = sum(timed.host_seconds for timed in alone)
     if compiled and not head.macs and calibration.host.compiled is not None:
-        seconds += calibration.host.compiled.kernel_call - start
+        seconds += calibration.host.compiled.kernel_call - slowest.start
     rate = calibration.best_bandwidth(region.moved_bytes) or float("inf")
-    if seconds <= 1.5 * calibration.dispatch:
+    if seconds <= _MOSTLY_DISPATCH * calibration.dispatch:
         return _Timed(region, seconds, "dispatch", host)
-    peak = calibration.peak(_dtype(head, dtype)) or float("inf")
+    peak = calibration.peak(_find_dtype(head, dtype)) or float("inf")
     is_products = bool(head.macs) and 2.0 * head.macs / peak >= region.moved_bytes / rate
     return _Timed(region, seconds, "products" if is_products else "traffic", host)
 
 
-def _by_table(
-    head: OpRecord, moved_bytes: float, calibration: Calibration, device: DeviceInfo, dtype: str | None
-) -> tuple[float, float, float]:
-    """Return the seconds of an operator by its table, how many are the start of any call, and those of the host."""
-    name = _dtype(head, dtype)
-    sizes: tuple[float, ...] = find_shape(head) if head.macs else (max(1.0, moved_bytes),)
-    work, peak = (2.0 * head.macs, calibration.peak(name) or 0.0) if head.macs else (sizes[0], float("inf"))
-    table = calibration.table(find_kind(head) if head.macs else find_family(head), name)
-    table = table or calibration.table("product" if head.macs else "element-wise", "float32")
-    if table is None or (head.macs and not peak):
+class _TableTime(NamedTuple):
+    """What a table says of an operator: its seconds, how many are the start of any call, and those of the host."""
+
+    seconds: float
+    start: float
+    host_seconds: float
+
+
+def _look_up(
+    operator: OpRecord, moved_bytes: float, calibration: Calibration, device: DeviceInfo, dtype: str | None
+) -> _TableTime:
+    """Return the time of an operator by the table of its kind, or by that of plain products or traffic in float32."""
+    name = _find_dtype(operator, dtype)
+    sizes: tuple[float, ...]
+    if operator.macs:
+        kind, plain_kind, sizes = find_kind(operator), "product", find_shape(operator)
+        work, peak = 2.0 * operator.macs, calibration.peak(name) or 0.0
+    else:
+        kind, plain_kind, sizes = find_family(operator), "element-wise", (max(1.0, moved_bytes),)
+        work, peak = sizes[0], float("inf")
+    table = calibration.table(kind, name) or calibration.table(plain_kind, "float32")
+    if table is None or not peak:
         raise ArgumentError(
-            f"the calibration of {device.name} has no table for {head.operator} in {name}; make it with --dtype {name}"
+            f"the calibration of {device.name} has no table for {operator.operator} in {name}; make it with --dtype "
+            f"{name}"
         )
-    return table.seconds(sizes, max(work, 1.0), peak), table.least_seconds, table.find_host_seconds(sizes)
+    return _TableTime(table.seconds(sizes, max(work, 1.0), peak), table.least_seconds, table.find_host_seconds(sizes))
 
 
-def _dtype(operator: OpRecord, dtype: str | None) -> str:
+def _find_dtype(operator: OpRecord, dtype: str | None) -> str:
+    """Return the dtype whose tables an operator is looked up in; for work on integers that is not known, float32."""
     if dtype is not None and operator.macs:
         return dtype_name(dtype)
     name = find_dtype(operator)
     return "float32" if name.startswith(("int", "uint", "bool")) and not operator.macs else name
 
 
-def _most(weighted: Iterable[tuple[str, float]]) -> str:
-    """Return the name with the most seconds."""
+def _find_binding(timed: Iterable[_Timed]) -> str:
+    """Return what binds the regions that take most seconds together: "products", "traffic" or "dispatch"."""
     totals: dict[str, float] = {}
-    for name, seconds in weighted:
-        totals[name] = totals.get(name, 0.0) + seconds
+    for region in timed:
+        totals[region.binds] = totals.get(region.binds, 0.0) + region.seconds
     return max(totals, key=lambda name: totals[name]) if totals else "dispatch"
 
 
@@ -236,7 +265,7 @@ def _sum_layers(
     for row in _compute_layer_bounds(trace, device, dtype, calibration):
         regions = by_layer.get(row["path"], [])
         seconds = sum(region.seconds for region in regions)
-        binds = _most([(region.binds, region.seconds) for region in regions]) if regions else ""
+        binds = _find_binding(regions) if regions else ""
         rows.append({**row, "estimate_seconds": max(seconds, row["bound_seconds"]), "binds": binds})
     return LayerTable(rows)
 
