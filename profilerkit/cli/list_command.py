@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ..errors import PluginWarning, ProfilerKitError, RegistrationConflictError
+from ..errors import PluginWarning, RegistrationConflictError
 from ..plugging import offers
-from ..plugging.backends import list_backends, load, not_installed
+from ..plugging.backends import list_backends
 from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
 from ..plugging.offered_formulas import op_costs
-from ..process.containment import contained, plugin_error_text
+from .examined_backends import ask_for_versions, load_backend
 from .printing import emit, say
 
 if TYPE_CHECKING:
     from ..backend import Backend
     from ..piping.status import StatusKey
-    from ..plugging.extension import BackendInfo
     from ..plugging.manager import Offer, PluginInfo
 
 __all__ = ["command", "find_location"]
@@ -125,47 +124,13 @@ class _Listing:
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            examine = self.describe_backend if is_quick else self.load_backend
-            backend, state = examine(offer.item, offer.plugin)
-            if backend is not None:
-                usable.setdefault(backend.name, backend)
-            self.print_line(offer.item.name, state, offer.plugin, offer.item.load)
+            examined = (ask_for_versions if is_quick else load_backend)(offer.item, offer.plugin)
+            if examined.conflict is not None:
+                self.note_conflict(examined.conflict)
+            if examined.backend is not None:
+                usable.setdefault(examined.backend.name, examined.backend)
+            self.print_line(offer.item.name, examined.state, offer.plugin, offer.item.load)
         return list(usable.values())
-
-    def describe_backend(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return what `load_backend` does without importing the framework: its plugin names the versions installed."""
-        from ..plugging.unloaded import make_stand_in
-
-        try:
-            with contained(plugin, f"installed() of the {info.name} backend"):
-                versions = info.installed() if info.installed is not None else {}
-                return make_stand_in(info), ", ".join(f"{name} {value}" for name, value in versions.items())
-        except ImportError as error:
-            return None, _describe_error(not_installed(info, error))
-        except Exception as error:  # whatever a plugin does wrong, the others go on
-            message = " ".join(plugin_error_text(error).split())
-            return None, f"installed() of the {info.name} backend failed: {message}; {plugin.workaround}"
-
-    def load_backend(self, info: BackendInfo, plugin: PluginInfo) -> tuple[Backend | None, str]:
-        """Return a backend, None where it cannot be used, and a text: its environment, or the error."""
-        from ..backend import Backend
-
-        try:
-            backend: object = load(info)
-        except RegistrationConflictError as error:
-            self.note_conflict(error)
-            return None, _describe_error(error)
-        except ProfilerKitError as error:
-            return None, _describe_error(error)
-        except Exception as error:  # whatever a plugin does wrong, the others go on
-            return None, f"the {info.name} backend cannot be used: {_describe_error(error)}; {plugin.workaround}"
-        if not isinstance(backend, Backend):
-            return None, f"the {info.name} backend cannot be used: its load returned {backend!r}, which is no Backend"
-        try:
-            with contained(plugin, f"environment() of the {info.name} backend"):
-                return backend, ", ".join(f"{name} {value}" for name, value in backend.environment().items())
-        except Exception as error:
-            return backend, f"environment() of the {info.name} backend failed: {_describe_error(error)}"
 
     def print_functions(self, backend: Backend) -> None:
         from ..piping.function import describe
@@ -223,15 +188,6 @@ class _Listing:
 def _summarize(kind: type) -> str:
     """Return the first line of the docstring of a class; empty if it has none."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
-
-
-def _describe_error(error: BaseException) -> str:
-    """Return what an error says in one line; ours say themselves what is wrong, of others the type is needed."""
-    from ..error_text import error_line
-
-    if isinstance(error, ProfilerKitError):
-        return " ".join(str(error).split())
-    return f"{type(error).__name__}: {error_line(error)}".removesuffix(": ")
 
 
 def find_location(thing: Any) -> str:

@@ -28,7 +28,7 @@ _ALLOWED = {
     "plugins/profilerkit_audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",
     "profilerkit/cli/doctor_command.py": _SAID,
-    "profilerkit/cli/list_command.py": _SAID,
+    "profilerkit/cli/examined_backends.py": _SAID,
     "profilerkit/isolation/child.py": _ENDS,
     "profilerkit/isolation/forkserver.py": _ENDS,
     "profilerkit/isolation/starting.py": _ENDS,

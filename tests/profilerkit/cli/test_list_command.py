@@ -173,7 +173,7 @@ def test_what_is_no_backend_is_said_in_its_line(
     install: Install, listed: List, returned: Any, checked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not checked:  # as if nobody before had looked at it
-        monkeypatch.setattr("profilerkit.cli.list_command.load", lambda info: info.load())
+        monkeypatch.setattr("profilerkit.cli.examined_backends.load", lambda info: info.load())
     install("two", "pack", backends=make_offering(backend("hollow", lambda: returned), FINE))
     code, out, err = listed()
     assert (code, err) == (0, "")
