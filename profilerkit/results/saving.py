@@ -45,6 +45,8 @@ _Bytes = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Status(msgspec.Struct, forbid_unknown_fields=True):
+    """The record of a metric in a file: the fields of `StatusRecord`, with its ends in place of its bounds."""
+
     key: str
     friendly_name: str
     description: str
@@ -64,6 +66,8 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of `MemoryTimeline`."""
+
     weight_bytes: _Bytes
     input_bytes: _Bytes
     live_bytes: list[_Bytes]
@@ -73,13 +77,16 @@ class _Memory(msgspec.Struct, forbid_unknown_fields=True):
     left_bytes: _Bytes | None
 
 
-class _Report(msgspec.Struct, forbid_unknown_fields=True):
+class _Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The fields of `Report`, in the order in which a file has them."""
+
     name: str
     backend: str
     model_type: str
     fingerprint: str
     batch_size: int | None
     inputs: str
+    input_dtypes: str = ""
     arguments: dict[str, str]
     statuses: list[_Status]
     data: dict[str, Any]
@@ -89,7 +96,6 @@ class _Report(msgspec.Struct, forbid_unknown_fields=True):
     notes: list[str]
     environment: dict[str, str]
     created: str
-    input_dtypes: str = ""
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -117,58 +123,38 @@ def save(result: Report | Comparison, path: str | PathLike[str]) -> None:
 
 
 def _write_body(report: Report) -> dict[str, Any]:
-    return {
-        "name": report.name,
-        "backend": report.backend,
-        "model_type": report.model_type,
-        "fingerprint": report.fingerprint,
-        "batch_size": report.batch_size,
-        "inputs": report.inputs,
-        "input_dtypes": report.input_dtypes,
-        "arguments": dict(report.arguments),
-        "statuses": [_write_status(record) for record in report.statuses.values()],
-        "data": {key: to_plain(value) for key, value in report.data.items()},
-        "layers": None if report.layers is None else to_plain(report.layers),
-        "operators": None if report.operators is None else to_plain(report.operators),
-        "memory": None if report.memory is None else _write_memory(report.memory),
-        "notes": list(report.notes),
-        "environment": dict(report.environment),
-        "created": report.created,
-    }
-
-
-def _write_memory(memory: MemoryTimeline) -> dict[str, Any]:
-    return {
-        "weight_bytes": memory.weight_bytes,
-        "input_bytes": memory.input_bytes,
-        "live_bytes": list(memory.live_bytes),
-        "note": memory.note,
-        "unsized": dict(memory.unsized),
-        "parts": dict(memory.parts),
-        "left_bytes": memory.left_bytes,
-    }
+    tables = {"layers": report.layers, "operators": report.operators}
+    return _write_fields(
+        _Report,
+        report,
+        statuses=[_write_status(record) for record in report.statuses.values()],
+        data={key: to_plain(value) for key, value in report.data.items()},
+        memory=None if report.memory is None else _write_fields(_Memory, report.memory),
+        **{name: None if table is None else to_plain(table) for name, table in tables.items()},
+    )
 
 
 def _write_status(record: StatusRecord) -> dict[str, Any]:
     ends = record.ends or Bounds()
-    return {
-        "key": record.key,
-        "friendly_name": record.friendly_name,
-        "description": record.description,
-        "value": to_plain(record.value),
-        "shown": record.shown,
-        "unit": record.unit,
-        "base_unit": record.base_unit,
-        "scale": record.scale.value,
-        "comparative": record.comparative.value,
-        "completeness": record.completeness.value,
-        "missing": list(record.missing),
-        "note": record.note,
-        "low": to_plain(ends.low),
-        "high": to_plain(ends.high),
-        **({} if record.failure is None else {"failure": record.failure.value}),
-        **({} if record.is_applicable else {"is_applicable": False}),
-    }
+    plain = {"value": to_plain(record.value), "low": to_plain(ends.low), "high": to_plain(ends.high)}
+    written = _write_fields(_Status, record, **plain)
+    if record.failure is None:
+        del written["failure"]
+    if record.is_applicable:
+        del written["is_applicable"]
+    return written
+
+
+def _write_fields(form: type[msgspec.Struct], source: object, **written: Any) -> dict[str, Any]:
+    """Return the fields that a form in a file has, of an object, as values that JSON can hold; some are written."""
+    others = {name: getattr(source, name) for name in form.__struct_fields__ if name not in written}
+    plain: dict[str, Any] = msgspec.to_builtins({name: _list_items(value) for name, value in others.items()})
+    return {name: written[name] if name in written else plain[name] for name in form.__struct_fields__}
+
+
+def _list_items(value: Any) -> Any:
+    """Return a list of a tuple, and a dict of a mapping of any kind; any other value as it is."""
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -305,24 +291,16 @@ def _read_report(body: Any, where: str = "") -> Report:
     _require_lengths(read.memory, operators, where)
     require_once((status.key for status in read.statuses), f"{where}statuses", "key")
     records = [_read_record(status, f"{where}statuses[{index}]") for index, status in enumerate(read.statuses)]
-    return Report(
-        name=read.name,
-        backend=read.backend,
-        model_type=read.model_type,
-        statuses={record.key: record for record in records},
-        batch_size=read.batch_size,
-        inputs=read.inputs,
-        input_dtypes=read.input_dtypes,
-        layers=layers,
-        notes=tuple(read.notes),
-        environment=read.environment,
-        created=read.created,
-        data={key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
-        operators=operators,
-        memory=None if read.memory is None else _read_timeline(read.memory),
-        arguments=read.arguments,
-        fingerprint=read.fingerprint,
-    )
+    fields = {
+        **{name: getattr(read, name) for name in _Report.__struct_fields__},
+        "statuses": {record.key: record for record in records},
+        "layers": layers,
+        "notes": tuple(read.notes),
+        "data": {key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
+        "operators": operators,
+        "memory": None if read.memory is None else _read_timeline(read.memory),
+    }
+    return Report(**fields)
 
 
 def _read_layers(plain: Any, where: str) -> LayerTable:
