@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from onnx import FunctionProto, NodeProto, OperatorSetIdProto
+from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto
 
 from .inference import find_schema
 from .values import Value
 
-__all__ = ["find_body", "list_functions", "read_key"]
+__all__ = ["fill_body", "find_body", "list_functions", "read_key"]
 
 #: Domain, name and overload of a function.
 Key = tuple[str, str, str]
@@ -56,3 +56,28 @@ def _complete(body: FunctionProto, version: int, schema: Any) -> FunctionProto:
     defaults = [attribute.default_value for attribute in schema.attributes.values()]
     body.attribute_proto.extend([default for default in defaults if default.name])  # one without a name is no default
     return body
+
+
+def fill_body(function: FunctionProto, node: NodeProto, left_out: set[str]) -> list[NodeProto]:
+    """Return the nodes of a function for the node that calls it: with its attributes, and without what it leaves out.
+
+    ``left_out`` are the inputs of the function that the call does not give.
+    """
+    attributes = {attribute.name: attribute for attribute in (*function.attribute_proto, *node.attribute)}
+    return [_fill(item, attributes, left_out) for item in function.node]
+
+
+def _fill(node: NodeProto, attributes: Mapping[str, AttributeProto], left_out: set[str]) -> NodeProto:
+    """Return a node of a function's body with the attributes of the call, without inputs that the call leaves out."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    del copy.attribute[:]
+    for attribute in node.attribute:
+        source = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if source is not None:
+            copy.attribute.add().CopyFrom(source)
+            copy.attribute[-1].name = attribute.name
+    for index, name in enumerate(copy.input):
+        if name in left_out:
+            copy.input[index] = ""
+    return copy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from onnx import NodeProto, TypeProto
 from onnx.shape_inference import InferenceError
@@ -16,10 +16,21 @@ from .inference import find_schema, infer
 from .pricing import name_node, name_operator
 from .values import Array, UnfitError, Value
 
-if TYPE_CHECKING:
-    from .walk import Walk
+__all__ = ["Declarations", "NodeOutputs", "make_outputs"]
 
-__all__ = ["NodeOutputs", "make_outputs"]
+
+class Declarations(NamedTuple):
+    """What a file says of its operators and values; inside of a function, what that says.
+
+    Attributes:
+        opsets: The version of each operator set.
+        types: The types of values, for operators that onnx's inference does not know.
+        sizes: The open sizes that the inputs bind.
+    """
+
+    opsets: Mapping[str, int]
+    types: Mapping[str, TypeProto]
+    sizes: Mapping[str, int]
 
 
 class NodeOutputs(NamedTuple):
@@ -29,27 +40,29 @@ class NodeOutputs(NamedTuple):
     are_inferred: bool
 
 
-def make_outputs(walk: Walk, node: NodeProto, inputs: Sequence[Value | None]) -> NodeOutputs:
-    """Return the outputs of a node; raise `UnfitError` for inputs that do not fit its operator."""
+def make_outputs(
+    node: NodeProto, inputs: Sequence[Value | None], declared: Declarations, numbers: Iterator[int]
+) -> NodeOutputs:
+    """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
     if node.op_type == "Constant" and not node.domain:
-        return NodeOutputs([_make_constant(walk, node)], are_inferred=False)
-    types = _infer_types(walk, node, inputs)
-    arrays = fold(node, inputs, walk.opsets)
+        return NodeOutputs([_make_constant(node, declared.opsets, next(numbers))], are_inferred=False)
+    types = _infer_types(node, inputs, declared.opsets)
+    arrays = fold(node, inputs, declared.opsets)
     values = [value for value in inputs if value is not None]
     is_constant = bool(values) and all(value.constant for value in values)
     from_inputs = not is_of_shape(node) and any(value.from_inputs for value in values)
     outputs = []
     for name, kind, array in zip(node.output, types, arrays, strict=True):
         is_known_before = array is not None and not from_inputs
-        type_of_output = _choose_type(walk, name, kind, array)
-        outputs.append(Value(walk.take_number(), type_of_output, is_constant or is_known_before, array, from_inputs))
+        type_of_output = _choose_type(declared, name, kind, array)
+        outputs.append(Value(next(numbers), type_of_output, is_constant or is_known_before, array, from_inputs))
     return NodeOutputs(outputs, all(map(_is_inferred, outputs, types)))
 
 
-def _infer_types(walk: Walk, node: NodeProto, inputs: Sequence[Value | None]) -> list[TypeProto | None]:
+def _infer_types(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:
     """Return the types that follow from those of the inputs; None for one that does not."""
     try:
-        return infer(node, find_schema(node, walk.opsets), inputs, walk.opsets)
+        return infer(node, find_schema(node, opsets), inputs, opsets)
     except InferenceError as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
         words = " ".join(str(error).split())
@@ -59,15 +72,15 @@ def _infer_types(walk: Walk, node: NodeProto, inputs: Sequence[Value | None]) ->
         ) from None
 
 
-def _choose_type(walk: Walk, name: str, kind: TypeProto | None, array: Array | None) -> TypeProto:
+def _choose_type(declarations: Declarations, name: str, kind: TypeProto | None, array: Array | None) -> TypeProto:
     """Return the type of an output: as inferred, else as the file declares it."""
     if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
         return kind
     if array is not None and kind is not None:
         return tensor_type(kind.tensor_type.elem_type, array.shape)
-    declared = walk.declared.get(name)
+    declared = declarations.types.get(name)
     if declared is not None and (kind is None or read_shape(kind, {}) is None):
-        shape = read_shape(declared, walk.sizes)
+        shape = read_shape(declared, declarations.sizes)
         if shape is not None:
             return tensor_type(declared.tensor_type.elem_type, shape)
     return declared or TypeProto() if kind is None else kind
@@ -80,13 +93,13 @@ def _is_inferred(value: Value, kind: TypeProto | None) -> bool:
     return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))
 
 
-def _make_constant(walk: Walk, node: NodeProto) -> Value:
+def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> Value:
     """Return the value of a ``Constant`` node, without its elements where these are many."""
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.HasField("t"):
             tensor = attribute.t
             array = read_array(tensor)
-            return Value.of(walk.take_number(), tensor.data_type, Shape(tensor.dims), constant=True, array=array)
-    [array] = fold(node, [], walk.opsets)
-    [kind] = infer(node, find_schema(node, walk.opsets), [], walk.opsets)
-    return Value(walk.take_number(), kind or TypeProto(), constant=True, array=array)
+            return Value.of(number, tensor.data_type, Shape(tensor.dims), constant=True, array=array)
+    [array] = fold(node, [], opsets)
+    [kind] = infer(node, find_schema(node, opsets), [], opsets)
+    return Value(number, kind or TypeProto(), constant=True, array=array)

@@ -23,6 +23,7 @@ from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
 from .functions import list_functions
+from .node_outputs import Declarations
 from .values import Value, find_value
 from .walk import Walk
 
@@ -86,11 +87,14 @@ def _prepare(
 ) -> _PreparedWalk:
     """Return the walk for a call; ``paths`` are the layers of the nodes, for those who ask what each layer may do."""
     bound = bind_inputs(model, inputs.own_call())
-    walk = make_walk(
+    declared = Declarations(
         opsets={("" if entry.domain == "ai.onnx" else entry.domain): entry.version for entry in model.opset_import},
-        functions=list_functions(model.functions),
-        declared={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
+        types={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
         sizes=bind_sizes(model, bound),
+    )
+    walk = make_walk(
+        declared,
+        functions=list_functions(model.functions),
         handlers=HANDLERS,
         paths=paths,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
 
-from onnx import FunctionProto, GraphProto, NodeProto, TypeProto
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Executed, Work, note_apart
 from profilerkit.costs import Cost, Shape
@@ -15,21 +15,21 @@ from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
 from .folding import read_array
-from .function_calls import walk_function
-from .functions import find_body, read_key
-from .node_outputs import make_outputs
+from .functions import fill_body, find_body, read_key
+from .node_outputs import Declarations, make_outputs
 from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
 from .signatures import Known, make_signature
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Walk"]
 
-#: Types of values that the file declares, for operators that onnx's inference does not know.
-Declared: TypeAlias = Mapping[str, TypeProto]
 #: Goes over a node that holds graphs: the walk, the node, its inputs, the values around it, and how often it runs.
 Handler: TypeAlias = "Callable[[Walk, NodeProto, Sequence[Value | None], Values, int], None]"
 
 _NO_WORK = Cost(0, 0)
+#: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
+#: many, in a file of a kilobyte.
+_MOST_NODES = 100_000
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
@@ -38,10 +38,8 @@ class Walk:
     """Goes over nodes in order, and notes what runs.
 
     Attributes:
-        opsets: The version of each operator set.
+        declared: What the file says of its operators and values, or the function that is gone over.
         functions: The functions that the model defines itself, by name.
-        declared: The types that the file declares for values.
-        sizes: The open sizes that the inputs bind.
         handlers: What goes over the operators that hold graphs, by their names.
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         work: What runs, and what is known of it.
@@ -53,10 +51,8 @@ class Walk:
         origins: Where constants come from, by their numbers.
     """
 
-    opsets: Mapping[str, int]
+    declared: Declarations
     functions: Mapping[tuple[str, str, str], FunctionProto] = field(default_factory=dict)
-    declared: Declared = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     paths: Sequence[str] = ()
     work: Work = field(default_factory=Work)
@@ -66,6 +62,11 @@ class Walk:
     numbers: count[int] = field(default_factory=count)
     seen: dict[Hashable, Known] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
+
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """The version of each operator set, where the walk is."""
+        return self.declared.opsets
 
     def take_number(self) -> int:
         """Return a number for a new value."""
@@ -107,9 +108,32 @@ class Walk:
         if handler is not None:
             handler(self, node, inputs, values, times)
         elif function is not None:
-            walk_function(self, node, function, inputs, values, times)
+            self._walk_function(node, function, inputs, values, times)
         else:
             self._walk_operator(node, inputs, values, times)
+
+    def _walk_function(
+        self, node: NodeProto, function: FunctionProto, inputs: Sequence[Value | None], values: Values, times: int
+    ) -> None:
+        """Go over the body of the function that a node calls; ``values`` gain what it returns."""
+        self.nodes_in_functions += len(function.node)
+        if self.nodes_in_functions > _MOST_NODES:
+            raise UnfitError(
+                f"its functions call one another more than {_MOST_NODES:,} operators in all, the last "
+                f"{node.op_type!r}; have the exporter write them as a loop, or inline what is needed"
+            )
+        inner: Values = {name: value for name, value in zip(function.input, inputs, strict=False) if value is not None}
+        body = fill_body(function, node, set(function.input) - inner.keys())
+        around = self.declared
+        opsets = {**around.opsets, **{entry.domain: entry.version for entry in function.opset_import}}
+        self.declared = Declarations(opsets, {}, around.sizes)
+        try:
+            self.walk_nodes(body, inner, times)
+        finally:
+            self.declared = around
+        for name, output in zip(function.output, node.output, strict=False):
+            if output and name in inner:
+                values[output] = inner[name]
 
     def _walk_operator(self, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula.
@@ -122,7 +146,7 @@ class Walk:
             again = [value.with_number(self.take_number()) for value in shown.outputs]
             self._take(shown, node, inputs, again, values, times)
             return
-        outputs, are_inferred = make_outputs(self, node, inputs)
+        outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
         is_constant = bool(outputs) and all(value.constant for value in outputs)
         needs_body = not is_known(name_operator(node)) and not is_constant and bool(outputs)
         if needs_body and self._walk_definition(node, inputs, values, times):
@@ -140,7 +164,7 @@ class Walk:
             return False
         try:
             with note_apart(self) as work:
-                walk_function(self, node, body, inputs, values, times)
+                self._walk_function(node, body, inputs, values, times)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
             return False
         self.work.add(work)
