@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -236,19 +236,33 @@ def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step
             f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
             "a step of the machine cannot be told apart from one of a model"
         )
-    series: list[tuple[CaseName | None, list[Row], list[float]]] = []
-    if common:
-        nights = search.order_nights()
-        series.append((None, [nights[run] for run in common], list(common.values())))
-    for case, rows in search.nights.items():
-        values = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
-        series.append((case, list(rows.values()), values))
-    for name, rows_of_nights, values in series:
-        shown = rows_of_nights[-window:]
-        for split in find_splits(values[-window:], history=values):
+    for series in _list_series(search, common):
+        shown = series.rows[-window:]
+        for split in find_splits(series.logs[-window:], history=series.logs):
             change = math.exp(split.after - split.before) - 1
             old, new = shown[split.index - 1], shown[split.index]
-            yield Step(name, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
+            yield Step(series.case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
+
+
+class _Series(NamedTuple):
+    """What is searched for steps: the rows of a case, or of no one where it is what all have in common; and values.
+
+    The values are the logarithms of the times, each without what all models have in common in its night.
+    """
+
+    case: CaseName | None
+    rows: list[Row]
+    logs: list[float]
+
+
+def _list_series(search: _Search, common: Mapping[str, float]) -> Iterator[_Series]:
+    """Yield what all models have in common, by night, and what each case has besides."""
+    if common:
+        nights = search.order_nights()
+        yield _Series(None, [nights[run] for run in common], list(common.values()))
+    for case, rows in search.nights.items():
+        logs = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
+        yield _Series(case, list(rows.values()), logs)
 
 
 def _describe(step: Step, store: Store) -> Step:
