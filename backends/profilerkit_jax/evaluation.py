@@ -19,14 +19,8 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
-from profilerkit_metrics.scoring import (
-    Batches,
-    EvaluationFunctions,
-    GetTopk,
-    LossEvaluation,
-    ScoredBatch,
-    ScoreFunction,
-)
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.scoring import Batches, ScoredBatch
 
 from .data import as_tensor
 from .model.arrays import is_array

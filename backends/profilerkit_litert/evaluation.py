@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from profilerkit.backend import DeviceLike
-from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
 
 from .model.reading import LiteRTModel, open_model

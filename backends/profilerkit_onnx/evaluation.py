@@ -12,7 +12,8 @@ from onnx import ModelProto
 
 from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
-from profilerkit_metrics.scoring import Batches, EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
+from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
 
 from .loaders import open_model

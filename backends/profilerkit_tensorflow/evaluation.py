@@ -22,14 +22,8 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.error_text import shown
 from profilerkit.errors import ProfilerKitError
-from profilerkit_metrics.scoring import (
-    Batches,
-    EvaluationFunctions,
-    GetTopk,
-    LossEvaluation,
-    ScoredBatch,
-    ScoreFunction,
-)
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.scoring import Batches, ScoredBatch
 
 from .data import TFDataLoader, as_tensor, is_tensor
 from .model.compiled_calls import CompiledCall

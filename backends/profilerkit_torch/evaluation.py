@@ -20,14 +20,8 @@ from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.keras_kinds import ends_in_sigmoid, is_keras
 from profilerkit.error_text import shown
-from profilerkit_metrics.scoring import (
-    Batches,
-    EvaluationFunctions,
-    GetTopk,
-    LossEvaluation,
-    ScoredBatch,
-    ScoreFunction,
-)
+from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, LossEvaluation, ScoreFunction
+from profilerkit_metrics.scoring import Batches, ScoredBatch
 
 from .data import TorchDataLoader, TorchForwardPass, as_tensor
 from .model.keras_preparation import adapt_to_keras

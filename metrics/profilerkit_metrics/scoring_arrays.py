@@ -15,7 +15,8 @@ from profilerkit.backend_kit.batch_reader import BatchReader, Transform
 from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.error_text import shown
 
-from .scoring import Batches, LossEvaluation, ScoredBatch
+from .evaluation_functions import LossEvaluation
+from .scoring import Batches, ScoredBatch
 
 __all__ = ["ArrayLossEvaluation", "ReadyModel", "score_opened"]
 

@@ -13,14 +13,8 @@ from time_limits import run_python
 
 from profilerkit import ArgumentError, InputError, ProfilerKitWarning
 from profilerkit.backend_kit.batch_reader import read_length
-from profilerkit_metrics.scoring import (
-    LossEvaluation,
-    ScoredBatch,
-    accuracy,
-    mean_loss,
-    missclass,
-    topk_hits,
-)
+from profilerkit_metrics.evaluation_functions import LossEvaluation
+from profilerkit_metrics.scoring import ScoredBatch, accuracy, mean_loss, missclass, topk_hits
 from profilerkit_metrics.scoring_notes import notes_of_scoring
 
 

@@ -1,0 +1,151 @@
+"""The functions that evaluate a model on a data split, made once for every backend of the way it runs a model.
+
+A backend gives `Batches`, which run a model over a loader; `scoring` says what is right and what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from profilerkit.arguments.checks import Check, at_least, several, to_call
+from profilerkit.backend import DeviceLike
+from profilerkit.backend_kit.batch_reader import Transform
+from profilerkit.process.restoring import whole_call
+
+from .scoring import Batches, accuracy, mean_loss, missclass, topk_hits
+
+__all__ = ["EvaluationFunctions", "GetTopk", "LossEvaluation", "ScoreFunction"]
+
+
+class LossEvaluation:
+    """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
+
+    The class of a backend says how it runs a model over a loader (``batches``), and how it makes one number of what a
+    loss returns (``mean``).
+    """
+
+    batches: Batches
+    mean: Callable[[Any], float]
+    better = "lower"
+
+    def __init__(self, loss_fn: Callable[[Any, Any], Any]) -> None:
+        self.loss_fn: Callable[[Any, Any], Any] = to_call("a function of outputs and targets")("loss_fn", loss_fn)
+        self.__name__: str = f"EvalLossFunction({getattr(loss_fn, '__name__', type(loss_fn).__name__)})"
+
+    @whole_call
+    def __call__(
+        self, model: Any, data_loader: Iterable[Any], device: DeviceLike = None, transform: Transform | None = None
+    ) -> float:
+        """Return the mean loss."""
+        with self.batches(model, data_loader, device, transform) as batches:
+            return mean_loss(batches, self.loss, self.mean)
+
+    def loss(self, output: Any, target: Any) -> Any:
+        """Return the loss of one batch."""
+        return self.loss_fn(output, target)
+
+
+def _read_guesses(value: Any) -> tuple[int, ...]:
+    single = isinstance(value, int) or getattr(value, "shape", None) == ()
+    guesses = tuple(map(at_least(1).read, [value] if single else several(value)))
+    if not guesses:
+        raise ValueError
+    return guesses
+
+
+_GUESSES = Check("a number of guesses from 1, or several such as (1, 5)", _read_guesses)
+
+
+class GetTopk:
+    """Callable with a model and a loader; called without, it returns itself for other values of k."""
+
+    __name__ = "get_topk"
+    better = "higher"
+
+    def __init__(self, batches: Batches, topk: int | Sequence[int] = (1, 5)) -> None:
+        self._batches = batches
+        self.topk: tuple[int, ...] = _GUESSES("topk", topk)
+
+    @whole_call
+    def __call__(
+        self,
+        model: Any = None,
+        data_loader: Iterable[Any] | None = None,
+        device: DeviceLike = None,
+        topk: int | Sequence[int] | None = None,
+        transform: Transform | None = None,
+    ) -> Any:
+        """Return the per cent of samples whose target is among the k highest scores, by name: ``{"top-1": ...}``."""
+        requested = self if topk is None else GetTopk(self._batches, topk)
+        if model is None or data_loader is None:
+            return requested
+        with self._batches(model, data_loader, device, transform) as batches:
+            return topk_hits(batches, requested.topk)
+
+
+class ScoreFunction(Protocol):
+    """A percentage of the samples of a data split: see `EvaluationFunctions`."""
+
+    def __call__(
+        self,
+        model: Any,
+        data_loader: Iterable[Any],
+        device: DeviceLike = None,
+        transform: Transform | None = None,
+        threshold: float | None = None,
+    ) -> float:
+        """Return the percentage."""
+
+
+class EvaluationFunctions:
+    """The evaluation functions of one backend, made of the way it runs a model over a loader.
+
+    The attribute ``better`` of each says which of its values are better, "higher" or "lower"; `ComputeEvalMetric` reads
+    it from any function.
+    """
+
+    def __init__(self, batches: Batches) -> None:
+        self.get_topk: GetTopk = GetTopk(batches)
+
+        @whole_call
+        def get_missclass(
+            model: Any,
+            data_loader: Iterable[Any],
+            device: DeviceLike = None,
+            transform: Transform | None = None,
+            threshold: float | None = None,
+        ) -> float:
+            """Return the percentage of samples whose predicted class is not the target.
+
+            The model runs in inference mode and is not changed.
+
+            Args:
+                model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras);
+                    with one class, or of shape ``(batch,)``, a score above the threshold is class 1.
+                data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
+                    ``(batch, ..., 1)``, or one-hot in the shape of the scores.
+                device: The device of the inputs. Default: the device of the model.
+                transform: A function of the inputs and targets of each batch, which is called before the model.
+                threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in
+                    another operation. If the end is unknown: 0.5, with a warning, if all scores of the split are from
+                    0 to 1; otherwise 0. The integers of a quantized model need one.
+            """
+            with batches(model, data_loader, device, transform) as scored:
+                return missclass(scored, threshold)
+
+        @whole_call
+        def get_accuracy(
+            model: Any,
+            data_loader: Iterable[Any],
+            device: DeviceLike = None,
+            transform: Transform | None = None,
+            threshold: float | None = None,
+        ) -> float:
+            """Return the percentage of samples whose predicted class is the target, with the same arguments."""
+            with batches(model, data_loader, device, transform) as scored:
+                return accuracy(scored, threshold)
+
+        get_missclass.better, get_accuracy.better = "lower", "higher"  # type: ignore[attr-defined]
+        self.get_missclass: ScoreFunction = get_missclass
+        self.get_accuracy: ScoreFunction = get_accuracy
