@@ -110,15 +110,14 @@ def list_measurements() -> Iterator[Measurement]:
 
 def make_cost(item: Measurement) -> Any:
     """Return the cost of a step with what a measurement was made with."""
-    return _make_cost(item.device, item.model, item.weights, item.cache, str(item.layout))
+    return _make_cost(item.device, item.model, item.weights, item.cache, item.devices, item.parallel or None)
 
 
 @cache
-def _make_cost(device: str, model: str, weights: str, cache: str, layout: str) -> Any:
+def _make_cost(device: str, model: str, weights: str, cache: str, devices: int, parallel: str | None) -> Any:
     from profilerkit import llm
 
     stored = None if weights == "fp16" else weights
-    parallel = None if layout == "one device" else layout
     report: Any = llm(
         make_configuration(model),
         prompt=64,
@@ -127,6 +126,7 @@ def _make_cost(device: str, model: str, weights: str, cache: str, layout: str) -
         dtype="fp16",
         weights=stored,
         cache_dtype=cache,
+        devices=devices,
         parallel=parallel,
     )
     return report.cost

@@ -87,6 +87,13 @@ def test_a_prediction_is_printed_in_words() -> None:
     assert rest[:3] == ["Layers that take most:", "  head (Linear): 440 ms", "Predicted, not measured."]
 
 
+def test_the_layer_that_takes_most_is_printed_first() -> None:
+    """The model's own operator moves 80 bytes, that of its layer 440: 80 and 440 ms at 1e3 bytes a second."""
+    own = operator("relu", 0, (4, 5), bytes_read=40, bytes_written=40)
+    lines = str(predict_trace(linear(own, *linear().operators), SHEET)).splitlines()
+    assert lines[3:5] == ["  head (Linear): 440 ms", "  (itself) (Model): 80 ms"]
+
+
 def test_products_of_several_dtypes_add_up_and_sparse_peaks_are_never_used() -> None:
     trace = linear(operator("mm", 500, (4, 5), "head"), operator("mm", 1000, (4, 5), "head", dtype="bfloat16"))
     assert predict_trace(trace, SHEET).bound.products == pytest.approx(1000 / 1e6 + 2000 / 4e6)
