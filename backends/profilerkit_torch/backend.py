@@ -75,6 +75,7 @@ from .untouched.settings import SETTINGS
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
+    from profilerkit_predict.language_models.image_sizes import ImageSize
     from profilerkit_predict.language_models.records import (
         CacheContents,
         GeneratedTokens,
@@ -323,11 +324,14 @@ class TorchBackend(
         with apart():
             return find_facts(model, prompt, dtype, name)
 
-    def find_input_encoder(self, model: Any, kind: InputKind, dtype: str | None = None) -> InputEncoder:
+    def find_input_encoder(
+        self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
+    ) -> InputEncoder:
         """See `FollowsLanguageModels`."""
         from .language_models.encoders import find_input_encoder
 
-        return find_input_encoder(model, kind, dtype)
+        with apart():
+            return find_input_encoder(model, kind, dtype, image_size)
 
     def language_model_cache(
         self, model: Any, context: int, batch: int, dtype: str | None = None

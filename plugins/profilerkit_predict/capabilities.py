@@ -14,6 +14,7 @@ from profilerkit.protocols import Capability
 if TYPE_CHECKING:
     from .joining.reading import ProfileFile
     from .joining.records import Recording
+    from .language_models.image_sizes import ImageSize
     from .language_models.records import CacheContents, GeneratedTokens, InputEncoder, InputKind, ModelFacts
     from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
@@ -91,10 +92,13 @@ class FollowsLanguageModels(Protocol):
         """
 
     @abstractmethod
-    def find_input_encoder(self, model: Any, kind: InputKind, dtype: str | None = None) -> InputEncoder:
+    def find_input_encoder(
+        self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
+    ) -> InputEncoder:
         """Return what the encoder of a model makes of one image, or of one clip of sound, on shapes alone.
 
-        Raises `InputError` for a model that takes none, or whose configuration does not tell their size.
+        The image has the size that is given, else that of the configuration. Raises `InputError` for a model that takes
+        none, or where the size of what its encoder takes does not follow.
         """
 
     @abstractmethod

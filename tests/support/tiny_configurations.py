@@ -78,6 +78,7 @@ EXCEPTIONS: Mapping[str, Mapping[str, Any]] = {
         "attn_config": {"kv_n_heads": GROUPS, "rope_theta": 1e4, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": INNER, "moe_num_experts": 8, "moe_top_k": 2},
     },
+    "deepseek_v4": {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16}},
     "dots1": {"n_shared_experts": 1},
     "emu3": {"vocabulary_map": {"<image>": 5}},
     "falcon_h1": {"mamba_d_ssm": 128},

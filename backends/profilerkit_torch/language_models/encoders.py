@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.error_text import error_line
+from profilerkit_predict.language_models.image_sizes import ImageSize
 from profilerkit_predict.language_models.records import InputEncoder, InputKind
 from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
 
@@ -17,6 +18,7 @@ from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model
 from .configurations import find_number, find_text_configuration
 from .dtypes import DTYPES, find_dtype
+from .image_processors import process_image
 from .models import make_language_model
 from .storage import find_storage
 
@@ -29,39 +31,72 @@ _PARTS = {InputKind.IMAGES: "vision_config", InputKind.AUDIO: "audio_config"}
 _FREE_SIZES = ("image_grid_thw", "image_sizes", "image_position_ids", "spatial_shapes", "target_sizes")
 
 
-def find_input_encoder(model: Any, kind: InputKind, dtype: str | None = None) -> InputEncoder:
-    """Return what the encoder of a model makes of one image of the size that its configuration names, or of one clip.
+def find_input_encoder(
+    model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
+) -> InputEncoder:
+    """Return what the encoder of a model makes of one image of a size, or of one clip.
 
-    A clip is as long as the encoder takes at once, 30 seconds for those of Whisper. Raises `InputError` for a model
-    that takes none, or whose configuration does not tell the size.
+    Without a size an image has that which the configuration names. A clip is as long as the encoder takes at once, 30
+    seconds for those of Whisper. Raises `InputError` for a model that takes none, or whose size does not follow.
     """
     language_model: Any = make_language_model(model, dtype)
     name = type(language_model).__name__
-    method = getattr(language_model, _METHODS[kind], None)
-    part = getattr(language_model.config, _PARTS[kind], None)
-    if method is None or part is None:
+    if not hasattr(language_model, _METHODS[kind]) or getattr(language_model.config, _PARTS[kind], None) is None:
         raise InputError(f"{kind}: {name} takes none that llm could follow ({_METHODS[kind]}); leave it out")
-    free = list(_list_free(method))
-    if free:
-        raise InputError(
-            f"{kind}: how many tokens one becomes for {name} follows from its own size ({free[0]}), and not from the "
-            "configuration; add the tokens to the prompt (prompt=, --prompt), without the work of the encoder"
-        )
-    shape, size = _find_shape(part, kind, name)
+    taken = _make_usual_input(language_model, kind) if image_size is None else _make_image(language_model, image_size)
     encoding = _Encoding(_METHODS[kind])
-    encoded = torch.empty(1, *shape, dtype=DTYPES.get(find_dtype(language_model), torch.float32), device="meta")
-    trace = trace_model(language_model, ModelInputs(encoded).given_to(encoding.run))
+    trace = trace_model(language_model, taken.inputs.given_to(encoding.run))
     width = find_number(find_text_configuration(language_model.config), "hidden_size")
     tokens = sum(count for count, features in encoding.rows if features == width)
     if trace.failure is not None or not tokens:
         cause = trace.failure.__cause__ or trace.failure if trace.failure is not None else None
         why = f"returned nothing of {width} features" if cause is None else error_line(cause)
-        raise InputError(f"{kind}: the encoder of {name} cannot be followed with {size}: {why}; leave it out")
+        raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
     called = {layer.path for layer in trace.layers if layer.calls}
     weights = [weight for weight in list_layer_weights(trace, (), 1) if weight.layer.path in called]
     storage = find_storage(trace, language_model.config)
     macs = sum(operator.macs for operator in trace.operators)
-    return InputEncoder(kind, size, tokens, macs, weight_parts(weights, storage.formats, storage.packed))
+    parts = weight_parts(weights, storage.formats, storage.packed)
+    return InputEncoder(kind, taken.size, tokens, macs, parts, taken.notes)
+
+
+class _EncoderInput(NamedTuple):
+    """What an encoder is followed with, its size in words, and what a reader must know of it."""
+
+    inputs: ModelInputs
+    size: str
+    notes: tuple[str, ...] = ()
+
+
+def _make_image(model: Any, size: ImageSize) -> _EncoderInput:
+    """Return an image as the model's processor returns it; its pixels have no values."""
+    processed = process_image(model.config, size, type(model).__name__)
+    dtype, names = DTYPES.get(find_dtype(model), torch.float32), inspect.signature(model.get_image_features).parameters
+    tensors = {
+        key: torch.empty_like(tensor, dtype=dtype, device="meta") if tensor.is_floating_point() else tensor
+        for key, tensor in processed.tensors.items()
+        if key in names
+    }
+    return _EncoderInput(ModelInputs(**tensors), str(size), processed.notes)
+
+
+def _make_usual_input(model: Any, kind: InputKind) -> _EncoderInput:
+    """Return an image of the size that the configuration names, or a clip; raises `InputError` where it names none."""
+    name = type(model).__name__
+    free = list(_list_free(getattr(model, _METHODS[kind])))
+    if free and kind is InputKind.IMAGES:
+        raise InputError(
+            f"images: how many tokens one becomes for {name} follows from its own size ({free[0]}), and not from the "
+            "configuration; give that, such as image_size='1024x768' (--image-size)"
+        )
+    if free:
+        raise InputError(
+            f"{kind}: how many tokens one becomes for {name} follows from its own length ({free[0]}), and not from the "
+            "configuration; add the tokens to the prompt (prompt=, --prompt), without the work of the encoder"
+        )
+    shape, size = _find_shape(getattr(model.config, _PARTS[kind]), kind, name)
+    encoded = torch.empty(1, *shape, dtype=DTYPES.get(find_dtype(model), torch.float32), device="meta")
+    return _EncoderInput(ModelInputs(encoded), size)
 
 
 def _list_free(method: Any) -> Iterator[str]:
@@ -80,7 +115,7 @@ def _find_shape(part: Any, kind: InputKind, name: str) -> tuple[tuple[int, ...],
         height, width = size if isinstance(size, (list, tuple)) and len(size) == 2 else (size, size)
         channels = find_number(part, "num_channels", "in_channels", "in_chans") or 3
         if isinstance(height, int) and isinstance(width, int):
-            return (channels, height, width), f"{height:,} by {width:,} pixels"
+            return (channels, height, width), str(ImageSize(width, height))
     else:
         bins, positions = find_number(part, "num_mel_bins"), find_number(part, "max_source_positions")
         if bins is not None and positions is not None:
@@ -95,8 +130,8 @@ class _Encoding:
         self.method = method
         self.rows: list[tuple[int, int]] = []
 
-    def run(self, model: Any, encoded: torch.Tensor) -> Any:
-        outputs = getattr(model, self.method)(encoded)
+    def run(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        outputs = getattr(model, self.method)(*args, **kwargs)
         features = getattr(outputs, "pooler_output", outputs)
         self.rows = [(tensor.shape[:-1].numel(), tensor.shape[-1]) for tensor in tensors_in(features)]
         return outputs

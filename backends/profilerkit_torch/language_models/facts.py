@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,8 @@ from torch import nn
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.language_models.laws import find_terms, split_phases
-from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
+from profilerkit_predict.language_models.laws import Passes, Stride, find_terms, split_phases
+from profilerkit_predict.language_models.records import CacheGrowth, CacheLayer, ModelFacts, ReadIn, TracedPasses, Work
 from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
@@ -34,7 +34,7 @@ from .decoders import require_decoder
 from .dtypes import find_dtype
 from .following import choose_length, find_cache_growth, follow
 from .models import make_language_model
-from .own_heads import Passes, find_own_heads
+from .own_heads import add_own_heads
 from .passes import count_pass, split_passes
 from .storage import find_storage
 
@@ -48,6 +48,7 @@ _GROWING = (
     "the work of a step grows with the cache in these layers, by no law that is known here: a step counts as after the "
     "traced prompt, so that its work is a lower bound for longer ones"
 )
+_TELLING = "traced with a prompt of {count:,} tokens, after which the step fills entries of its cache; others follow"
 _UNROUTED = (
     "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
     "the configuration"
@@ -72,20 +73,26 @@ def find_facts(
     is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
     length, notes = choose_length(language_model, prompt)
     trace, calls = follow(language_model, length, batch, 1)
+    parts = find_cache_growth(language_model, calls.contents)
+    strides = _list_strides(parts)
+    telling = _find_telling_length(strides, length)
+    if telling != length and telling < (find_longest_context(config) or telling + 1):
+        length, notes = telling, [_TELLING.format(count=telling)]
+        trace, calls = follow(language_model, length, batch, 1)
 
     indices = split_phases(trace)[:2]
     prefill, decode = ([trace.operators[index] for index in phase] for phase in indices)
     windows = find_windows(language_model, calls.windows)
-    terms, strangers = find_terms(prefill, decode, batch=batch, prompt=length, windows=windows)
+    passes = Passes(prefill, decode, batch, length, windows, strides)
+    terms, strangers = find_terms(passes)
     routing = find_routing(config)
     storage = find_storage(trace, config)
     head = _find_head_weight(language_model, trace)
     layer_weights = list_layer_weights(trace, decode, batch, head, routing)
     weights = weight_parts(layer_weights, storage.formats, storage.packed)
     unrouted = count_unrouted_macs(trace, decode, batch, routing)
-    parts = find_cache_growth(language_model, calls.contents)
     cached = 1 if is_encoder_decoder else length
-    shapes = partial(find_shapes, prefill, decode, batch=batch, prompt=length, windows=windows)
+    shapes = partial(find_shapes, passes)
 
     notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
     if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
@@ -114,8 +121,27 @@ def find_facts(
         notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
         notes_on_text=tuple(_list_notes_on_text(trace)),
     )
-    passes = Passes(prefill, decode, batch, length, windows)
-    return replace(facts, own_heads=find_own_heads(language_model, facts, passes, layer_weights, storage))
+    return add_own_heads(language_model, facts, passes, layer_weights, storage)
+
+
+def _list_strides(parts: Iterable[CacheLayer]) -> tuple[Stride, ...]:
+    """Return which entries a cache has that stand for several tokens each."""
+    limits: dict[int, int | None] = {}
+    for part in parts:
+        if part.stride > 1 and not part.waits:
+            limits[part.stride] = limits.get(part.stride) or part.most_read
+    return tuple(Stride(tokens, limit) for tokens, limit in sorted(limits.items()))
+
+
+def _find_telling_length(strides: Sequence[Stride], length: int) -> int:
+    """Return the next length after which one more token fills an entry of each kind, beside another that is full.
+
+    The work of a step then tells that it grows with the entries; else it might be that of a token alone.
+    """
+    if not strides:
+        return length
+    period = math.lcm(*(stride.tokens for stride in strides))
+    return period * max(math.ceil((length + 1) / period), 2) - 1
 
 
 def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:

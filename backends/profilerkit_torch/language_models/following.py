@@ -26,8 +26,8 @@ __all__ = ["Followed", "choose_length", "find_cache_growth", "follow", "list_cac
 #: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
 #: reference code runs a loop over the tokens.
 _FEWEST, _RECURRENT = 4, 16
-#: A third length of a cache: so many times the first, long enough to tell a stride of 128 tokens from others; and the
-#: one for recurrent layers.
+#: A third length of a cache: so many times the first and one less, long enough to tell a stride of 128 tokens from
+#: others; and the one for recurrent layers.
 _THIRD, _THIRD_RECURRENT = 32, 2 * _RECURRENT + 1
 #: What configurations call the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
@@ -88,8 +88,8 @@ def find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tu
     later = None
     if needs_third_length(before, after):
         length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
-        longest = find_longest_context(model.config) or length
-        later = follow(model, min(length, longest), before.batch, 0).calls.contents[0]
+        longest = find_longest_context(model.config) or length + 1
+        later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
     most_attended = getattr(find_text_configuration(model.config), "index_topk", None)
     return find_growth(before, after, later, most_attended)
 

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 
-from profilerkit.trace.records import OpRecord
 from profilerkit_predict.language_models.formulas import dtype_bytes
-from profilerkit_predict.language_models.laws import find_terms
+from profilerkit_predict.language_models.laws import Passes, find_terms
 from profilerkit_predict.language_models.records import CacheGrowth, Law, ModelFacts, Term, WeightKind, WeightPart, Work
 from profilerkit_predict.language_models.weights import LayerWeight, weight_parts
 
 from .configurations import find_number, find_text_configuration
 from .storage import Storage
 
-__all__ = ["Passes", "find_own_heads"]
+__all__ = ["add_own_heads"]
 
 #: What configurations call the number of these layers.
-_FURTHER = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
-_ONE_OF_SEVERAL = "it has {count} layers that predict further tokens; memory and bytes are those of one"
+_FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
+_LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
 
 
-class Passes(NamedTuple):
-    """The operators of both traced passes, with what their laws follow from."""
-
-    prefill: Sequence[OpRecord]
-    decode: Sequence[OpRecord]
-    batch: int
-    prompt: int
-    windows: dict[str, int | None]
-
-
-def find_own_heads(
+def add_own_heads(
     model: Any, facts: ModelFacts, passes: Passes, weights: Sequence[LayerWeight], storage: Storage
-) -> ModelFacts | None:
-    """Return what a layer that predicts further tokens takes, as a model of its own; None for a model without them.
+) -> ModelFacts:
+    """Return a model's facts with a layer that predicts a further token, as a model of its own, if it has any.
 
     It is a layer like the last one, with a product that joins what that made with the embedding of the next token, of
     twice the features; the table and the head are the model's. As DeepSeek-V3 has it, section 2.2 of
@@ -47,7 +36,7 @@ def find_own_heads(
     width, layers = facts.sizes.width, facts.sizes.layers
     last = _find_last_layer(model, layers) if count and layers else None
     if count is None or width is None or layers is None or last is None or facts.work.unrouted_macs:
-        return None
+        return facts
     inside = [weight for weight in weights if _is_inside(weight.layer.path, last)]
     joined = 2 * width * width
     shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
@@ -59,12 +48,12 @@ def find_own_heads(
     prefill, decode = (
         [op for op in operators if _is_inside(op.layer, last)] for operators in (passes.prefill, passes.decode)
     )
-    terms, _ = find_terms(prefill, decode, batch=passes.batch, prompt=passes.prompt, windows=passes.windows)
+    terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
     head = (term for term in facts.work.terms if term.law is Law.LAST)
     latent = facts.work.latent
     if latent is not None:
         latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
-    return replace(
+    layer = replace(
         facts,
         name=f"its own layer {layers:,}",
         parameters=sum(part.elements for part in parts if not part.is_shared),
@@ -77,8 +66,9 @@ def find_own_heads(
         ),
         matrices=(),
         traced=None,
-        notes=(_ONE_OF_SEVERAL.format(count=count),) if count > 1 else (),
+        notes=(_LIKE_THE_LAST,),
     )
+    return replace(facts, own_heads=layer, own_head_count=count)
 
 
 #: What such a layer uses of the model.

@@ -63,6 +63,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
 @click.option("--images", type=_COUNT, help="Images that each prompt has besides text.")
+@click.option("--image-size", help="Their width and height: 1024x768.  [default: that of the configuration]")
 @click.option("--audio", type=_COUNT, help="Clips of sound that each prompt has besides text.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
 @click.option(

@@ -21,6 +21,7 @@ from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, find_engine
 from .followed import follow
+from .image_sizes import read_image_size
 from .layout import read_layout
 from .queueing import read_rate
 from .records import InputKind, ModelFacts
@@ -49,6 +50,7 @@ def llm(
     draft: Any = None,
     rate: float | None = None,
     images: int | None = None,
+    image_size: str | None = None,
     audio: int | None = None,
     devices: int = 1,
     parallel: str | None = None,
@@ -87,8 +89,10 @@ def llm(
         acceptance: The share of drafted tokens that is accepted, where all before them were.
         draft: What drafts them, one after the other: a model as above, "mtp" for layers of the model's own that its
             configuration names, or the number of parameters that draft one token. Default: it is not counted.
-        images: The images that each prompt has besides its text, of the size that the configuration names. Their tokens
-            come on top of ``prompt``, and the prefill runs their encoder.
+        images: The images that each prompt has besides its text. Their tokens come on top of ``prompt``, and the
+            prefill runs their encoder.
+        image_size: Their width and height in pixels, such as "1024x768", of which the image processor of the model
+            makes what its encoder takes. Default: the size that the configuration names.
         audio: The clips of sound that each prompt has besides, each as long as the encoder takes at once.
         rate: The requests that arrive in a second, at random. Default: all prompts of a batch arrive at once.
         devices: The number of devices that share the model; without ``parallel`` by tensor parallelism.
@@ -134,6 +138,7 @@ def llm(
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
     speculation, requests = read_speculation(draft_tokens, acceptance, draft), read_rate(rate)
+    pixels = read_image_size(image_size, images)
     layout = read_layout(requested["devices"], parallel)
     stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
@@ -143,7 +148,7 @@ def llm(
             followed = follow(model, _dtype(kind), backend, name, trust)
             lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
             encoded = tuple(
-                EncodedInputs(followed.find_encoder(kind), at_least(1)(kind, count))
+                EncodedInputs(followed.find_encoder(kind, pixels), at_least(1)(kind, count))
                 for kind, count in {InputKind.IMAGES: images, InputKind.AUDIO: audio}.items()
                 if count is not None
             )

@@ -137,10 +137,12 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 def _memory_line(report: LanguageModelReport, longest: int) -> tuple[list[int], list[int]]:
     most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
-    batch, drafter = report.serving[-1].batch, report.speculation.drafter if report.speculation is not None else None
+    batch, speculation, costs = report.serving[-1].batch, report.speculation, [report.cost]
+    if speculation is not None and speculation.drafter is not None:
+        costs += [speculation.drafter] * speculation.drafters
     adapters = 0 if report.cost.adapters is None else report.cost.adapters.total_bytes
     values = [adapters] * len(contexts)
-    for cost in (report.cost, *([] if drafter is None else [drafter])):
+    for cost in costs:
         sizes = (cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts)
         values = [value + size for value, size in zip(values, sizes, strict=True)]
     return contexts, values

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from .layout import Layout
 from .records import PassCounts
+from .speculation import Speculation
 from .step_cost import StepCost
 
 __all__ = ["Fit", "Memory", "count_memory", "fit"]
@@ -84,11 +85,11 @@ def count_memory(
     prefill_tokens: int,
     reserve: float,
     layout: Layout,
-    drafter: StepCost | None = None,
+    speculation: Speculation | None = None,
 ) -> Memory:
     """Return the bytes of one device of a layout: its share of weights and cache, and all activations of a pass.
 
-    What drafts tokens is on the same devices, and has the weights and the cache of ``drafter``.
+    What drafts tokens is on the same devices.
     """
     facts = cost.facts
     capacity = None if cost.device is None or cost.device.memory is None else int(cost.device.memory)
@@ -101,9 +102,7 @@ def count_memory(
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
         0 if cost.adapters is None else cost.adapters.count_device_bytes(layout),
-        0
-        if drafter is None
-        else drafter.device_weight_bytes(layout) + drafter.cache.count_device_bytes(context, batch, layout),
+        0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
     )
 
 
@@ -113,7 +112,12 @@ def _scale_activations(traced: PassCounts, tokens: int) -> int:
 
 
 def fit(
-    cost: StepCost, batch: int, context: int, prefill_tokens: int, reserve: float, drafter: StepCost | None = None
+    cost: StepCost,
+    batch: int,
+    context: int,
+    prefill_tokens: int,
+    reserve: float,
+    speculation: Speculation | None = None,
 ) -> Fit:
     """Return what fits on the devices of a step cost.
 
@@ -123,11 +127,11 @@ def fit(
         context: Tokens of each.
         prefill_tokens: The most tokens in one pass.
         reserve: The share of each device's memory that is left free.
-        drafter: What drafts tokens on the same devices; None for nothing.
+        speculation: What drafts tokens on the same devices; None for nothing.
     """
 
     def memory(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
-        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, drafter)
+        return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, speculation)
 
     requested = memory(batch, context)
     if requested.capacity is None:

@@ -17,6 +17,7 @@ from ..capabilities import CAPABILITIES, FollowsLanguageModels
 from .caching import CacheBytes, cache_bytes, compute_slope
 from .gguf_models import find_gguf_facts
 from .growth import find_growth
+from .image_sizes import ImageSize
 from .lengths import choose_lengths, require_context
 from .records import InputEncoder, InputKind, ModelFacts
 
@@ -51,7 +52,7 @@ class FollowedFile:
     def facts(self, prompt: int, new: int) -> ModelFacts:
         return self.header_facts
 
-    def find_encoder(self, kind: InputKind) -> InputEncoder:
+    def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
         raise InputError(f"{kind}: {self.header_facts.name} is a file of a model of text; leave it out")
 
     def generate(self, counts: dict[str, int], batch: int) -> Any:
@@ -90,8 +91,9 @@ class FollowedModel:
         require_context(facts.sizes.longest_context, prompt + new, facts.name)
         return facts
 
-    def find_encoder(self, kind: InputKind) -> InputEncoder:
-        encoder: InputEncoder = self.backend.find_input_encoder(self.model, kind, self.dtype)
+    def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
+        size = image_size if kind is InputKind.IMAGES else None
+        encoder: InputEncoder = self.backend.find_input_encoder(self.model, kind, self.dtype, size)
         return encoder
 
     @property

@@ -11,6 +11,7 @@ from ..checkpoints.formats import WeightFormat
 from .records import Law, Term, WeightPart
 
 __all__ = [
+    "count_attended_entries",
     "count_attended_pairs",
     "count_expected_experts",
     "count_macs",
@@ -54,6 +55,21 @@ def count_attended_pairs(new_tokens: int, cached: int, window: int | None = None
     return partial * cached + partial * (partial + 1) // 2 + (new_tokens - partial) * window
 
 
+def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int | None = None) -> int:
+    """Return how many pairs of a query and an entry attention needs: a query sees the entries that are full by then.
+
+    >>> count_attended_entries(1, 11, 4), count_attended_entries(12, 0, 4), count_attended_entries(12, 0, 4, most=1)
+    (3, 15, 9)
+    """
+    return _sum_entries(cached + new_tokens, stride, most) - _sum_entries(cached, stride, most)
+
+
+def _sum_entries(tokens: int, stride: int, most: int | None) -> int:
+    """Return the sum of ``min(most, t // stride)`` over all ``t`` up to a number of tokens."""
+    entries = tokens // stride if most is None else min(most, tokens // stride)
+    return stride * entries * (entries - 1) // 2 + entries * (tokens - stride * entries + 1)
+
+
 def pairs_as_written(new_tokens: int, cached: int, window: int | None = None) -> int:
     """Return how many pairs are computed as written: the whole square, of which a mask takes some away.
 
@@ -76,6 +92,10 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
         elif term.law is Law.PAIR:
             count = count_attended_pairs if attended else pairs_as_written
             total += term.rate * count(new_tokens, cached, term.window)
+        elif term.law is Law.ENTRY and attended:
+            total += term.rate * count_attended_entries(new_tokens, cached, term.stride, term.most_attended)
+        elif term.law is Law.ENTRY:
+            total += term.rate * new_tokens * ((new_tokens + cached) // term.stride)
         elif term.law is Law.KEY:
             total += term.rate * (new_tokens + cached)
         else:

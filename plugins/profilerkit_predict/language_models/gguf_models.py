@@ -50,6 +50,7 @@ _WINDOWS = {"gemma2": 4096, "exaone4": 4096}
 #: Architectures whose metadata lack what their attention depends on.
 _UNKNOWN_WINDOWS = {"llama4": "attention in chunks, which its metadata do not name"}
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
+_OTHERS_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
 
 
@@ -86,17 +87,22 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
         matrices=tuple(_list_matrices(used, kinds, sizes)),
         notes=tuple(notes),
     )
-    return replace(facts, own_heads=_find_own_heads(file, sizes, facts))
+    return _add_own_heads(file, sizes, facts)
 
 
-def _find_own_heads(file: GgufFile, sizes: _Sizes, facts: ModelFacts) -> ModelFacts | None:
-    """Return the first layer that predicts further tokens, as a model; None for a file without one.
+def _add_own_heads(file: GgufFile, sizes: _Sizes, facts: ModelFacts) -> ModelFacts:
+    """Return a model's facts with the first layer that predicts further tokens, as a model, if the file has any.
 
-    Its attention is that of the last layer before it. A table and a head that it does not have are the model's.
+    As many count as have tensors like it. Its attention is that of the last layer before it. A table and a head that it
+    does not have are the model's.
     """
-    tensors = [tensor for tensor in file.tensors if tensor.name.startswith(f"blk.{sizes.blocks}.")]
+    layers: defaultdict[str, list[StoredTensor]] = defaultdict(list)
+    for tensor in filter(sizes.is_left_out, file.tensors):
+        layers[tensor.name.split(".")[1]].append(tensor)
+    tensors = layers.get(str(sizes.blocks))
     if not tensors:
-        return None
+        return facts
+    alike = sum(_describe(layer) == _describe(tensors) for layer in layers.values())
     kinds = {tensor.name: _find_kind(file, tensor) for tensor in tensors}
     parts = list(_weight_parts(tensors, kinds, sizes, is_tied=False))
     lacking = {WeightKind.HEAD, WeightKind.EMBEDDING} - {part.kind for part in parts}
@@ -104,7 +110,7 @@ def _find_own_heads(file: GgufFile, sizes: _Sizes, facts: ModelFacts) -> ModelFa
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
     attention = list(sizes.layers())[-1:] if latent is None else []
     entries = list(sizes.cache_layers(dtype_bytes(facts.dtype), latent))
-    return replace(
+    first = replace(
         facts,
         name=f"its own layer {sizes.blocks:,}",
         parameters=sum(tensor.elements for tensor in tensors),
@@ -113,8 +119,14 @@ def _find_own_heads(file: GgufFile, sizes: _Sizes, facts: ModelFacts) -> ModelFa
         work=Work(tuple(_terms(parts, attention, latent)), latent),
         cache=CacheGrowth(tuple(entries[-1:])),
         matrices=(),
-        notes=(),
+        notes=(_OTHERS_NOTE,) if alike < len(layers) else (),
     )
+    return replace(facts, own_heads=first, own_head_count=alike)
+
+
+def _describe(layer: Iterable[StoredTensor]) -> set[tuple[str, tuple[int, ...], str]]:
+    """Return the tensors of a layer without its number: names, shapes and types."""
+    return {(tensor.name.split(".", 2)[2], tensor.shape, tensor.dtype) for tensor in layer}
 
 
 def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:

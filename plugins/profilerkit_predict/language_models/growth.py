@@ -9,7 +9,7 @@ from profilerkit.errors import InputError
 
 from .records import CacheContents, CacheLayer, CacheTensor
 
-__all__ = ["find_growth", "needs_third_length"]
+__all__ = ["find_growth", "find_layer", "is_index", "needs_third_length"]
 
 
 def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
@@ -45,11 +45,11 @@ def find_growth(
     """
     contents = [before, after] if later is None else [before, after, later]
     sizes = {path: _Sizes(path, tensors) for path, tensors in _by_path(contents)}
-    indexed = {_layer(path) for path in sizes if _is_index(path)}
+    indexed = {find_layer(path) for path in sizes if is_index(path)}
     parts: dict[tuple[object, ...], list[int]] = {}
     for path, size in sizes.items():
         rule = size.rule([content.context for content in contents])
-        chosen = _layer(path) in indexed and not _is_index(path) and rule.window is None and rule.entry_bytes
+        chosen = find_layer(path) in indexed and not is_index(path) and rule.window is None and rule.entry_bytes
         limit = most_read if chosen else None
         key = (path.rpartition(".")[0], rule.window, rule.stride, rule.waits, limit, rule.heads)
         part = parts.setdefault(key, [0, 0])
@@ -61,11 +61,13 @@ def find_growth(
     )
 
 
-def _layer(path: str) -> str:
+def find_layer(path: str) -> str:
+    """Return the layer that a part of a cache belongs to: "layers.3" of "layers.3.keys"."""
     return ".".join(path.split(".")[:2])
 
 
-def _is_index(path: str) -> bool:
+def is_index(path: str) -> bool:
+    """Return whether a layer, or a part of a cache, is an indexer's, which chooses what is attended to."""
     return "index" in path
 
 

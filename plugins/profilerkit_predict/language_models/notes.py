@@ -85,6 +85,7 @@ def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
         yield _ADAPTERS
     if report.cost.inputs:
         yield _INPUTS.format(kinds=" and ".join(inputs.encoder.kind for inputs in report.cost.inputs))
+        yield from (note for inputs in report.cost.inputs for note in inputs.encoder.notes)
     yield from _list_engine_notes(report)
     if report.speculation is not None:
         yield from _list_speculation_notes(report.speculation)
@@ -130,10 +131,11 @@ def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
     if drafter is None:
         yield "what drafts them is counted nowhere: neither its time nor its memory"
     else:
+        turns = "" if speculation.drafters == 1 else f" and {speculation.drafters - 1} more like it in turn"
         yield (
             f"they are drafted one after the other by {drafter.facts.name}, {show_count(drafter.facts.parameters)} "
-            "parameters, on the same devices; a time of a token has that of drafting, and memory its weights and "
-            "cache; what drafts elsewhere, or while other tokens are checked, may take less"
+            f"parameters{turns}, on the same devices; a time of a token has that of drafting, and memory its weights "
+            "and cache; what drafts elsewhere, or while other tokens are checked, may take less"
         )
         yield from drafter.facts.notes
 

@@ -160,6 +160,8 @@ class Law(StrEnum):
     LAST = "last"
     #: ``rate`` for each pair of a query and a key: attention.
     PAIR = "pair"
+    #: ``rate`` for each pair of a query and an entry of several tokens, as of compressed keys.
+    ENTRY = "entry"
     #: ``rate * (c + n)``: work that is done anew for each token in the cache.
     KEY = "key"
     #: ``rate * n`` in a step of one token, ``prefill_rate * n`` in one of several.
@@ -175,12 +177,16 @@ class Term:
         rate: Multiply-accumulates, of one sequence.
         window: How many tokens are attended to; None for all.
         prefill_rate: Of `Law.SPLIT` alone; None for the others.
+        stride: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
+        most_attended: How many entries a query attends to at most, where an indexer chooses them; None for all.
     """
 
     law: Law
     rate: int
     window: int | None = None
     prefill_rate: Fraction | None = None
+    stride: int = 1
+    most_attended: int | None = None
 
 
 class ReadIn(StrEnum):
@@ -275,6 +281,7 @@ class InputEncoder:
         tokens: How many tokens of the prompt that becomes.
         macs: Its multiply-accumulates.
         weights: The weights that it reads; they are among those of the model.
+        notes: What a reader of these numbers must know.
     """
 
     kind: InputKind
@@ -282,6 +289,7 @@ class InputEncoder:
     tokens: int
     macs: int
     weights: tuple[WeightPart, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +496,8 @@ class ModelFacts:
         traced: The passes that were traced; None where no code was followed, as of a GGUF file.
         encoder_prompt: Of an encoder-decoder the tokens of the prompt that its encoder was traced with; None for a
             decoder alone.
-        own_heads: A layer of its own that predicts further tokens, as a model; None where its configuration has none.
+        own_heads: A layer of its own that predicts a further token, as a model; None where its configuration has none.
+        own_head_count: How many such layers it has, which are taken to be alike.
         unknown_storage: Why the bytes of the weights as the checkpoint stores them are not known; None if they are.
         notes: What else a reader of the numbers must know.
         notes_on_text: What a reader must know where all of a prompt is text.
@@ -507,6 +516,7 @@ class ModelFacts:
     traced: TracedPasses | None = None
     encoder_prompt: int | None = None
     own_heads: ModelFacts | None = None
+    own_head_count: int = 0
     unknown_storage: str | None = None
     notes: tuple[str, ...] = ()
     notes_on_text: tuple[str, ...] = ()

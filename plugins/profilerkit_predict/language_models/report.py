@@ -149,6 +149,7 @@ class LanguageModelReport:
                 "rate": self.rate,
                 "inputs": [
                     {"kind": kind.kind, "count": count, "size": kind.size, "tokens": kind.tokens, "macs": kind.macs}
+                    | {"notes": list(kind.notes)}
                     for kind, count in self.cost.inputs
                 ],
                 "shared_prefix": self.cost.shared_prefix,
@@ -221,7 +222,8 @@ def _write_speculation(speculation: Speculation) -> dict[str, Any]:
         "draft_tokens": speculation.draft_tokens,
         "acceptance": speculation.acceptance,
         "tokens_per_step": speculation.tokens_per_step,
-        "drafter": drafter and {"name": drafter.facts.name, "parameters": drafter.facts.parameters},
+        "drafter": drafter
+        and {"name": drafter.facts.name, "parameters": drafter.facts.parameters, "count": speculation.drafters},
     }
 
 

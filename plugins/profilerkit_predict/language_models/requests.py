@@ -38,8 +38,7 @@ def make_report(
     """Return the report of a model on its devices, with a row for each batch size."""
     prompt, new, most_tokens, reserve, rate = request
     has_memory = cost.device is not None and cost.device.memory is not None
-    drafter = speculation.drafter if speculation is not None else None
-    fits = [fit(cost, batch, prompt + new, most_tokens, reserve, drafter) for batch in batches if has_memory]
+    fits = [fit(cost, batch, prompt + new, most_tokens, reserve, speculation) for batch in batches if has_memory]
     needed = [one_fit.needed_devices for one_fit in fits] or [None] * len(batches)
     rows = []
     for index, (size, count) in enumerate(zip(batches, needed, strict=True)):
@@ -104,13 +103,19 @@ def find_drafter(
 
 
 def add_drafter(speculation: Speculation | None, cost: StepCost, drafter: ModelFacts | None) -> Speculation | None:
-    """Return a speculation with the cost of what drafts, on the same devices; its own layers have the same format."""
+    """Return a speculation with the cost of what drafts, on the same devices.
+
+    Layers of the model's own have its format. Each drafts one token of a step; of more than are drafted the others are
+    left out, and where there are fewer they take turns.
+    """
     if speculation is None or drafter is None:
         return speculation
-    weights = cost.weights if drafter is cost.facts.own_heads else None
+    is_own = drafter is cost.facts.own_heads
+    weights = cost.weights if is_own else None
     peak = find_peak_dtype(drafter, cost.device, weights, cost.cache_format)
     of_drafter = replace(cost, facts=drafter, weights=weights, peak_dtype=peak, adapters=None, inputs=())
-    return replace(speculation, drafter=of_drafter)
+    count = min(cost.facts.own_head_count, speculation.draft_tokens) if is_own else 1
+    return replace(speculation, drafter=of_drafter, drafters=count)
 
 
 def _name_weights(cost: StepCost) -> str:

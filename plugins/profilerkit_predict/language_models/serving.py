@@ -121,11 +121,10 @@ def predict_serving(
     steps = list(_list_steps(cost, batch, prompt, new, speculation))
     first, later = prefill.seconds, _average_seconds(steps, speculation)
     uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None
-    drafter = speculation.drafter if speculation is not None and steps else None
-    drafter_prefill = 0.0 if drafter is None else drafter(batch, prompt - shared, shared).seconds or 0.0
+    drafting = speculation.draft_prompts(batch, prompt - shared, shared) if speculation is not None and steps else None
     total = None
     if first is not None and (later is not None or not steps):
-        total = first + drafter_prefill + (later or 0.0) * len(steps)
+        total = first + (0.0 if drafting is None else drafting.seconds or 0.0) + (later or 0.0) * len(steps)
     estimate = cost.estimate(batch, prompt - shared, shared)
     per_token = _per_token(cost, batch, prompt, new, later, speculation)
     return Serving(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.devices.products import find_dtype
 
-from .laws import find_laws
+from .laws import Passes, find_laws
 from .records import Law, Term
 
 if TYPE_CHECKING:
@@ -87,25 +87,21 @@ class StepShapes:
     traffic: tuple[TrafficShape, ...] = ()
 
 
-def find_shapes(
-    prefill: Sequence[OpRecord],
-    decode: Sequence[OpRecord],
-    *,
-    batch: int,
-    prompt: int,
-    windows: Mapping[str, int | None],
-) -> StepShapes | None:
+def find_shapes(passes: Passes) -> StepShapes | None:
     """Return the shapes of a step from two traced passes; None where work follows no law of tokens and pairs.
 
     Products are those of the step; all attention of a layer is one operator. Traffic is that of the prefill, fused as
     `profilerkit_predict.prediction` has it: regions that write a square of the prompt are part of fused attention.
     """
-    laws = find_laws(prefill, decode, batch=batch, prompt=prompt, windows=windows)
-    if any(term is None or term.law not in (Law.TOKEN, Law.LAST, Law.PAIR) for term in laws.values()):
-        return None
+    laws: dict[tuple[str, str], Term] = {}
+    for key, terms in find_laws(passes).items():
+        if len(terms) != 1 or terms[0].law not in (Law.TOKEN, Law.LAST, Law.PAIR):
+            return None
+        laws[key] = terms[0]
+    batch = passes.batch
     products: Counter[ProductShape] = Counter()
     pairs: dict[str, list[OpRecord]] = {}
-    for operator in decode:
+    for operator in passes.decode:
         term = laws.get((operator.layer, operator.operator))
         if not operator.macs or term is None:
             continue
@@ -117,7 +113,7 @@ def find_shapes(
     return StepShapes(
         tuple(replace(product, count=count) for product, count in products.items()),
         tuple(replace(op, count=count) for op, count in attention.items()),
-        tuple(_traffic(prefill, batch, prompt)),
+        tuple(_traffic(passes.prefill, batch, passes.prompt)),
     )
 
 
@@ -129,10 +125,8 @@ def _product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
     return ProductShape(law, max(1, times * rows // batch), columns, depth, find_dtype(operator), is_experts=is_experts)
 
 
-def _attention(
-    layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term | None]
-) -> AttentionShape:
-    pairs = [term for key, term in laws.items() if key[0] == layer and term is not None and term.law is Law.PAIR]
+def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term]) -> AttentionShape:
+    pairs = [term for key, term in laws.items() if key[0] == layer and term.law is Law.PAIR]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
     return AttentionShape(sum(term.rate for term in pairs), max(1, columns), pairs[0].window, find_dtype(last))

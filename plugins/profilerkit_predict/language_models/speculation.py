@@ -10,6 +10,7 @@ from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
 from .formulas import dtype_bytes
+from .layout import Layout
 from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightKind, WeightPart, Work
 from .step_cost import Step, StepCost
 
@@ -26,12 +27,15 @@ class Speculation:
     Attributes:
         draft_tokens: How many are drafted for a step, one after the other.
         acceptance: The share of drafted tokens that is accepted, where all before it were.
-        drafter: The cost of a step of what drafts them; None where that is not counted.
+        drafter: The cost of a step of what drafts one of them; None where that is not counted.
+        drafters: How many there are of it, as of layers that take turns: each has its weights and its cache, and goes
+            through the prompts.
     """
 
     draft_tokens: int
     acceptance: float
     drafter: StepCost | None = None
+    drafters: int = 1
 
     @property
     def tokens_per_step(self) -> float:
@@ -47,6 +51,17 @@ class Speculation:
     def draft(self, batch: int, cached: int) -> Step | None:
         """Return the step that drafts one token for each sequence; None where that is not counted."""
         return None if self.drafter is None else self.drafter(batch, 1, cached)
+
+    def draft_prompts(self, batch: int, new_tokens: int, cached: int) -> Step | None:
+        """Return the pass of all that drafts over so many prompts; None where that is not counted."""
+        return None if self.drafter is None else self.drafter(batch, new_tokens, cached).repeat(self.drafters)
+
+    def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
+        """Return the bytes that a device has of what drafts: weights and cache."""
+        if self.drafter is None:
+            return 0
+        cache = self.drafter.cache.count_device_bytes(context, batch, layout)
+        return self.drafters * (self.drafter.device_weight_bytes(layout) + cache)
 
 
 def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> Speculation | None:

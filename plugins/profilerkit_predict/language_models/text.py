@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .answers import describe_formats, list_answers, list_term_rows, list_term_titles, title_terms
 from .formatting import show_bytes, show_count, show_rate, show_seconds
+from .growth import find_layer
 from .notes import general_notes, report_notes
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     yield "longest context", "no maximum" if facts.sizes.longest_context is None else f"{facts.sizes.longest_context:,}"
     yield ("as written" if facts.traced else "read from"), str(facts.execution)
     for encoder, count in report.cost.inputs:
-        size = f"{encoder.size} and {encoder.tokens:,} tokens each, {show_count(encoder.macs)} MACs of their encoder"
-        yield str(encoder.kind), f"{count:,} of {size}"
+        yield str(encoder.kind), f"{count:,} of {encoder.size}, each {encoder.tokens:,} tokens"
+        yield "their encoder", f"{show_count(encoder.macs)} MACs for each"
     adapters = report.cost.adapters
     if adapters is not None:
         yield (
@@ -115,8 +116,9 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
         yield "cache of a sequence", f"{constant:,} B whatever its length"
     windows = sorted({layer.window for layer in facts.cache.parts if layer.window})
     if windows:
-        limited = sum(layer.window is not None for layer in facts.cache.parts)
-        yield "windows", f"{limited} of {len(facts.cache.parts)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
+        layers = {find_layer(part.path) for part in facts.cache.parts}
+        limited = {find_layer(part.path) for part in facts.cache.parts if part.window}
+        yield "windows", f"{len(limited)} of {len(layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
 
 
 def _list_passes(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:

@@ -56,9 +56,25 @@ def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> Non
     assert row.tokens_per_second == pytest.approx(2 * 3 / (first + drafter_prefill + 2 * later))
 
 
+def test_layers_of_its_own_take_turns() -> None:
+    """Three of the model's: all are stored and go through the prompts, one drafts a token; with two drafted, two."""
+    own = StepCost(replace(COST.facts, own_heads=SMALL, own_head_count=3), DEVICE)
+    for tokens, layers in ((2, 2), (3, 3), (5, 3)):
+        speculation = add_drafter(Speculation(tokens, 0.5), own, SMALL)
+        assert speculation is not None
+        assert speculation.drafters == layers
+        assert count_memory(own, 4, 32, 64, 0.0, ONE_DEVICE, speculation).drafter == layers * (200 + 4 * 32 * 2)
+        row, alone = (predict_serving(own, 2, 100, 3, None, drafting) for drafting in (speculation, speculate(SMALL)))
+        assert row.draft == alone.draft
+        first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
+        prompts = layers * (StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0)
+        assert row.tokens_per_second == pytest.approx(2 * 3 / (first + prompts + 2 * later))
+        report = LanguageModelReport("Toy", own.facts, own, 100, 3, "bfloat16", (row,), speculation=speculation)
+        assert f"by Small, 1.3 k parameters and {layers - 1} more like it in turn" in " ".join(str(report).split())
+
+
 def test_what_drafts_takes_memory_on_the_same_devices() -> None:
-    drafter = StepCost(SMALL, DEVICE)
-    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, drafter)
+    memory = count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE, speculate(SMALL))
     assert memory.drafter == 200 + 4 * 32 * 2
     assert memory.total == count_memory(COST, 4, 32, 64, 0.0, ONE_DEVICE).total + memory.drafter
 
@@ -88,7 +104,7 @@ def test_the_table_of_steps_has_what_is_drafted() -> None:
     assert "they are drafted one after the other by Small, 1.3 k parameters" in text
     assert "what drafts elsewhere, or while other tokens are checked, may take less" in " ".join(text.split())
     assert "checks 3 drafted tokens, of which each is accepted with 0.5" in " ".join(text.split())
-    assert report.to_dict()["engine"]["speculation"]["drafter"] == {"name": "Small", "parameters": 1300}
+    assert report.to_dict()["engine"]["speculation"]["drafter"] == {"name": "Small", "parameters": 1300, "count": 1}
 
 
 def test_what_is_not_counted_is_said() -> None:

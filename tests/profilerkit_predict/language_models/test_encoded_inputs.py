@@ -23,7 +23,9 @@ from profilerkit_predict.language_models.serving import predict_serving
 
 #: An encoder of 500 elements, of 1,000 bytes, that makes 5 tokens of an image with 7,000 multiply-accumulates.
 PART = WeightPart(WeightKind.MATRIX, 500, 1000, "bfloat16", read_in=ReadIn.NONE)
-ENCODER = InputEncoder(InputKind.IMAGES, "8 by 8 pixels", 5, 7000, (replace(PART, read_in=ReadIn.ALL),))
+ENCODER = InputEncoder(
+    InputKind.IMAGES, "8 by 8 pixels", 5, 7000, (replace(PART, read_in=ReadIn.ALL),), ("images are resized",)
+)
 FACTS = toy_facts(weights=(*toy_facts().weights, PART), notes_on_text=("text does not go through the encoder",))
 COST = StepCost(FACTS, DEVICE, inputs=(EncodedInputs(ENCODER, 2),))
 
@@ -50,10 +52,12 @@ def test_a_report_shows_them() -> None:
     report = LanguageModelReport("Toy", FACTS, COST, 20, 4, "bfloat16", (row,))
     text = " ".join(report.to_text().split())
     assert "Engine, 20 tokens of prompt, 10 of images, and 4 new" in text
-    assert "images 2 of 8 by 8 pixels and 5 tokens each, 7 k MACs of their encoder" in text
+    assert "images 2 of 8 by 8 pixels, each 5 tokens their encoder 7 k MACs for each" in text
     assert "a prefill runs the encoder of images, on the same devices" in text
     assert "text does not go through the encoder" not in text
     inputs = {"kind": "images", "count": 2, "size": "8 by 8 pixels", "tokens": 5, "macs": 7000}
+    inputs |= {"notes": ["images are resized"]}
+    assert "- images are resized" in report.to_text()
     assert report.to_dict()["engine"]["inputs"] == [inputs]
     of_text = StepCost(FACTS, DEVICE)
     report = LanguageModelReport("Toy", FACTS, of_text, 20, 4, "bfloat16", (predict_serving(of_text, 1, 20, 4),))

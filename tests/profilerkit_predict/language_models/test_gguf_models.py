@@ -158,6 +158,22 @@ def test_a_layer_that_predicts_further_tokens_drafts(tmp_path: Path) -> None:
     assert drafter.stored_weight_bytes == product * 9 // 16 + 3 * 4 * WIDTH
 
 
+def test_layers_that_predict_further_tokens_take_turns(tmp_path: Path) -> None:
+    """Three of them, of which the last has a matrix of another type."""
+    path = tmp_path / "turns.gguf"
+    joined, other = ({"nextn.eh_proj.weight": matrix(2 * WIDTH, WIDTH, kind)} for kind in (Q4_K, F16))
+    write_model(
+        path,
+        "glm4moe",
+        SIZES | {"nextn_predict_layers": 3},
+        [layer(), layer() | joined, layer() | joined, layer() | other],
+    )
+    options: dict[str, Any] = {"prompt": 10, "new": 4, "draft": "mtp", "acceptance": 0.5}
+    drafted = [read(path, draft_tokens=tokens, **options).speculation for tokens in (1, 3)]
+    assert [speculation.drafters for speculation in drafted] == [1, 2]
+    assert "have other tensors than the first of them are not counted" in drafted[1].drafter.facts.notes[0]
+
+
 @pytest.mark.parametrize(
     ("architecture", "changes", "tensors", "message"),
     [

@@ -10,6 +10,7 @@ import pytest
 from profilerkit import ArgumentError
 from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models.formulas import (
+    count_attended_entries,
     count_attended_pairs,
     count_expected_experts,
     count_macs,
@@ -30,6 +31,14 @@ def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:
 def test_attended_pairs_are_those_that_a_mask_leaves(window: int | None) -> None:
     for new, cached in itertools.product((1, 2, 5, 9), (0, 1, 2, 7, 12)):
         assert count_attended_pairs(new, cached, window) == pairs_one_by_one(new, cached, window), (new, cached)
+
+
+@pytest.mark.parametrize("most", [None, 1, 3])
+def test_entries_are_seen_when_they_are_full(most: int | None) -> None:
+    for stride, new, cached in itertools.product((1, 2, 5), (1, 2, 9), (0, 1, 7, 12)):
+        seen = [(tokens // stride) for tokens in range(cached + 1, cached + new + 1)]
+        expected = sum(entries if most is None else min(most, entries) for entries in seen)
+        assert count_attended_entries(new, cached, stride, most) == expected, (stride, new, cached)
 
 
 def test_the_square_as_written_has_what_the_cache_hands_out() -> None:
@@ -68,5 +77,9 @@ def test_each_law_adds_what_it_says() -> None:
     assert count_macs(terms, 2, 3, 4, attended=True) == 2 * (30 + 7 + 54 + 30 + 14)
     # As written the square of three new tokens with all seven, and with one from the cache of the window.
     assert count_macs(terms, 1, 3, 4, attended=False) == 30 + 7 + 3 * 21 + 5 * 3 * 4 + 14
+    # Entries of two tokens: queries of 5, 6 and 7 tokens see 2, 3 and 3 of them; as written all three see 3.
+    entries = [Term(Law.ENTRY, 11, stride=2)]
+    assert (count_macs(entries, 1, 3, 4, True), count_macs(entries, 1, 3, 4, False)) == (11 * 8, 11 * 9)
+    assert count_macs([Term(Law.ENTRY, 11, stride=2, most_attended=2)], 1, 3, 4, True) == 11 * 6
     split = [Term(Law.SPLIT, 6, None, Fraction(5, 2))]
     assert (count_macs(split, 2, 1, 9, True), count_macs(split, 2, 4, 0, True)) == (12, 20)

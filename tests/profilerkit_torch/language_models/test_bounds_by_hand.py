@@ -104,6 +104,26 @@ def test_deepseek_v4_at_its_published_size() -> None:
         assert held == entries + windows + overlaps
 
 
+@pytest.mark.slow
+def test_a_step_of_deepseek_v4_grows_with_its_entries() -> None:
+    """64 heads of 512 attend to at most 512 of the entries of 4 tokens, in 21 layers, and to all of 128, in 20.
+
+    64 heads of 128 of an indexer go through all entries of 4 tokens. The windows are full; nothing else grows.
+    """
+    skip_where_experts_ask_for_addresses()
+    config = transformers.DeepseekV4Config(compress_ratios=[0, 0, *([4, 128] * 20), 4, 0])
+    report: Any = llm(config, prompt=100, new=4, dtype="bf16")
+    assert not any("lower bound for longer ones" in note for note in report.facts.notes)
+    assert any("traced with a prompt of 255 tokens" in note for note in report.facts.notes)
+    assert "43 of 43 layers: 128 tokens" in str(report)
+    pair = 2 * 64 * 512
+    for context in (1023, 1027, 4095, 131_071, 1_000_000):
+        sparse, heavy = (context + 1) // 4 - 64, (context + 1) // 128 - 2  # more than after 255 tokens
+        attended = min(512, (context + 1) // 4) - 64
+        grown = 21 * (pair * attended + 64 * 128 * sparse) + 20 * pair * heavy
+        assert report.cost(1, 1, context).macs - report.cost(1, 1, 255).macs == grown, context
+
+
 def test_heads_that_differ_by_layer() -> None:
     """One layer attends to a window with 4 heads of 8, the other to all tokens with 2 of 16."""
     heads = {"num_key_value_heads": 4, "num_global_key_value_heads": 2, "head_dim": 8, "global_head_dim": 16}

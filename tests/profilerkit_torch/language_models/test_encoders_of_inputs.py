@@ -53,6 +53,12 @@ def test_an_image_becomes_its_patches_and_takes_the_work_of_the_encoder() -> Non
     assert "28 by 28 pixels" in str(report)
 
 
+def test_adapters_are_beside_the_matrices_of_text_alone() -> None:
+    """Rank 4 in both layers: q, k, v and o of 64 by 64, three matrices of 64 by 128; none of the encoder's q_proj."""
+    report: Any = llm(make_llava(), lora_rank=4, **LENGTHS)
+    assert report.cost.adapters.parameters == 2 * 4 * (4 * (64 + 64) + 3 * (64 + 128))
+
+
 def test_sound_becomes_tokens() -> None:
     """Voxtral: 40 frames, of which a convolution makes 20 positions; four of those are one token."""
     audio = {
@@ -78,12 +84,6 @@ def test_a_model_of_text_takes_none(option: str, name: str) -> None:
     config = transformers.LlamaConfig(**{key: value for key, value in TEXT.items() if key != "model_type"})
     with pytest.raises(InputError, match=f"{option}: {name} takes none that llm could follow"):
         llm(config, **{**LENGTHS, option: 1})
-
-
-def test_images_of_any_size_are_refused() -> None:
-    """Qwen2-VL: an image becomes as many tokens as it has pixels for."""
-    with pytest.raises(InputError, match="follows from its own size .image_grid_thw., and not from the configuration"):
-        llm(transformers.Qwen2VLConfig(), images=1, **LENGTHS)
 
 
 def test_a_size_that_no_encoder_takes_is_refused_with_the_reason() -> None:

@@ -78,6 +78,12 @@ def test_a_layer_of_its_own_drafts() -> None:
     assert step.cache_read_bytes == 17 * 2 * 2 * 16 * 2
     with pytest.raises(InputError, match="names no layers that predict further tokens"):
         llm(make_llama(), **options, **LENGTHS)
+    several: Any = llm(make_llama(num_nextn_predict_layers=3), **options, **LENGTHS)
+    assert several.serving[0].draft == report.serving[0].draft
+    # Two drafted tokens take two of the three layers.
+    memory, of_one = several.fits[0].memory.drafter, report.fits[0].memory.drafter
+    assert (several.speculation.drafters, memory) == (2, 2 * of_one)
+    assert "are taken to be like the model's last layer" in " ".join(str(several).split())
 
 
 @pytest.mark.slow
