@@ -10,6 +10,7 @@ import csv
 import io
 import re
 import sys
+import textwrap
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -18,6 +19,8 @@ from typing import NamedTuple
 DOCS = Path(__file__).parent
 PAGE = DOCS / "language-model-conformance.rst"
 sys.path.insert(0, str(DOCS.parent / "tests" / "support"))
+#: The most characters of a reason.
+_WIDEST = 200
 _BEGIN, _END = ".. conformance: begin", ".. conformance: end"
 
 
@@ -48,10 +51,10 @@ def make_row(name: str) -> Row:
 
 
 def shorten(reason: str) -> str:
-    """Return the first sentence of a reason, without the class at its start."""
-    return re.sub(r"^[A-Z]\w+ (is not a model that generates text: )?", "", reason.partition(". ")[0]).partition(
-        ", in layer"
-    )[0]
+    """Return the first sentence of a reason, without the class at its start and what a layer has inside."""
+    sentence = reason.partition(". ")[0].partition(", in layer")[0].replace("`", "'")
+    text = re.sub(r"^[A-Z]\w+ (is not a model that generates text: )?", "", sentence)
+    return textwrap.shorten(text, _WIDEST, placeholder=" ...")
 
 
 def read_rows() -> dict[str, Row]:
