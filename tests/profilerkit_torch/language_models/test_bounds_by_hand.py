@@ -205,6 +205,21 @@ def test_the_prompt_of_whisper_is_sound() -> None:
         llm(transformers.WhisperForConditionalGeneration(transformers.WhisperConfig()), new=2, measure=True)
 
 
+@pytest.mark.slow
+def test_whisper_has_its_encoder_too() -> None:
+    """Large-v3, "1550 M" parameters (https://github.com/openai/whisper): the decoder alone has 907 million of them."""
+    sizes = {"d_model": 1280, "num_mel_bins": 128, "vocab_size": 51866}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": 32, f"{side}_attention_heads": 20, f"{side}_ffn_dim": 5120}
+    attention = 4 * 1280 * 1280 + 3 * 1280  # keys have no bias
+    inner = 2 * 1280 * 5120 + 5120 + 1280
+    encoder = 3 * 1280 * (128 + 1280) + 2 * 1280 + 1500 * 1280 + 32 * (attention + inner + 2 * 2560) + 2560
+    decoder = (51866 + 448) * 1280 + 32 * (2 * attention + inner + 3 * 2560) + 2560
+    report: Any = llm(transformers.WhisperConfig(**sizes), dtype="bf16")
+    assert report.facts.parameters == encoder + decoder == 1_543_490_560
+    assert decoder == 906_521_600
+
+
 def test_an_encoder_is_read_with_the_prompt_alone() -> None:
     """One layer each of width 32 and 64: a step reads the decoder, and of its cross attention queries and output."""
     small = {"vocab_size": WORDS, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1}
