@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from profilerkit import InputError
+from profilerkit_predict.language_models.growth import find_layer
 from profilerkit_predict.language_models.records import CacheContents, CacheLayer, LatentAttention
 
 from ..model.modules import list_modules, list_parameters
-from .configurations import find_number, find_text_configuration
+from .configurations import find_most_attended, find_number, find_text_configuration
 from .dtypes import DTYPES, find_dtype
 
-__all__ = ["count_repeats", "find_latent_attention", "find_windows"]
+__all__ = ["count_repeats", "find_latent_attention", "find_limits", "find_windows"]
 
 
-def find_windows(model: nn.Module, cache_windows: dict[int, int]) -> dict[str, int | None]:
+def find_windows(model: nn.Module, cache_windows: Mapping[int, int]) -> dict[str, int | None]:
     """Return the tokens that each attention attends to by its path, from the windows of the layers of the cache."""
-    windows: dict[str, int | None] = {}
+    return dict(_list_by_path(model, cache_windows))
+
+
+def find_limits(model: nn.Module, cache: Iterable[CacheLayer]) -> dict[str, int | None]:
+    """Return how many entries each attention attends to at most by its path, where an indexer chooses them."""
+    limits = {find_layer(part.path): part.most_read for part in cache if part.most_read is not None}
+    by_index = {int(path.rpartition(".")[2]): limit for path, limit in limits.items() if path[-1:].isdigit()}
+    return dict(_list_by_path(model, by_index))
+
+
+def _list_by_path(model: nn.Module, values: Mapping[int, int]) -> Iterator[tuple[str, int]]:
+    """Yield the path of each module that has the index of a layer, with the value of that layer if it has one."""
     for path, module in model.named_modules():
         index = getattr(module, "layer_idx", None)
-        if isinstance(index, int) and index in cache_windows:
-            windows[path] = cache_windows[index]
-    return windows
+        if isinstance(index, int) and index in values:
+            yield path, values[index]
 
 
 def count_repeats(model: nn.Module, cache: CacheContents) -> int:
@@ -80,7 +91,7 @@ def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> Late
         rope=sizes.qk_rope_head_dim,
         nope=sizes.qk_nope_head_dim,
         value=sizes.v_head_dim,
-        most_attended=getattr(find_text_configuration(model.config), "index_topk", None),
+        most_attended=find_most_attended(model.config),
     )
     seen = round(sum(layer.bytes_per_token for layer in cache))
     dtype = DTYPES.get(find_dtype(model))

@@ -16,6 +16,7 @@ __all__ = [
     "describe_execution",
     "find_folder",
     "find_longest_context",
+    "find_most_attended",
     "find_number",
     "find_quantization",
     "find_routing",
@@ -91,6 +92,18 @@ def find_routing(config: Any) -> Routing | None:
     text = find_text_configuration(config)
     experts, chosen = find_number(text, *_EXPERTS), find_number(text, *_CHOSEN)
     return Routing(experts, chosen) if experts and chosen and chosen < experts else None
+
+
+def find_most_attended(config: Any) -> int | None:
+    """Return how many keys a query attends to at least where an indexer chooses them among more; None for no indexer.
+
+    Of blocks it is those that are whole with the query's own key, and of a budget what stands beside it is left out.
+    """
+    text = find_text_configuration(config)
+    blocks, size = find_number(text, "index_topk_blocks"), find_number(text, "index_block_size")
+    if blocks is not None and size is not None:
+        return (blocks - 1) * size + 1
+    return find_number(text, "index_topk", "indexer_budget")
 
 
 def find_sizes(config: Any) -> ModelSizes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,8 @@ from torch import nn
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import OpRecord
-from profilerkit_predict.language_models.laws import Passes, Stride, find_terms, split_phases
-from profilerkit_predict.language_models.records import CacheGrowth, CacheLayer, ModelFacts, ReadIn, TracedPasses, Work
+from profilerkit_predict.language_models.laws import Passes, find_terms, split_phases
+from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
 from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
@@ -23,7 +23,7 @@ from profilerkit_predict.language_models.weights import (
 )
 
 from ..model.weights import note_quantization
-from .attention_caches import count_repeats, find_latent_attention, find_windows
+from .attention_caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .configurations import (
     describe_execution,
     find_longest_context,
@@ -74,7 +74,7 @@ def find_facts(
     length, notes = choose_length(language_model, prompt)
     trace, calls = follow(language_model, length, batch, 1)
     parts = find_cache_growth(language_model, calls.contents)
-    strides = _list_strides(parts)
+    strides = sorted({part.stride for part in parts if part.stride > 1 and not part.waits})
     telling = _find_telling_length(strides, length)
     if telling != length and telling < (find_longest_context(config) or telling + 1):
         length, notes = telling, [_TELLING.format(count=telling)]
@@ -83,7 +83,9 @@ def find_facts(
     indices = split_phases(trace)[:2]
     prefill, decode = ([trace.operators[index] for index in phase] for phase in indices)
     windows = find_windows(language_model, calls.windows)
-    passes = Passes(prefill, decode, batch, length, windows, strides)
+    latent = find_latent_attention(language_model, parts)
+    limits = find_limits(language_model, parts) if latent is None else {}  # of latents `engine_macs` limits the keys
+    passes = Passes(prefill, decode, batch, length, windows, tuple(strides), limits)
     terms, strangers = find_terms(passes)
     routing = find_routing(config)
     storage = find_storage(trace, config)
@@ -106,7 +108,7 @@ def find_facts(
         weights=weights,
         dtype=find_dtype(language_model),
         sizes=find_sizes(config),
-        work=Work(terms, find_latent_attention(language_model, parts), unrouted),
+        work=Work(terms, latent, unrouted),
         cache=CacheGrowth(parts, tuple(calls.contents), count_repeats(language_model, calls.contents[0])),
         architecture=type(language_model).__name__,
         matrices=list_matrices(layer_weights),
@@ -124,23 +126,14 @@ def find_facts(
     return add_own_heads(language_model, facts, passes, layer_weights, storage)
 
 
-def _list_strides(parts: Iterable[CacheLayer]) -> tuple[Stride, ...]:
-    """Return which entries a cache has that stand for several tokens each."""
-    limits: dict[int, int | None] = {}
-    for part in parts:
-        if part.stride > 1 and not part.waits:
-            limits[part.stride] = limits.get(part.stride) or part.most_read
-    return tuple(Stride(tokens, limit) for tokens, limit in sorted(limits.items()))
-
-
-def _find_telling_length(strides: Sequence[Stride], length: int) -> int:
+def _find_telling_length(strides: Sequence[int], length: int) -> int:
     """Return the next length after which one more token fills an entry of each kind, beside another that is full.
 
     The work of a step then tells that it grows with the entries; else it might be that of a token alone.
     """
     if not strides:
         return length
-    period = math.lcm(*(stride.tokens for stride in strides))
+    period = math.lcm(*strides)
     return period * max(math.ceil((length + 1) / period), 2) - 1
 
 

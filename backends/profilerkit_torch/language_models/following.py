@@ -16,7 +16,7 @@ from profilerkit_predict.language_models.records import CacheContents, CacheLaye
 
 from ..trace.tracing import trace_model
 from .calls import Calls
-from .configurations import find_longest_context, find_text_configuration
+from .configurations import find_longest_context, find_most_attended
 from .decoders import find_sound_positions, require_decoder
 from .dtypes import DTYPES, find_dtype
 from .models import make_language_model
@@ -90,8 +90,7 @@ def find_cache_growth(model: nn.Module, contents: Sequence[CacheContents]) -> tu
         length = _THIRD_RECURRENT if _is_recurrent(model) else _THIRD * before.context - 1
         longest = find_longest_context(model.config) or length + 1
         later = follow(model, min(length, longest - 1), before.batch, 0).calls.contents[0]
-    most_attended = getattr(find_text_configuration(model.config), "index_topk", None)
-    return find_growth(before, after, later, most_attended)
+    return find_growth(before, after, later, find_most_attended(model.config))
 
 
 def choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:

@@ -91,7 +91,8 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
             total += term.rate
         elif term.law is Law.PAIR:
             count = count_attended_pairs if attended else pairs_as_written
-            total += term.rate * count(new_tokens, cached, term.window)
+            window = term.most_attended if attended and term.window is None else term.window
+            total += term.rate * count(new_tokens, cached, window)
         elif term.law is Law.ENTRY and attended:
             total += term.rate * count_attended_entries(new_tokens, cached, term.stride, term.most_attended)
         elif term.law is Law.ENTRY:

@@ -68,7 +68,7 @@ def find_layer(path: str) -> str:
 
 def is_index(path: str) -> bool:
     """Return whether a layer, or a part of a cache, is an indexer's, which chooses what is attended to."""
-    return "index" in path
+    return "index" in path or "idx" in path
 
 
 def _by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[CacheTensor | None]]]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import NamedTuple
 
 from profilerkit.trace.records import ModelTrace, OpRecord
@@ -13,7 +14,7 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 from .growth import is_index
 from .records import Law, Term
 
-__all__ = ["Passes", "Stride", "Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
+__all__ = ["Passes", "Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
 
 #: Multiply-accumulates of a layer's operator, by the layer's path and the operator.
 Groups = Mapping[tuple[str, str], int]
@@ -63,18 +64,6 @@ def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
     return groups
 
 
-class Stride(NamedTuple):
-    """Entries of a cache that stand for several tokens each.
-
-    Attributes:
-        tokens: For how many.
-        most_attended: How many of them a query attends to at most, where an indexer chooses them; None for all.
-    """
-
-    tokens: int
-    most_attended: int | None = None
-
-
 class Passes(NamedTuple):
     """The operators of a prefill and of a step of one token after it, and what their work may follow.
 
@@ -84,7 +73,9 @@ class Passes(NamedTuple):
         batch: The sequences of both.
         prompt: The tokens of each prompt.
         windows: How many tokens a layer attends to, by its path or one around it; None for all.
-        strides: Which entries the cache has that stand for several tokens.
+        strides: For how many tokens entries of the cache stand that are for several.
+        limits: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses
+            them.
     """
 
     prefill: Sequence[OpRecord]
@@ -92,7 +83,8 @@ class Passes(NamedTuple):
     batch: int
     prompt: int
     windows: Mapping[str, int | None]
-    strides: tuple[Stride, ...] = ()
+    strides: tuple[int, ...] = ()
+    limits: Mapping[str, int | None] = MappingProxyType({})
 
 
 def find_laws(passes: Passes) -> dict[tuple[str, str], tuple[Term, ...]]:
@@ -132,7 +124,7 @@ def find_terms(passes: Passes) -> Terms:
 
 def _find_law(first: int, second: int, layer: str, passes: Passes) -> tuple[Term, ...]:
     """Return the terms that the work of a layer's operator in both passes is exactly; none if no law has both."""
-    batch, prompt, window = passes.batch, passes.prompt, _find_window(layer, passes.windows)
+    batch, prompt, window = passes.batch, passes.prompt, _find_around(layer, passes.windows)
     if second % batch:
         return ()
     rate = second // batch
@@ -142,7 +134,8 @@ def _find_law(first: int, second: int, layer: str, passes: Passes) -> tuple[Term
         return (Term(Law.LAST, rate),)
     keys = prompt + 1 if window is None else min(prompt + 1, window)
     if rate % keys == 0 and first == batch * prompt * prompt * (rate // keys):
-        return (Term(Law.PAIR, rate // keys, window),)
+        limit = _find_limit(layer, passes) if window is None else None
+        return (Term(Law.PAIR, rate // keys, window, most_attended=limit),)
     if rate % (prompt + 1) == 0 and first == batch * prompt * (rate // (prompt + 1)):
         return (Term(Law.KEY, rate // (prompt + 1)),)
     return _find_entries(first, rate, layer, passes, keys)
@@ -155,21 +148,26 @@ def _find_entries(first: int, rate: int, layer: str, passes: Passes, keys: int) 
     """
     prompt = passes.prompt
     for stride in passes.strides:
-        limit = None if is_index(layer) else stride.most_attended
-        before, after = prompt // stride.tokens, (prompt + 1) // stride.tokens
+        before, after = prompt // stride, (prompt + 1) // stride
         for prompt_keys, step_keys in ((0, 0), (prompt, keys)):
             unit, rest = divmod(rate, step_keys + after) if before else (0, 1)
             if rest == 0 and first == passes.batch * prompt * unit * (prompt_keys + before):
-                entries = Term(Law.ENTRY, unit, stride=stride.tokens, most_attended=limit)
-                window = _find_window(layer, passes.windows)
+                entries = Term(Law.ENTRY, unit, stride=stride, most_attended=_find_limit(layer, passes))
+                window = _find_around(layer, passes.windows)
                 return (Term(Law.PAIR, unit, window), entries) if prompt_keys else (entries,)
     return ()
 
 
-def _find_window(layer: str, windows: Mapping[str, int | None]) -> int | None:
+def _find_limit(layer: str, passes: Passes) -> int | None:
+    """Return how many entries a layer attends to at most; None for an indexer, which goes through all."""
+    return None if is_index(layer) else _find_around(layer, passes.limits)
+
+
+def _find_around(layer: str, values: Mapping[str, int | None]) -> int | None:
+    """Return the value of a layer, or of the nearest one around it that has one; None for none."""
     path = layer
     while path:
-        if path in windows:
-            return windows[path]
+        if path in values:
+            return values[path]
         path = path.rpartition(".")[0]
-    return windows.get("")
+    return values.get("")

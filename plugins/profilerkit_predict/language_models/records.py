@@ -178,7 +178,8 @@ class Term:
         window: How many tokens are attended to; None for all.
         prefill_rate: Of `Law.SPLIT` alone; None for the others.
         stride: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
-        most_attended: How many entries a query attends to at most, where an indexer chooses them; None for all.
+        most_attended: How many keys or entries a query attends to at most in an engine, where an indexer chooses them;
+            None for all.
     """
 
     law: Law

@@ -95,7 +95,7 @@ def find_shapes(passes: Passes) -> StepShapes | None:
     """
     laws: dict[tuple[str, str], Term] = {}
     for key, terms in find_laws(passes).items():
-        if len(terms) != 1 or terms[0].law not in (Law.TOKEN, Law.LAST, Law.PAIR):
+        if len(terms) != 1 or terms[0].law not in (Law.TOKEN, Law.LAST, Law.PAIR) or terms[0].most_attended:
             return None
         laws[key] = terms[0]
     batch = passes.batch

@@ -77,6 +77,8 @@ def test_each_law_adds_what_it_says() -> None:
     assert count_macs(terms, 2, 3, 4, attended=True) == 2 * (30 + 7 + 54 + 30 + 14)
     # As written the square of three new tokens with all seven, and with one from the cache of the window.
     assert count_macs(terms, 1, 3, 4, attended=False) == 30 + 7 + 3 * 21 + 5 * 3 * 4 + 14
+    chosen = [Term(Law.PAIR, 3, most_attended=6)]  # 5, 6 and 6 of 5, 6 and 7 keys
+    assert (count_macs(chosen, 1, 3, 4, True), count_macs(chosen, 1, 3, 4, False)) == (3 * 17, 3 * 21)
     # Entries of two tokens: queries of 5, 6 and 7 tokens see 2, 3 and 3 of them; as written all three see 3.
     entries = [Term(Law.ENTRY, 11, stride=2)]
     assert (count_macs(entries, 1, 3, 4, True), count_macs(entries, 1, 3, 4, False)) == (11 * 8, 11 * 9)

@@ -99,6 +99,26 @@ def test_a_step_is_the_active_work_by_hand(name: str) -> None:
     assert step.macs == len(kinds) * TOKENS[name] + PAIR * sum(keys) + WIDTH * VOCABULARY
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "most"),
+    [
+        ("deepseek_v4", {}, 6),  # entries of four tokens
+        # Of three blocks of four keys, two whole ones and the query's own key.
+        (
+            "minimax_m3_vl_text",
+            {"layer_types": ["full_attention", "minimax_m3_sparse"], "index_block_size": 4, "index_topk_blocks": 3},
+            2 * 4 + 1,
+        ),
+        ("qwen4_exp_text", {}, 8),
+    ],
+)
+def test_an_engine_attends_to_what_an_indexer_chooses(name: str, changes: dict[str, Any], most: int) -> None:
+    """One layer has an indexer, which goes through all keys or entries; the code attends to all as well."""
+    cost = follow(shrink_named(name, **changes)).cost
+    seen = (CACHED + 1) // 4 if name == "deepseek_v4" else CACHED + 1
+    assert cost.as_written(1, 1, CACHED) - cost(1, 1, CACHED).macs == PAIR * (seen - most)
+
+
 @pytest.mark.parametrize("name", ["deepseek_v3", "glm4_moe_lite"])
 def test_absorbed_latents_by_hand(name: str) -> None:
     """Latents of 32 + 8 for keys of 16 + 8 and values of 16; queries through 48. A dense layer, and one of experts."""
