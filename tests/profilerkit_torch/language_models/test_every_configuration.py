@@ -106,7 +106,12 @@ def test_a_step_is_the_active_work_by_hand(name: str) -> None:
         # Of three blocks of four keys, two whole ones and the query's own key.
         (
             "minimax_m3_vl_text",
-            {"layer_types": ["full_attention", "minimax_m3_sparse"], "index_block_size": 4, "index_topk_blocks": 3},
+            {
+                "num_hidden_layers": 2,
+                "layer_types": ["full_attention", "minimax_m3_sparse"],
+                "index_block_size": 4,
+                "index_topk_blocks": 3,
+            },
             2 * 4 + 1,
         ),
         ("qwen4_exp_text", {}, 8),
