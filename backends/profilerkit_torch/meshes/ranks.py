@@ -5,7 +5,7 @@ The process belongs to this: its group of processes stays, and is that of all ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import prod
 from typing import Any
@@ -18,8 +18,8 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import Exchanges
-from profilerkit_predict.meshes.records import Collective, RankTrace
+from profilerkit_predict.meshes.exchanges import Exchanges, describe_rank, note_idle
+from profilerkit_predict.meshes.records import RankTrace
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
@@ -57,7 +57,7 @@ def trace_rank(
     run, where all do the same. Raises `InputError` for what is no module, and where the model asks for a value; what
     else the user's code raises passes through.
     """
-    device_mesh, note = _make_mesh(mesh, rank), _describe(mesh, rank, passes)
+    device_mesh, note = _make_mesh(mesh, rank), describe_rank(mesh, rank, passes)
 
     def trace(leaves_out: bool) -> RankTrace:
         with torch.device("meta"):
@@ -128,22 +128,6 @@ def _refuse_values() -> Iterator[None]:
         ) from error
 
 
-def _describe(mesh: Mapping[str, int], rank: int, passes: int) -> str:
-    """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
-    sizes = ", ".join(f"{name}={size}" for name, size in mesh.items())
-    step = f", in a step of {passes} passes" if passes > 1 else ""
-    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory{step}"
-
-
-def _note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:
-    """Return a note that names the dimensions of the mesh over which nothing is exchanged; none if there are none."""
-    busy = {dimension for collective in collectives for dimension in collective.dimension.split(",")}
-    idle = [name for name, size in mesh.items() if size > 1 and name not in busy]
-    if not idle:
-        return []
-    return [f"nothing is exchanged over {', '.join(idle)}: what is spread over it, if anything is, counts as it is"]
-
-
 def _trace_step(
     model: nn.Module, inputs: ModelInputs, skipped: SkippedBlocks, scheme: StepScheme, passes: int, note: str
 ) -> RankTrace:
@@ -170,7 +154,7 @@ def _trace_step(
         notes=(
             note,
             *(notes or _note_untrained(model, recorder)),
-            *_note_idle(recorder.exchanges.mesh, collectives),
+            *note_idle(recorder.exchanges.mesh, collectives),
             *note_whole_weights(model),
             *note_repeated_reductions(recorder.exchanged.values()),
             *growth,

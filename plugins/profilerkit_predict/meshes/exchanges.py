@@ -110,10 +110,11 @@ class Exchanges:
         return ",".join(names)
 
 
-def describe_rank(mesh: Mapping[str, int], rank: int) -> str:
+def describe_rank(mesh: Mapping[str, int], rank: int, passes: int = 1) -> str:
     """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
     sizes = ", ".join(f"{name}={size}" for name, size in mesh.items())
-    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory"
+    step = f", in a step of {passes} passes" if passes > 1 else ""
+    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory{step}"
 
 
 def note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:
