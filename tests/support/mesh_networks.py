@@ -200,6 +200,30 @@ def deep_with_questions() -> Net:
     return deep_with_numbers(Repeating)
 
 
+class Choosing(Numbered):
+    """A block that does its work as often as a list says for its number: the sixth twice."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range([1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1][self.layer_idx]):
+            x = super().forward(x)
+        return x
+
+
+def deep_with_choices() -> Net:
+    return deep_with_numbers(Choosing)
+
+
+class Adding(Numbered):
+    """A block whose number is given to an operator, which takes nothing but numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + torch.full((1,), self.layer_idx, dtype=x.dtype)
+
+
+def deep_with_numbers_given() -> Net:
+    return deep_with_numbers(Adding)
+
+
 def keep_one_gathered(model: Net, mesh: Any) -> None:
     """Shard each block, and keep the weights of one in the middle until the backward pass."""
     for index, block in enumerate(model.layers):

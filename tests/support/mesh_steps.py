@@ -105,6 +105,8 @@ DEEP: Mapping[str, Step] = {
     "kept": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_all_gathered),
     "numbers": Step(networks.deep_with_numbers, FOUR_OF_SHARDS, "fsdp2"),
     "questions": Step(networks.deep_with_questions, FOUR_OF_SHARDS, "fsdp2"),
+    "choices": Step(networks.deep_with_choices, FOUR_OF_SHARDS, "fsdp2"),
+    "numbers given": Step(networks.deep_with_numbers_given, FOUR_OF_SHARDS, "fsdp2"),
     "doubling": Step(networks.deep_with_doubling, FOUR_OF_SHARDS, "fsdp2"),
     "one scaled": Step(networks.deep_with_one_scaled, FOUR_OF_SHARDS, "fsdp2"),
     "one gathered": Step(networks.deepen, FOUR_OF_SHARDS, networks.keep_one_gathered),

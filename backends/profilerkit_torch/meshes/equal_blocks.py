@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import nn
 
 from ..model.inventory import Inventory
-from .likeness import Comparison, Place
+from .likeness import Comparison
 from .watched_numbers import OwnNumber
 
 __all__ = ["EDGE", "EqualBlocks", "find_equal_blocks"]
@@ -67,35 +67,53 @@ def find_equal_blocks(inventory: Inventory) -> list[EqualBlocks]:
     while remaining:
         module = remaining.pop()
         if isinstance(module, _CONTAINERS):
-            equal.extend(_split([_Block(",".join(paths[id(child)]), child) for child in module.children()]))
+            runs = _split([_Block(",".join(paths[id(child)]), child) for child in module.children()])
+            equal.extend(run.close() for run in runs if len(run.blocks) >= LEAST)
         else:
             remaining.extend(module.children())
     return equal
 
 
-def _split(blocks: Sequence[_Block]) -> Iterator[EqualBlocks]:
-    """Yield the equal blocks of a list, where there are enough of them."""
-    begin, numbers = 0, []
-    for end in range(1, len(blocks) + 1):
-        if end < len(blocks):
-            comparison = Comparison(Place(begin, blocks[begin].path), Place(end, blocks[end].path))
-            if _are_equal(blocks[begin], blocks[end], comparison):
-                numbers += comparison.numbers
-                continue
-        if end - begin >= LEAST:
-            equal = blocks[begin:end]
-            paths, modules = tuple(block.path for block in equal), tuple(block.module for block in equal)
-            yield EqualBlocks(paths, modules, _drop_repeated(numbers))
-        begin, numbers = end, []
+def _split(blocks: Sequence[_Block]) -> list[_Run]:
+    """Return the blocks of a list in runs of equal ones."""
+    runs: list[_Run] = []
+    for block in blocks:
+        if not runs or not runs[-1].take(block):
+            runs.append(_Run(block))
+    return runs
 
 
-def _are_equal(first: _Block, other: _Block, comparison: Comparison) -> bool:
-    """Return whether two blocks of one path each are alike, and share no weights."""
-    if "," in first.path + other.path or not set(first.module.parameters()).isdisjoint(other.module.parameters()):
-        return False
-    return comparison.is_alike(first.module, other.module)
+class _Run:
+    """Blocks, one behind the other, that are equal to the first of them."""
 
+    def __init__(self, first: _Block) -> None:
+        self.blocks: list[_Block] = [first]
+        #: The numbers of the first by which it knows which one it is, and those of all others.
+        self._numbers: list[OwnNumber] = []
+        self._others: list[OwnNumber] = []
+        self._weights = set(first.module.parameters())
 
-def _drop_repeated(numbers: Sequence[OwnNumber]) -> tuple[OwnNumber, ...]:
-    """Return numbers once: those of the first block are met in each comparison."""
-    return tuple({(id(number.attributes), number.name): number for number in numbers}.values())
+    def take(self, block: _Block) -> bool:
+        """Take a block of one path that is like the first and shares no weights; return whether it is one.
+
+        It must differ from the first in the same numbers as the others do: one that it has alone is a setting of it.
+        """
+        first, weights = self.blocks[0], set(block.module.parameters())
+        if "," in first.path + block.path or not self._weights.isdisjoint(weights):
+            return False
+        comparison = Comparison(len(self.blocks))
+        if not comparison.is_alike(first.module, block.module):
+            return False
+        keys = {number.key for number in comparison.numbers}
+        if len(self.blocks) > 1 and keys != {number.key for number in self._numbers}:
+            return False
+        self.blocks.append(block)
+        self._weights |= weights
+        self._numbers = comparison.numbers
+        self._others += comparison.others
+        return True
+
+    def close(self) -> EqualBlocks:
+        """Return the blocks that were taken."""
+        paths, modules = tuple(block.path for block in self.blocks), tuple(block.module for block in self.blocks)
+        return EqualBlocks(paths, modules, (*self._numbers, *self._others))

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.hooks import RemovableHandle
 
-from ..compat.meshes import OWN_NUMBERS
+from ..compat.meshes import IDENTIFIERS
+from ..compat.modules import GRADIENT_HOOKS
 from .watched_numbers import OwnNumber
 
-__all__ = ["Comparison", "Place", "TensorLook", "look_at"]
+__all__ = ["Comparison", "TensorLook", "look_at"]
 
 #: Values of these types are alike if they are equal, and objects of these if they are the same.
-_PLAIN = (float, complex, bytes, bool, type(None), torch.dtype, torch.device, torch.layout, DeviceMesh)
+_PLAIN = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout, DeviceMesh)
 _UNIQUE = (type, ModuleType, BuiltinFunctionType)
-
-
-class Place(NamedTuple):
-    """Where a module is: its number in its list, and its path in the model."""
-
-    number: int
-    path: str
 
 
 class TensorLook(NamedTuple):
@@ -49,17 +44,23 @@ def look_at(tensor: torch.Tensor) -> TensorLook:
 class Comparison:
     """Compares what two modules hold: classes, settings, hooks and sizes of tensors, all way down.
 
-    An attribute may be the number of the module in its list, counted from anywhere, and a text may have its path. What
-    cannot be compared counts as different. Two objects that were met before are taken as alike, as graphs have cycles.
+    An attribute may be the number of the module in its list, counted from anywhere. What cannot be compared counts as
+    different. Two objects that were met before are taken as alike, as graphs have cycles.
+
+    Args:
+        distance: How many places the second module is behind the first.
 
     Attributes:
-        numbers: The attributes of both that differ as their numbers do.
+        numbers: The attributes of the first that differ as the places do.
+        others: The same ones of the second.
     """
 
-    def __init__(self, first: Place, second: Place) -> None:
+    def __init__(self, distance: int) -> None:
         self.numbers: list[OwnNumber] = []
-        self._first, self._second = first, second
-        self._met: set[tuple[int, int]] = set()
+        self.others: list[OwnNumber] = []
+        self._distance = distance
+        #: The objects by their ``id``, which stays theirs as long as they are kept.
+        self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def is_alike(self, first: Any, second: Any) -> bool:
         """Return whether two objects are alike."""
@@ -67,52 +68,53 @@ class Comparison:
             return True
         if type(first) is not type(second) or isinstance(first, _UNIQUE):
             return False
-        if isinstance(first, (*_PLAIN, int)):
+        if isinstance(first, _PLAIN):
             return bool(first == second)
-        if isinstance(first, str):
-            return bool(first == second or first.replace(self._first.path, self._second.path) == second)
         pair = id(first), id(second)
         if pair in self._met:
             return True
-        self._met.add(pair)
+        self._met[pair] = first, second
         return self._holds_alike(first, second)
 
     def _holds_alike(self, first: Any, second: Any) -> bool:
         """Return whether two objects of one type hold alike ones."""
         if isinstance(first, torch.Tensor):
-            return look_at(first) == look_at(second)
-        if isinstance(first, Mapping):
-            return self._are_mappings_alike(first, second)
-        if isinstance(first, list | tuple):
-            return len(first) == len(second) and all(map(self.is_alike, first, second))
+            return look_at(first) == look_at(second) and self.is_alike(_list_hooks(first), _list_hooks(second))
         if isinstance(first, FunctionType | MethodType | partial):
             return self.is_alike(_take_apart(first), _take_apart(second))
         if isinstance(first, weakref.ref):
             return self.is_alike(first(), second())
         if isinstance(first, RemovableHandle):  # a number of torch's
             return True
-        if _has_equality(first) and _are_equal(first, second):
+        if isinstance(first, Mapping):
+            contains_alike = self._are_mappings_alike(first, second)
+        elif isinstance(first, list | tuple):
+            contains_alike = len(first) == len(second) and all(map(self.is_alike, first, second))
+        elif _are_equal(first, second):
             return True
-        attributes = getattr(first, "__dict__", None)
-        return attributes is not None and self.is_alike(attributes, second.__dict__)
+        else:
+            contains_alike = _has_attributes_alone(first)
+        return contains_alike and all(map(self.is_alike, _list_attributes(first), _list_attributes(second)))
 
     def _are_mappings_alike(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
-        """Return whether two mappings are alike, in order; a number may stand for a hook, which torch counts."""
+        """Return whether two mappings are alike, in order."""
         if len(first) != len(second):
             return False
+        are_hooks = isinstance(first, OrderedDict)  # where a number stands for a hook, which torch counts
         return all(
-            ((isinstance(key, int) and isinstance(other_key, int)) or self.is_alike(key, other_key))
-            and (key in OWN_NUMBERS or self._is_own_number(key, first, second) or self.is_alike(value, other_value))
+            ((are_hooks and isinstance(key, int) and isinstance(other_key, int)) or self.is_alike(key, other_key))
+            and (key in IDENTIFIERS or self._is_own_number(key, first, second) or self.is_alike(value, other_value))
             for (key, value), (other_key, other_value) in zip(first.items(), second.items(), strict=True)
         )
 
     def _is_own_number(self, name: Any, first: Any, second: Any) -> bool:
-        """Return whether an attribute differs as the numbers of the modules do, and note it then."""
+        """Return whether an attribute differs as the places of the modules do, and note it then."""
         value, other = first[name], second.get(name)
-        distance = self._second.number - self._first.number
-        is_own = type(first) is type(second) is dict and type(value) is type(other) is int and other - value == distance
+        is_dict = type(first) is type(second) is dict
+        is_own = is_dict and type(value) is type(other) is int and other - value == self._distance
         if is_own:
-            self.numbers += OwnNumber(first, name), OwnNumber(second, name)
+            self.numbers.append(OwnNumber(first, name))
+            self.others.append(OwnNumber(second, name))
         return is_own
 
 
@@ -123,16 +125,30 @@ def _take_apart(function: Any) -> tuple[Any, ...]:
     if isinstance(function, MethodType):
         return function.__func__, function.__self__
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    return function.__code__, function.__defaults__, function.__kwdefaults__, cells
+    return function.__code__, function.__defaults__, function.__kwdefaults__, function.__dict__, cells
 
 
-def _has_equality(value: Any) -> bool:
-    compare: Any = type(value).__eq__
-    return compare is not object.__eq__
+def _list_hooks(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Return the hooks on the gradient of a tensor."""
+    return tuple(getattr(tensor, name, None) for name in GRADIENT_HOOKS)
 
 
 def _are_equal(first: Any, second: Any) -> bool:
+    """Return whether two objects are equal by what their class says of that, if it says something."""
     try:
         return bool(first == second)
     except (RuntimeError, TypeError, ValueError):  # of objects that have tensors
         return False
+
+
+def _has_attributes_alone(value: Any) -> bool:
+    """Return whether an object may be all that its attributes are: not where code in C has found two unequal."""
+    compare: Any = type(value).__eq__
+    return hasattr(value, "__dict__") and (compare is object.__eq__ or isinstance(compare, FunctionType))
+
+
+def _list_attributes(value: Any) -> tuple[Any, ...]:
+    """Return the attributes of an object, and those for which its classes have places of their own."""
+    members = {name: member for kind in type(value).__mro__ for name, member in vars(kind).items()}
+    slots = [name for name, member in members.items() if isinstance(member, MemberDescriptorType)]
+    return getattr(value, "__dict__", None), *(getattr(value, name, None) for name in slots)

@@ -118,7 +118,12 @@ class SkippedBlocks:
             for kind, call in calls:
                 replaced.enter_context(replace_attribute(kind, "__call__", call))
             asked = replaced.enter_context(watch_numbers(number for blocks in self.equal for number in blocks.numbers))
-            yield
+            try:
+                yield
+            except Exception as error:
+                if self.equal:  # code in C takes no number that is watched
+                    raise DifferentBlocksError(f"the step fails where blocks are left out: {error}") from error
+                raise
             if asked:
                 raise DifferentBlocksError(f"a block asks for its own number, {asked[0]}")
 

@@ -50,11 +50,13 @@ def test_step_of_few_blocks_is_the_whole_step(deep: dict[str, Steps], name: str)
     assert replace(step, trace=whole.trace) == whole
 
 
-@pytest.mark.parametrize("name", ["doubling", "one scaled", "one gathered", "ddp", "questions"])
+@pytest.mark.parametrize(
+    "name", ["doubling", "one scaled", "one gathered", "ddp", "questions", "choices", "numbers given"]
+)
 def test_blocks_that_are_not_alike_all_run(deep: dict[str, Steps], name: str) -> None:
     """What is done between two of them, a setting of one, what ``fully_shard`` does with one, buckets over several.
 
-    And one that asks which one it is.
+    And one that asks which one it is, also of a list, or gives its number to an operator.
     """
     step, whole = deep[name]
     assert step == whole
