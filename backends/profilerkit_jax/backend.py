@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import jax
 
-from profilerkit import Backend, InputError, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
+from profilerkit import Backend, ModelInputs, ModelTrace, NotOfferedError, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
@@ -49,6 +49,7 @@ from .untouched.settings import SETTINGS
 if TYPE_CHECKING:
     from profilerkit_predict.joining.reading import ProfileFile
     from profilerkit_predict.joining.records import Recording
+    from profilerkit_predict.meshes.layout import RankModel
     from profilerkit_predict.meshes.records import RankTrace
 
 __all__ = ["JaxBackend"]
@@ -153,24 +154,11 @@ class JaxBackend(
 
         return list_host_devices(ranks)
 
-    def trace_rank(
-        self,
-        build: Callable[[], Any],
-        inputs: ModelInputs,
-        mesh: Mapping[str, int],
-        parallelize: Any,
-        rank: int,
-        passes: int = 1,
-    ) -> RankTrace:
+    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
         """Return a training step of one rank of a mesh, of the program that XLA makes for each of them."""
         from .meshes.ranks import trace_rank
 
-        if passes > 1:
-            raise InputError(
-                "gradients are added up over passes by the model's own code in JAX; leave out "
-                "gradient_accumulation_steps, and give a model that has the loop"
-            )
-        return trace_rank(build, inputs.map(data.as_tensor), mesh, parallelize, rank)
+        return trace_rank(model, inputs.map(data.as_tensor))
 
     def profile_script(self) -> str:
         """Raise `NotOfferedError`: JAX writes profiles itself."""

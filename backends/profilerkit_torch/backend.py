@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         InputKind,
         ModelFacts,
     )
+    from profilerkit_predict.meshes.layout import RankModel
     from profilerkit_predict.meshes.records import RankTrace
     from profilerkit_predict.prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
@@ -283,19 +284,11 @@ class TorchBackend(
         """Return none: the process of a rank needs nothing."""
         return {}
 
-    def trace_rank(
-        self,
-        build: Callable[[], Any],
-        inputs: ModelInputs,
-        mesh: Mapping[str, int],
-        parallelize: Any,
-        rank: int,
-        passes: int = 1,
-    ) -> RankTrace:
+    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
         """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
         from .meshes.ranks import trace_rank
 
-        return trace_rank(build, inputs.map(data.as_tensor), mesh, parallelize, rank, passes)
+        return trace_rank(model, inputs.map(data.as_tensor))
 
     def with_language_head(self, model: Any) -> Any:
         """Return a model of transformers with the head for language that it lacks; any other as it is."""

@@ -11,13 +11,17 @@ from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
 from profilerkit.render.bounds import write_row_value
 from profilerkit.render.grids import visible
+from profilerkit.trace.cost_parts import PEAK
 
 from .page_parts import pack
 
 __all__ = ["AT_FIRST", "SPEEDS", "describe_column", "find_signs", "make_plain", "write_column_title"]
 
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
-AT_FIRST = ("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", "missing")
+AT_FIRST = (
+    *("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", PEAK),
+    "missing",
+)
 #: What is worked out of several columns, and does not add up.
 SPEEDS = ("own_intensity", "own_speed")
 #: Columns of numbers that do not add up over the layers inside, so that there is no share of a whole.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.grids import visible
 from profilerkit.trace.bounds import WORK
+from profilerkit.trace.cost_parts import PEAK
 from profilerkit.trace.operator_rows import TRAFFIC, read_work
 from profilerkit.trace.table import Table
 
@@ -26,6 +27,7 @@ def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any
     """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
     root = layers[0] if layers else {}
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
+    own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
     takers = [row for row in layers if any((row.get(key) or 0) > 0 for key in own_keys.values())]
     if takers:
         named = ({"layer": row["path"] or "(model)", "type": row["type"], **_take_own(row, own_keys)} for row in takers)
@@ -42,6 +44,10 @@ def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any
     for record in report.statuses.values():
         if isinstance(record.value, Table) and record.value and not is_by_layer(record.value):
             yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+
+
+def _is_memory(key: str) -> bool:
+    return key.endswith("_bytes")
 
 
 def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
@@ -73,7 +79,8 @@ def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whol
     columns = [column for key in keys for column in describe_column(key, [row.get(key) for row in rows])]
     names = pack([visible(str(row.get(name))) for row in rows])
     for column in columns:
-        column["shown"] = not column["key"].startswith("bytes_")
+        is_part = _is_memory(column["key"]) and column["key"] != PEAK and whole is not None
+        column["shown"] = not (column["key"].startswith("bytes_") or is_part)
         total = whole.get(column["key"]) if whole else None
         if column["share"] and total is not None and is_number(total) and total > 0:
             column["whole"] = make_plain(total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .joining.records import Recording
     from .language_models.image_sizes import ImageSize
     from .language_models.records import CacheContents, GeneratedTokens, InputEncoder, InputKind, ModelFacts
+    from .meshes.layout import RankModel
     from .meshes.records import RankTrace
     from .prediction.cases import CalibrationCase, CalibrationNetwork, HostSeconds
 
@@ -124,20 +125,11 @@ class TracesRanks(Protocol):
         """Return the environment variables of the process in which a rank of so many is traced, beside this one's."""
 
     @abstractmethod
-    def trace_rank(
-        self,
-        build: Callable[[], Any],
-        inputs: ModelInputs,
-        mesh: Mapping[str, int],
-        parallelize: Any,
-        rank: int,
-        passes: int = 1,
-    ) -> RankTrace:
-        """Return a step of the model that ``build()`` returns, as ``parallelize`` spreads it over the mesh.
+    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
+        """Return a step of a rank with the inputs that it gets.
 
-        ``parallelize`` is a function of the model and the framework's mesh, the name of a scheme, settings of the
-        framework's, or None. The gradients of the step are those of so many ``passes``, added up. The process belongs
-        to this call: it is not used for anything else afterwards.
+        Neither ``model.build`` nor ``model.parallelize`` is the text of a function: that was loaded. The process
+        belongs to this call: it is not used for anything else afterwards.
         """
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from profilerkit import Metric, StatusKey
-from profilerkit_metrics.kinds import Bytes, Seconds
+from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds
 
 __all__ = [
     "KEYS",
@@ -20,6 +20,7 @@ __all__ = [
     "RankGradientBytes",
     "RankOptimizerBytes",
     "RankParameterBytes",
+    "RankPeakLayers",
     "RankPeakMemory",
     "RankPeakParts",
     "RankStep",
@@ -76,7 +77,7 @@ class RankPeakParts(Metric):
     """What the bytes at a rank's peak are for: weights, gathered weights, activations, gradients, and others."""
 
     NAME: str = "rank_peak_parts"
-    FORMULA: str = "rank_peak_memory without the optimizer, divided by what the bytes are for"
+    FORMULA: str = "rank_peak_memory, divided by what the bytes are for"
     OMISSIONS: str = "as rank_peak_memory"
     SOURCE: str = _SOURCE
 
@@ -86,6 +87,20 @@ class RankPeakParts(Metric):
             return ""
         largest = sorted(self.value, key=lambda name: -self.value[name])[:3]
         return ", ".join(f"{name} {self.value[name] / sum(self.value.values()):.0%}" for name in largest)
+
+
+class RankPeakLayers(LayerRows):
+    """The bytes at a rank's peak by layer, as a `LayerTable`.
+
+    The columns: ``peak_bytes`` of a layer with those inside it, and what they are for: ``weights_bytes``,
+    ``activations_bytes``, ``gradients_bytes``, ``optimizer_bytes``, ... Columns with ``own_`` have the layer alone.
+    What is gathered or reduced for several layers together counts for the one around them.
+    """
+
+    NAME: str = "rank_peak_layers"
+    FORMULA: str = "rank_peak_memory, divided by layer and by what the bytes are for"
+    OMISSIONS: str = "as rank_peak_memory"
+    SOURCE: str = _SOURCE
 
 
 class CollectiveBytes(Bytes):
@@ -133,6 +148,7 @@ KEYS: tuple[type[StatusKey], ...] = (
     RankOptimizerBytes,
     RankPeakMemory,
     RankPeakParts,
+    RankPeakLayers,
     CollectiveBytes,
     Collectives,
     RankStep,

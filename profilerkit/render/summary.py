@@ -14,8 +14,8 @@ from rich.text import Text
 
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
+from ..trace.cost_parts import PEAK, choose_column, divide
 from ..trace.cost_parts import Part as CostPart
-from ..trace.cost_parts import choose_column, divide
 from ..trace.records import LayerTable
 from ..trace.table import Table as DataTable
 from .advice import list_advice
@@ -36,7 +36,9 @@ _LINES, _TYPES = 8, 4
 #: How many layers of a comparison are shown.
 _MOVED = 6
 #: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
-_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters")
+_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters", "Most of it")
+#: The columns that hold no numbers.
+_TEXTS = ("Layer", "Type", "Output", "", "Most of it")
 #: What stands between the noise of a measured value and its interval.
 _BEFORE_INTERVAL = re.compile(r"(?<=%) (?=\[)")
 #: The width of the bar of a layer that is the whole model.
@@ -82,7 +84,7 @@ def summarize(
     if isinstance(result, Comparison):
         return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), notes, *rest])
     heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(result.statuses.values())]
-    where = [] if has_layers else list(_list_costs(result, advice))
+    where = [] if has_layers else [*_list_costs(result, advice), *_list_peaks(result)]
     return Group(*heading, *(where or [Text("")]), draw_parts([_begin_with_state(notes, result), *rest]))
 
 
@@ -198,6 +200,15 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
     yield draw_parts([Notes(tuple(sentences))])
 
 
+def _list_peaks(report: Report) -> Iterator[RenderableType]:
+    """Yield where the memory is at the moment when most is taken, of each metric that says so."""
+    for record in report.statuses.values():
+        table = record.value
+        if isinstance(table, LayerTable) and PEAK in table.columns and table[0][PEAK]:
+            yield draw_parts([_draw_costs(divide(table, PEAK, _LINES), PEAK, table[0][PEAK])])
+            yield Text("")
+
+
 def _draw_costs(model: CostPart, by: str, whole: float) -> Grid:
     """Return the parts of a model, a row for each, with all columns that have any value."""
     depths, costs = zip(*model.walk(), strict=True)
@@ -207,25 +218,33 @@ def _draw_costs(model: CostPart, by: str, whole: float) -> Grid:
         "Output": [_write_shape(part) for part in costs],
         "Parameters": [_write_count(part, "params") for part in costs],
         "MACs": [_write_count(part, "macs") for part in costs],
-        **({Column.of(by).title: times} if (times := _list_times(costs, by)) else {}),
+        **({Column.of(by).title: values} if (values := _list_values(costs, by)) else {}),
         "Share": [_write_share(part, by, whole) for part in costs],
         "": [_draw_bar(part, by, whole) for part in costs],
+        **({"Most of it": [_find_most(part) for part in costs]} if by == PEAK else {}),
     }
     columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
     return Grid(
         f"Where it goes, by {Column.of(by).in_a_sentence}",
         tuple(columns),
         tuple(zip(*columns.values(), strict=True)),
-        frozenset(index for index, name in enumerate(columns) if name not in ("Layer", "Type", "Output", "")),
+        frozenset(index for index, name in enumerate(columns) if name not in _TEXTS),
         depths,
         kind="costs",
         least_needed=_LEAST_NEEDED,
     )
 
 
-def _list_times(costs: Sequence[CostPart], by: str) -> list[str]:
-    """Return the time of each part, where parts are found by their time."""
-    return [Column.of(by).show(part.sum(by)) or "-" for part in costs] if by.endswith("_seconds") else []
+def _list_values(costs: Sequence[CostPart], by: str) -> list[str]:
+    """Return the time or the bytes of each part, where parts are found by these."""
+    return [Column.of(by).show(part.sum(by)) or "-" for part in costs] if by.endswith(("_seconds", PEAK)) else []
+
+
+def _find_most(part: CostPart) -> str:
+    """Return what most bytes of a part are for, by the other columns of bytes."""
+    names = [name for name in part.rows[0] if name.endswith("_bytes") and not name.startswith("own_") and name != PEAK]
+    most = max(names, key=lambda name: part.sum(name) or 0, default="")
+    return most.removesuffix("_bytes").replace("_", " ")
 
 
 def _write_label(part: CostPart, around: str) -> str:

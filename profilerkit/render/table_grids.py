@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.bounds import WORK
+from ..trace.cost_parts import PEAK
 from ..trace.depths import within_depth
 from .columns import Column, share_text, write_count
 from .grids import Grid
@@ -35,7 +36,7 @@ _RANKED = {
     "predicted_seconds": "slowest",
     "own_macs": "one with the most MACs",
     "macs": "one with the most MACs",
-    "own_activation_bytes": "one with the most bytes",
+    "own_peak_bytes": "largest at the peak",
     "params": "largest",
 }
 #: From which part of the model's time on it is said that the times of layers do not add up to it.
@@ -44,7 +45,7 @@ _GAP = 0.1
 _SHOWN = frozenset(
     (
         *("path", "operator", "layer", "kernel", "type", "phase", "calls", "count", "output_shapes"),
-        *("params", *WORK, "forward_macs", "backward_macs", "activation_bytes"),
+        *("params", *WORK, "forward_macs", "backward_macs"),
         *("column", "samples", "median", "std", "min", "max", "noise"),
         *("seconds", "own_seconds", "average_seconds", "share", "flops_per_second", "binds"),
         *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),
@@ -155,7 +156,11 @@ def _write_top_row(table: Table, ranked: Ranked) -> str:
 def _choose_columns(table: Table) -> list[str]:
     """Return the columns to show: all of a small table, of layers and operators those that people look for."""
     is_known = not {"path", "operator"}.isdisjoint(table.columns)
-    return [name for name in table.columns if (name in _SHOWN if is_known else name != "missing")]
+    if not is_known:
+        return [name for name in table.columns if name != "missing"]
+    has_peak = PEAK in table.columns
+    of_peak = {name for name in table.columns if has_peak and name.endswith("_bytes") and not name.startswith("own_")}
+    return [name for name in table.columns if name in _SHOWN | of_peak]
 
 
 def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:

@@ -12,10 +12,14 @@ from .bounds import WORK
 from .layer_paths import count_depth, parent_path
 from .layer_view import group_children
 
-__all__ = ["Part", "choose_column", "divide"]
+__all__ = ["PEAK", "Part", "choose_column", "divide"]
 
 #: The columns that parts are found by, the first in which the model has anything.
 _BY = ("forward_seconds", *WORK, "params")
+#: The column of a table that says where memory is, at the moment when most is taken; its other bytes say for what.
+PEAK = "peak_bytes"
+#: What equal layers have the same of.
+_COUNTS = ("type", "params", *WORK, "calls", PEAK)
 #: What a part must have of the whole, of the column or of the parameters, to stand by itself.
 _LEAST_SHARE = 0.01
 #: Of more layers right inside one, those whose names share a numbered stem are one part: such a model has its blocks in
@@ -274,7 +278,7 @@ def _number_kinds(rows: Sequence[_Row], children: Mapping[str, Sequence[_Row]]) 
     for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # those inside before those around them
         path = row["path"]
         inside = tuple((child["path"][len(path) :], kinds[child["path"]]) for child in children.get(path, ()))
-        counts = tuple(row.get(column) for column in ("type", "params", *WORK, "calls"))
+        counts = tuple(row.get(column) for column in _COUNTS)
         kinds[path] = numbers.setdefault((*counts, inside), len(numbers))
     return kinds
 

@@ -206,6 +206,21 @@ def test_models_of_one_name_are_told_apart() -> None:
     assert "Net (2)" in page
 
 
+def test_the_bytes_at_a_peak_stand_among_the_layers() -> None:
+    """What they are for is there to be chosen; of each layer itself behind its work."""
+    report = small(timed=False)
+    sizes = {"peak_bytes": 3, "own_peak_bytes": 1, "weights_bytes": 3, "own_weights_bytes": 1}
+    peaks = LayerTable([{"path": row["path"], "type": row["type"], **sizes} for row in report.layers or ()])
+    data = page_data(replace(report, statuses={"peaks": status("peaks", peaks, "")}))["reports"][0]
+    shown = {column["key"]: column["shown"] for column in data["layers"]["columns"]}
+    assert (shown["peak_bytes"], shown["weights_bytes"]) == (True, False)
+    columns = data["tables"][0]["rows"]["columns"]
+    assert [(column["key"], column["shown"]) for column in columns[-2:]] == [
+        ("peak_bytes", True),
+        ("weights_bytes", False),
+    ]
+
+
 def test_tables_that_are_not_by_layer_are_left_alone() -> None:
     """A row for each type has no path; a row for each call has some twice."""
     by_type = LayerTable([{"type": "Linear", "layers": 2, "forward_seconds": 9.0}])

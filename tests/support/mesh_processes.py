@@ -22,6 +22,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from profilerkit import ModelInputs
+from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_torch.meshes.ranks import trace_rank
 from profilerkit_torch.running.measured_memory import on_cpu
 
@@ -123,7 +124,8 @@ def trace() -> dict[str, int]:
     for name, scheme in SCHEMES.items():
         for ranks in SIZES:
             mesh = {scheme.dimension: ranks}
-            step = trace_rank(scheme.build, ModelInputs(words()), mesh, scheme.traced, 0, scheme.passes)
+            model = RankModel(scheme.build, mesh, scheme.traced, passes=scheme.passes)
+            step = trace_rank(model, ModelInputs(words()))
             dist.destroy_process_group()
             peaks[f"{name} {ranks}"] = step.trace.memory.peak_bytes()
     return peaks

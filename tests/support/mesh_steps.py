@@ -18,6 +18,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from profilerkit import ModelInputs
+from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import RankTrace
 from profilerkit_torch.compat.meshes import make_fake_store
 from profilerkit_torch.compat.tensors import FakeTensorMode
@@ -79,6 +80,11 @@ STEPS: dict[str, Step] = {
     "bfloat16 of three passes": Step(networks.Net, FOUR_OF_SHARDS, networks.shard_in_bfloat16, passes=3),
     "tp of three passes": Step(networks.Net, TWO_OF_TENSORS, networks.shard_tensors, passes=3),
     "ddp of three passes": Step(networks.Net, {"dp_replicate": 4}, "ddp", passes=3),
+    "alone of three passes": Step(networks.Net, {"dp_shard": 1}, None, passes=3),
+    "zero1 of three passes": Step(networks.Net, FOUR_OF_SHARDS, "zero1", passes=3),
+    "zero2 of three passes": Step(networks.Net, FOUR_OF_SHARDS, "zero2", 3, passes=3),
+    "zero3 of three passes": Step(networks.Net, FOUR_OF_SHARDS, "zero3", passes=3),
+    "zero3 of wide layers in three passes": Step(networks.Wide, FOUR_OF_SHARDS, "zero3", passes=3),
     "positions": Step(networks.net_of_positions, {"cp": 2}, networks.spread_positions),
     "experts": Step(networks.Mixture, {"ep": 4}, networks.spread_experts, 1),
     "spread loss": Step(networks.Losing, TWO_OF_TENSORS, networks.spread_loss),
@@ -125,7 +131,7 @@ def make_step(name: str, step: Step) -> RankTrace:
         samples = networks.words()[:1].expand(2 if name == "short pipeline" else 4, -1)
         inputs = ModelInputs(samples.clone(), target=samples.clone())
     try:
-        return trace_rank(step.build, inputs, step.mesh, step.parallelize, step.rank, step.passes)
+        return trace_rank(RankModel(*step), inputs)
     finally:
         dist.destroy_process_group()
 

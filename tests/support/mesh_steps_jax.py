@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 from profilerkit import ModelInputs
 from profilerkit_jax.meshes.ranks import trace_rank
+from profilerkit_predict.meshes.layout import RankModel
 
 #: By name: what builds the model, the mesh, how it is spread.
 STEPS: Mapping[str, tuple[Callable[[], Any], Mapping[str, int], Any]] = {
@@ -57,7 +58,7 @@ def main(path: Path) -> None:
     def trace(name: str) -> Any:
         build, mesh, parallelize = STEPS[name]
         inputs = transformer.words() if name == "transformer" else networks.samples()
-        return trace_rank(build, ModelInputs(inputs), mesh, parallelize, 1)
+        return trace_rank(RankModel(build, mesh, parallelize, 1), ModelInputs(inputs))
 
     devices = np.array(jax.devices())
     replicated = [{"up": P(), "down": P()}] * networks.BLOCKS

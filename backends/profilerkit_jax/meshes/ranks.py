@@ -5,7 +5,8 @@ The process belongs to this: it has as many devices as the mesh, all of them par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
@@ -14,10 +15,11 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import Exchanges, describe_rank, note_idle
-from profilerkit_predict.meshes.records import RankTrace
+from profilerkit_predict.meshes.exchanges import Exchanges, note_idle
+from profilerkit_predict.meshes.layout import RankModel
+from profilerkit_predict.meshes.records import Purpose, RankTrace
 
 from ..compat import make_function
 from ..model.subject import Leaf, Subject
@@ -41,30 +43,38 @@ _MEMORY = (
 )
 
 
-def trace_rank(
-    build: Callable[[], Any], inputs: ModelInputs, mesh: Mapping[str, int], parallelize: Any, rank: int
-) -> RankTrace:
-    """Return a training step of a rank: of ``build()``, spread as ``parallelize`` says, with the inputs of that rank.
+def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
+    """Return a training step of a rank: of ``model.build()``, spread as ``model.parallelize`` says, with its inputs.
 
-    Raises `InputError` for what is no model, and for shardings that do not fit it; what else the user's code and JAX
-    raise passes through.
+    Raises `InputError` for what is no model, for shardings that do not fit it, and for several passes; what else the
+    user's code and JAX raise passes through.
     """
-    if isinstance(parallelize, str):
-        raise InputError(
-            f"parallelize={parallelize!r} is a scheme of torch; for a model of JAX give a function of the model and "
-            "the mesh that returns profilerkit_jax.Shardings"
-        )
-    device_mesh = Mesh(np.array(jax.devices()).reshape(tuple(mesh.values())), tuple(mesh))
-    model = build()
-    shardings = read_shardings(None if parallelize is None else parallelize(model, device_mesh))
-    subject = find_subject(model if shardings.model is None else shardings.model)
+    _require_function(model)
+    device_mesh = Mesh(np.array(jax.devices()).reshape(tuple(model.mesh.values())), tuple(model.mesh))
+    whole_model = model.build()
+    shardings = read_shardings(None if model.parallelize is None else model.parallelize(whole_model, device_mesh))
+    subject = find_subject(whole_model if shardings.model is None else shardings.model)
     whole, of_inputs = make_whole(shardings, inputs, device_mesh)
     of_weights = list_weight_shardings(shardings, subject.leaves, device_mesh)
     with jax.set_mesh(device_mesh):
         traced = trace_pass(subject, whole, make_step, training=True)
         traced.jaxpr = number_equations(traced.jaxpr)
         program = _divide(traced, subject, [*of_weights, *of_inputs])
-    return _read_step(_take_share(traced, subject, [*of_weights, *of_inputs]), program, mesh, rank)
+    return _read_step(_take_share(traced, subject, [*of_weights, *of_inputs]), program, model)
+
+
+def _require_function(model: RankModel) -> None:
+    """Raise `InputError` for a scheme of torch's, and for passes that the model's own code would make."""
+    if isinstance(model.parallelize, str):
+        raise InputError(
+            f"parallelize={model.parallelize!r} is a scheme of torch; for a model of JAX give a function of the model "
+            "and the mesh that returns profilerkit_jax.Shardings"
+        )
+    if model.passes > 1:
+        raise InputError(
+            "gradients are added up over passes by the model's own code in JAX; leave out "
+            "gradient_accumulation_steps, and give a model that has the loop"
+        )
 
 
 def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
@@ -94,9 +104,9 @@ def _take_share(traced: Traced, subject: Subject, shardings: Sequence[NamedShard
     return _Share(replace(subject, leaves=leaves), replace(traced, inputs=shares[len(leaves) :]), subject.leaves)
 
 
-def _read_step(share: _Share, program: DeviceProgram, mesh: Mapping[str, int], rank: int) -> RankTrace:
+def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankTrace:
     """Return what the step of a rank shows."""
-    waiting, unknown = list_exchanges(program, rank, prod(mesh.values()))
+    waiting, unknown = list_exchanges(program, model.rank, model.ranks)
     walks: list[ShareWalk] = []
 
     def make_walk(frames: Frames, handlers: Mapping[str, Handler]) -> ShareWalk:
@@ -106,7 +116,7 @@ def _read_step(share: _Share, program: DeviceProgram, mesh: Mapping[str, int], r
     passed = walk_pass(share.subject, share.traced, make_walk)
     trace = make_trace(share.subject, share.traced, passed, True)
     [walk] = walks
-    exchanges = Exchanges(mesh)
+    exchanges = Exchanges(model.mesh)
     _add_exchanges(walk, share, exchanges)
     collectives = exchanges.list_collectives()
     parts = _divide_memory(share, program.memory)
@@ -116,11 +126,12 @@ def _read_step(share: _Share, program: DeviceProgram, mesh: Mapping[str, int], r
             trace,
             memory=_reserve(parts, len(trace.operators)),
             uncounted={**trace.uncounted, **missing},
-            notes=(describe_rank(mesh, rank), *trace.notes, *note_idle(mesh, collectives)),
+            notes=(model.describe(), *trace.notes, *note_idle(model.mesh, collectives)),
         ),
         collectives,
         parts["gradients"],
-        parts,
+        _place(parts, trace),
+        _place({**parts, "temporaries": 0}, trace),
         unknown,
         exchanged=exchanges.list_in_order(len(trace.operators)),
     )
@@ -150,6 +161,26 @@ def _divide_memory(share: _Share, memory: Memory) -> dict[str, int]:
         "outputs": max(0, memory.outputs - gradients),
         "temporaries": memory.temporaries,
     }
+
+
+def _place(parts: Mapping[str, int], trace: ModelTrace) -> Counter[Purpose]:
+    """Return the parts by layer, as far as that is known: of weights and their gradients.
+
+    All else counts for the model itself: XLA does not tell for which layers it reserves it.
+    """
+    placed: Counter[Purpose] = Counter()
+    listed: set[int] = set()
+    for layer in trace.layers:
+        for weight in (*layer.parameters, *layer.buffers):
+            if weight.identity in listed:
+                continue
+            listed.add(weight.identity)
+            placed[Purpose("weights", layer.path)] += weight.bytes
+            if weight.trainable and weight in layer.parameters:
+                placed[Purpose("gradients", layer.path)] += weight.bytes
+    for part, size in parts.items():
+        placed[Purpose(part, "")] += size - sum(known for purpose, known in placed.items() if purpose.part == part)
+    return Counter({purpose: size for purpose, size in placed.items() if size})
 
 
 def _reserve(parts: Mapping[str, int], operators: int) -> MemoryTimeline:

@@ -1,15 +1,15 @@
 """The record of a step in which blocks were left out, extended to what all blocks do.
 
 Of the equal blocks that ran, those between the two edges must have done the same: the same operators and collectives,
-with the same bytes alive after each, counted from where the block began. Then each block that was left out does that as
-well: nothing is estimated. What ``fully_shard`` gathers while a block runs is of the next ones, so that layers are
-compared, and copied, by how far they are from the block.
+which changed the same of the bytes alive. Then each block that was left out does that as well: nothing is estimated.
+What ``fully_shard`` gathers while a block runs is of the next ones, so that layers are compared, and copied, by how far
+they are from the block.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,18 +19,25 @@ from profilerkit.trace.records import LayerCall, OpRecord
 
 from .equal_blocks import EDGE, EqualBlocks
 from .faults import note_growth
-from .recorder import Exchange, RankRecorder
+from .recorder import Change, Exchange, RankRecorder
 from .skipped_blocks import DifferentBlocksError, Mark, SkippedBlocks
 
 __all__ = ["extend_step"]
 
 
 class _Event(NamedTuple):
-    """An operator of a step, the bytes alive after it, and the collective that it is, if it is one."""
+    """An operator of a step, what it changes of the bytes alive, and the collective that it is, if it is one."""
 
     operator: OpRecord
-    alive: Counter[str]
+    change: Change
     exchange: Exchange | None
+
+    def rename(self, name: Callable[[str], str]) -> _Event:
+        """Return the event with other names for its layers."""
+        held = {purpose._replace(layer=name(purpose.layer)): size for purpose, size in self.change.held.items()}
+        exchange = self.exchange and self.exchange._replace(layer=name(self.exchange.layer), source=None)
+        operator = replace(self.operator, layer=name(self.operator.layer))
+        return _Event(operator, self.change._replace(held=held), exchange)
 
 
 class _Address(NamedTuple):
@@ -50,27 +57,25 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
     if not ways:
         return []
     events = [
-        _Event(operator, recorder.alive[index], recorder.exchanged.get(index))
+        _Event(operator, recorder.changes[index], recorder.exchanged.get(index))
         for index, operator in enumerate(recorder.operators)
     ]
     extended: list[_Event] = []
     notes: dict[str, None] = {}
-    done, growth = 0, Counter[str]()
+    done = 0
     for way in ways:
         if way.begin < done:
             raise DifferentBlocksError("equal blocks run within others")
         way.require_equal(events)
-        extended.extend(_grow(events[done : way.begin], growth))
-        for number, index in enumerate(way.indices):
-            extended.extend(_grow(way.copy_for(index, events), _add(growth, way.growth, number)))
-        growth = _add(growth, way.growth, way.more)
+        extended.extend(events[done : way.begin])
+        for index in way.indices:
+            extended.extend(way.copy_for(index, events))
         _count_missed(recorder, way)
         if way.is_forward:
-            notes[note_growth(*way.ends, way.growth)] = None
+            notes[note_growth(*way.ends, way.find_growth(events))] = None
         done = way.end
-    extended.extend(_grow(events[done:], growth))
+    extended.extend(events[done:])
     _rewrite(recorder, extended)
-    recorder.left_bytes = recorder.live.total + growth.total()
     for blocks in skipped.equal:
         _copy_calls(recorder.layers.calls, blocks)
         _copy_gradients(recorder, blocks)
@@ -79,7 +84,7 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
 
 def _rewrite(recorder: RankRecorder, events: Sequence[_Event]) -> None:
     """Have a recorder hold these events in place of those that it has recorded."""
-    recorder.rewrite([event.operator for event in events], [event.alive for event in events])
+    recorder.rewrite([event.operator for event in events], [event.change for event in events])
     recorder.exchange_anew({index: event.exchange for index, event in enumerate(events) if event.exchange})
 
 
@@ -119,22 +124,24 @@ class _Way:
         return len(self._blocks.left_out)
 
     @property
-    def growth(self) -> Counter[str]:
-        """The bytes that are alive after a block and were not before."""
-        return _add(self._marks[1].alive, self._marks[0].alive, -1)
-
-    @property
     def gaps(self) -> Iterator[Counter[str]]:
         """What could not be counted in a block."""
-        return map(_add, self._marks[1].missed, self._marks[0].missed, [-1] * len(self._marks[0].missed))
+        return map(_subtract, self._marks[1].missed, self._marks[0].missed)
+
+    def find_growth(self, events: Sequence[_Event]) -> Counter[str]:
+        """Return the bytes that are alive after a block and were not before, by what they are for."""
+        growth: Counter[str] = Counter()
+        for event in events[self._marks[0].operators : self._marks[1].operators]:
+            for purpose, size in event.change.held.items():
+                growth[purpose.part] += size
+        return growth
 
     def require_equal(self, events: Sequence[_Event]) -> None:
         """Raise `DifferentBlocksError` if the blocks that ran did not do the same."""
         pairs = list(pairwise(self._marks))
         lengths = {later.operators - mark.operators for mark, later in pairs}
-        sizes = [_add(later.alive, mark.alive, -1) for mark, later in pairs]
-        if len(lengths) > 1 or any(size != sizes[0] for size in sizes):
-            raise DifferentBlocksError("blocks have different numbers of operators, or keep different bytes")
+        if len(lengths) > 1:
+            raise DifferentBlocksError("blocks have different numbers of operators")
         for number in range(lengths.pop()):
             seen = [self._relate(events[mark.operators + number], mark) for mark, _ in pairs]
             if any(other != seen[0] for other in seen):
@@ -147,9 +154,7 @@ class _Way:
             address = self._find_address(path, mark.block)
             return path if address.distance is None else f"{address.distance:+}{address.inner}"
 
-        operator = replace(event.operator, layer=name(event.operator.layer))
-        exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
-        return _Event(operator, _add(event.alive, mark.alive, -1), exchange)
+        return event.rename(name)
 
     def copy_for(self, index: int, events: Sequence[_Event]) -> Iterator[_Event]:
         """Yield what the first of these blocks does, as it is for the block of a place."""
@@ -160,9 +165,7 @@ class _Way:
             return path if address.distance is None else self._blocks.paths[index + address.distance] + address.inner
 
         for event in events[first.operators : second.operators]:
-            operator = replace(event.operator, layer=name(event.operator.layer))
-            exchange = event.exchange and event.exchange._replace(layer=name(event.exchange.layer), source=None)
-            yield _Event(operator, event.alive, exchange)
+            yield event.rename(name)
 
     def _find_address(self, path: str, index: int) -> _Address:
         """Return where a layer is, seen from the block of a place: neighbours are blocks that ran."""
@@ -181,18 +184,9 @@ class _Way:
         return None, path
 
 
-def _add(first: Mapping[str, int], second: Mapping[str, int], times: int = 1) -> Counter[str]:
-    """Return the sums of two mappings, of which the second counts several times; none is zero."""
-    total = Counter(first)
-    for name, number in second.items():
-        total[name] += number * times
-    return Counter({name: number for name, number in total.items() if number})
-
-
-def _grow(events: Sequence[_Event] | Iterator[_Event], growth: Counter[str]) -> Iterator[_Event]:
-    """Yield events with more bytes alive."""
-    for event in events:
-        yield event._replace(alive=_add(event.alive, growth))
+def _subtract(first: Mapping[str, int], second: Mapping[str, int]) -> Counter[str]:
+    """Return by how much each number of the first mapping is larger than that of the second."""
+    return Counter({name: number - second.get(name, 0) for name, number in first.items()})
 
 
 def _count_missed(recorder: RankRecorder, way: _Way) -> None:

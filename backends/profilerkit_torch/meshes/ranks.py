@@ -5,10 +5,11 @@ The process belongs to this: its group of processes stays, and is that of all ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from math import prod
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -18,12 +19,12 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import Exchanges, describe_rank, note_idle
-from profilerkit_predict.meshes.records import RankTrace
+from profilerkit_predict.meshes.exchanges import Exchanges, note_idle
+from profilerkit_predict.meshes.layout import RankModel
+from profilerkit_predict.meshes.records import Purpose, RankTrace
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
-from ..trace.live_bytes import LiveBytes
 from ..training.differentiation import note_unused
 from .attention import spread_attention
 from .equal_blocks import find_equal_blocks
@@ -34,7 +35,7 @@ from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_by_scheme
-from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers
+from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers, list_shares
 from .skipped_blocks import DifferentBlocksError, SkippedBlocks
 from .step_scheme import StepScheme
 from .step_watch import watch_step
@@ -43,46 +44,39 @@ from .transformers_config import spread_by_config
 __all__ = ["trace_rank"]
 
 
-def trace_rank(
-    build: Callable[[], Any],
-    inputs: ModelInputs,
-    mesh: Mapping[str, int],
-    parallelize: Any,
-    rank: int,
-    passes: int = 1,
-) -> RankTrace:
-    """Return a training step of a rank: of ``build()``, spread by ``parallelize``, with the inputs of that rank.
+def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
+    """Return a training step of a rank: of ``model.build()``, spread by ``model.parallelize``, with its own inputs.
 
-    Its gradients are those of so many passes added up. The model is built without values; of many equal blocks a few
-    run, where all do the same. Raises `InputError` for what is no module, and where the model asks for a value; what
-    else the user's code raises passes through.
+    The model is built without values; of many equal blocks a few run, where all do the same. Raises `InputError` for
+    what is no module, and where the model asks for a value; what else the user's code raises passes through.
     """
-    device_mesh, note = _make_mesh(mesh, rank), describe_rank(mesh, rank, passes)
+    device_mesh = _make_mesh(model)
 
     def trace(leaves_out: bool) -> RankTrace:
         with torch.device("meta"):
-            model = _require_module(build(), "the function that builds the model")
-        model, scheme = _spread(model, parallelize, device_mesh)
+            module = _require_module(model.build(), "the function that builds the model")
+        module, scheme = _spread(module, model.parallelize, device_mesh)
         with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
-            model.to_empty(device="cpu").train()
+            module.to_empty(device="cpu").train()
             chosen = scheme.select_inputs(inputs)
             called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-            recorder = RankRecorder(RankLayers(model), Exchanges(mesh))
-            scheme.prepare(model, lambda: rehearse(model, called))
+            recorder = RankRecorder(RankLayers(module), Exchanges(model.mesh))
+            scheme.prepare(module, lambda: rehearse(module, called))
             equal = find_equal_blocks(recorder.layers.inventory) if leaves_out and scheme.IS_BY_BLOCK else []
-            return _trace_step(model, called, SkippedBlocks(equal, recorder), scheme, passes, note)
+            step = _Step(module, called, scheme, model.passes, SkippedBlocks(equal, recorder))
+            return _trace_step(step, model.describe())
 
     with suppress(DifferentBlocksError):
         return trace(leaves_out=True)
     return trace(leaves_out=False)
 
 
-def _make_mesh(mesh: Mapping[str, int], rank: int) -> DeviceMesh:
+def _make_mesh(model: RankModel) -> DeviceMesh:
     """Return torch's mesh over a group of processes of which there is this one alone."""
     if dist.is_initialized():
         raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
-    dist.init_process_group("fake", store=make_fake_store(), rank=rank, world_size=prod(mesh.values()))
-    return init_device_mesh("cpu", tuple(mesh.values()), mesh_dim_names=tuple(mesh))
+    dist.init_process_group("fake", store=make_fake_store(), rank=model.rank, world_size=model.ranks)
+    return init_device_mesh("cpu", tuple(model.mesh.values()), mesh_dim_names=tuple(model.mesh))
 
 
 def _require_module(model: Any, source: str) -> nn.Module:
@@ -128,22 +122,39 @@ def _refuse_values() -> Iterator[None]:
         ) from error
 
 
-def _trace_step(
-    model: nn.Module, inputs: ModelInputs, skipped: SkippedBlocks, scheme: StepScheme, passes: int, note: str
-) -> RankTrace:
-    """Return what the passes of a model show, forward and back; it is spread, and has no values.
+class _Step(NamedTuple):
+    """A step that is to be traced: of a model that is spread and has no values, with the inputs of the rank.
+
+    Attributes:
+        model: The model.
+        inputs: What the rank gets.
+        scheme: What spreads the model does this in the step, beside what torch does.
+        passes: Of how many passes the gradients are added up.
+        skipped: Leaves out some of its equal blocks, if any; it has the recorder.
+    """
+
+    model: nn.Module
+    inputs: ModelInputs
+    scheme: StepScheme
+    passes: int
+    skipped: SkippedBlocks
+
+
+def _trace_step(step: _Step, note: str) -> RankTrace:
+    """Return what the passes of a step show, forward and back; the first note says of which rank.
 
     Raises `DifferentBlocksError` where blocks are left out and may not be.
     """
-    recorder = skipped.recorder
-    weights = [scheme.find_share(tensor) for tensor in (*model.parameters(), *model.buffers())]
-    weight_bytes = _count_weights(weights, recorder.live)
-    input_bytes = _count_inputs(inputs, recorder.live)
+    model, scheme, recorder = step.model, step.scheme, step.skipped.recorder
+    weights = _count_weights(recorder, scheme)
+    input_bytes = recorder.start_with(tensors_in(tuple(step.inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
-    with watch_step(recorder), one_thread, scheme.in_step(recorder), skipped.follow():
-        notes = scheme.run(model, inputs, recorder, passes)
-    growth = extend_step(recorder, skipped)
-    memory = _make_timeline(recorder, weight_bytes, input_bytes)
+    with watch_step(recorder), one_thread, scheme.in_step(recorder), step.skipped.follow():
+        notes = scheme.run(model, step.inputs, recorder, step.passes)
+        freed = recorder.take_changes()  # since the last operator; what the scheme keeps for the next step is there
+    growth = extend_step(recorder, step.skipped)
+    left = recorder.find_alive(len(recorder.operators)) + Counter(freed)
+    memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
     collectives = recorder.exchanges.list_collectives()
     trace = ModelTrace(
         list_rank_layers(recorder.layers.inventory, recorder.layers.calls, scheme.find_share),
@@ -164,7 +175,8 @@ def _trace_step(
         trace,
         collectives,
         _count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
-        {"weights": weight_bytes, **recorder.peak_parts},
+        weights + recorder.find_peak(memory.peak_index),
+        weights + left,
         dict(recorder.unknown),
         scheme.optimizer_share,
         recorder.exchanges.list_in_order(len(recorder.operators)),
@@ -180,18 +192,12 @@ def _note_untrained(model: nn.Module, recorder: RankRecorder) -> list[str]:
     )
 
 
-def _count_weights(weights: Sequence[torch.Tensor], live: LiveBytes) -> int:
+def _count_weights(recorder: RankRecorder, scheme: StepScheme) -> Counter[Purpose]:
     """Return the bytes of a rank's weights; what counts the bytes alive knows them, and leaves them out."""
-    for weight in weights:
-        live.add(weight, 0)
-    return count_weight_bytes(weights)
-
-
-def _count_inputs(inputs: ModelInputs, live: LiveBytes) -> int:
-    """Return the bytes alive before a step: those of the inputs."""
-    for tensor in tensors_in(tuple(inputs.leaves()), torch.is_tensor):
-        live.add(tensor)
-    return live.total
+    shares = list(list_shares(recorder.layers.inventory, scheme.find_share))
+    for _, share in shares:
+        recorder.live.add(share, 0)
+    return count_weight_bytes(shares)
 
 
 def _count_gradients(model: nn.Module) -> int:
@@ -200,19 +206,17 @@ def _count_gradients(model: nn.Module) -> int:
     return count_bytes(gradient for gradient in gradients if gradient is not None)
 
 
-def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int) -> MemoryTimeline:
-    """Return the bytes alive in a step that is over, and those that it left."""
-    return MemoryTimeline(
-        weight_bytes,
-        input_bytes,
-        tuple(recorder.live_bytes),
-        unsized=recorder.unsized,
-        parts=_join_parts(recorder.peak_parts),
-        left_bytes=recorder.live.total if recorder.left_bytes is None else recorder.left_bytes,
+def _make_timeline(recorder: RankRecorder, weight_bytes: int, input_bytes: int, left_bytes: int) -> MemoryTimeline:
+    """Return the bytes alive in a step that is over."""
+    memory = MemoryTimeline(
+        weight_bytes, input_bytes, tuple(recorder.live_bytes), unsized=recorder.unsized, left_bytes=left_bytes
     )
+    return replace(memory, parts=_join_parts(recorder.find_peak(memory.peak_index)))
 
 
-def _join_parts(parts: Mapping[str, int]) -> dict[str, int]:
+def _join_parts(peak: Mapping[Purpose, int]) -> dict[str, int]:
     """Return the parts that every training step has; what a mesh adds is among the others."""
-    named = {name: parts.get(name, 0) for name in ("inputs", "activations", "gradients")}
-    return {**named, "other": sum(parts.values()) - sum(named.values())}
+    parts = dict.fromkeys(("inputs", "activations", "gradients", "other"), 0)
+    for purpose, size in peak.items():
+        parts[purpose.part if purpose.part in parts else "other"] += size
+    return parts

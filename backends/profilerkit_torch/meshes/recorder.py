@@ -7,7 +7,7 @@ for, is told by the schemes: by `RankRecorder.begin`, `work_apart`, `note_exchan
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import torch
 from profilerkit.costs import Cost
 from profilerkit.trace.records import OpRecord, TensorInfo
 from profilerkit_predict.meshes.exchanges import Exchanges, Message
+from profilerkit_predict.meshes.records import Purpose
 
 from ..compat.autograd import find_current_node
 from ..compat.meshes import find_source
@@ -29,7 +30,19 @@ from .collectives import count_additions, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
-__all__ = ["Exchange", "RankRecorder"]
+__all__ = ["Change", "Exchange", "RankRecorder"]
+
+
+class Change(NamedTuple):
+    """What an operator changes of the bytes alive.
+
+    Attributes:
+        held: The bytes that there are more of after it than after the one before, or fewer if negative.
+        inside: The bytes that are alive only while it runs.
+    """
+
+    held: Mapping[Purpose, int]
+    inside: int = 0
 
 
 class Exchange(NamedTuple):
@@ -65,23 +78,21 @@ class RankRecorder(OperatorRecord):
         self.exchanges: Exchanges = exchanges
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
-        #: The bytes alive after each operator, by what they are for; they hold no weights.
-        self.alive: list[Counter[str]] = []
+        #: What is alive before the first operator, and what each operator changes of it; without the weights.
+        self.given: Mapping[Purpose, int] = {}
+        self.changes: list[Change] = []
         #: The collectives, by the places of their operators.
         self.exchanged: dict[int, Exchange] = {}
         #: The ``id`` of each parameter that got a gradient.
         self.trained: set[int] = set()
-        #: The bytes alive after the step, where they are not those that are alive now.
-        self.left_bytes: int | None = None
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
         self._phases: dict[int, str] = {}
         #: Whether `work_apart` says for which layer the operators run.
         self._is_apart = False
-
-    @property
-    def peak_parts(self) -> dict[str, int]:
-        """What the most bytes alive were for; they hold no weights."""
-        return max(self.alive, key=Counter.total, default=Counter[str]())
+        #: Whether collectives run beside the rank's own work.
+        self._overlaps = False
+        #: What the tensors are for that operators make.
+        self._part = "activations"
 
     # What a step says of the operators that follow --------------------------------------------------------------------
 
@@ -91,36 +102,49 @@ class RankRecorder(OperatorRecord):
         The forward pass makes activations. What the backward pass makes is "other", until a gradient is noted to stay.
         """
         self.phase = phase
-        self.live.part = "activations" if phase == "forward" else "other"
+        self._part = "activations" if phase == "forward" else "other"
 
     @contextmanager
-    def work_apart(self, path: str, part: str) -> Iterator[None]:
+    def work_apart(self, path: str, part: str, overlaps: bool = True) -> Iterator[None]:
         """Count what runs inside for the layer of this path, whatever torch is in, and its tensors to a part of memory.
 
-        Collectives inside run beside the rank's own work.
+        Collectives inside run beside the rank's own work if it ``overlaps``.
         """
-        is_apart, outer_part = self._is_apart, self.live.part
-        self._is_apart, self.live.part = True, part
+        before = self._is_apart, self._part, self._overlaps
+        self._is_apart, self._part, self._overlaps = True, part, overlaps
         try:
             with self.layers.work_for(path):
                 yield
         finally:
-            self._is_apart, self.live.part = is_apart, outer_part
+            self._is_apart, self._part, self._overlaps = before
 
     def note_exchanged(self, tensor: torch.Tensor, phase: str) -> None:
         """Note for which phase a tensor will be sent or received, whenever that is."""
         self._phases[storage_address(tensor.untyped_storage())] = phase
 
-    def note_gradients(self, gradients: Iterable[torch.Tensor | None]) -> None:
-        """Note that this rank's share of these gradients is there to stay; None is that of a weight without one."""
+    def start_with(self, inputs: Iterable[torch.Tensor]) -> int:
+        """Note what is alive before the step, and return the bytes of it."""
+        for tensor in inputs:
+            self.hold(tensor, Purpose("inputs", ""))
+        self.given = self.take_changes()
+        return self.live.total
+
+    def hold(self, tensor: torch.Tensor, purpose: Purpose) -> None:
+        """Count a tensor as alive that no operator has made."""
+        self.live.part = purpose
+        self.live.add(tensor)
+
+    def note_gradients(self, gradients: Iterable[torch.Tensor], path: str) -> None:
+        """Note that this rank's share of these gradients of a layer is there to stay."""
         for gradient in gradients:
-            if gradient is not None:
-                self.live.move(gradient, "gradients")
+            self.live.move(gradient, Purpose("gradients", path))
 
     def note_trained(self, parameter: torch.Tensor) -> None:
         """Note that a parameter has got its gradient."""
         self.trained.add(id(parameter))
-        self.note_gradients([find_gradient(parameter)])
+        gradient = find_gradient(parameter)
+        if gradient is not None:
+            self.note_gradients([gradient], self.layers.find_owner(parameter))
 
     # Operators --------------------------------------------------------------------------------------------------------
 
@@ -211,27 +235,46 @@ class RankRecorder(OperatorRecord):
         """Add an operator, and the bytes alive with its result and what was alive only while it ran."""
         self._count_alive(result)
         self.operators.append(operator)
-        alive = self.count_parts(bytes_inside)
-        self.alive.append(alive)
-        self.live_bytes.append(alive.total())
+        self.changes.append(Change(self.take_changes(), bytes_inside))
+        self.live_bytes.append(self.live.total + bytes_inside)
 
     def _count_alive(self, result: Any) -> None:
         """Count the tensors of a result as alive."""
+        self.live.part = Purpose(self._part, self.layers.current)
         for tensor in tensors_in(result):
             self.live.add(tensor)
 
-    def count_parts(self, bytes_inside: int = 0) -> Counter[str]:
-        """Return the bytes alive by what they are for; those that are alive only inside an operator are "other"."""
+    def take_changes(self) -> Mapping[Purpose, int]:
+        """Return what has changed of the bytes alive since this was asked last."""
         self.live.take_off()
-        parts = Counter({name: size for name, size in self.live.parts.items() if size})
-        if bytes_inside:
-            parts["other"] += bytes_inside
-        return parts
+        changes, self.live.parts = self.live.parts, Counter()
+        return {purpose: size for purpose, size in changes.items() if size}
 
-    def rewrite(self, operators: Iterable[OpRecord], alive: Iterable[Counter[str]]) -> None:
-        """Take other operators and bytes alive for those that were recorded."""
-        self.operators[:], self.alive[:] = operators, alive
-        self.live_bytes[:] = map(Counter.total, self.alive)
+    def rewrite(self, operators: Sequence[OpRecord], changes: Sequence[Change]) -> None:
+        """Take other operators, and what they change of the bytes alive, for those that were recorded."""
+        self.operators[:], self.changes[:] = operators, changes
+        total = sum(self.given.values())
+        self.live_bytes.clear()
+        for change in changes:
+            total += sum(change.held.values())
+            self.live_bytes.append(total + change.inside)
+
+    def find_alive(self, operators: int) -> Counter[Purpose]:
+        """Return the bytes alive after so many operators, by purpose."""
+        alive = Counter(self.given)
+        for change in self.changes[:operators]:
+            alive.update(change.held)
+        return alive
+
+    def find_peak(self, at: int | None) -> Counter[Purpose]:
+        """Return the bytes alive while an operator runs, by purpose; None: before the first.
+
+        Those that are alive only inside the operator are "other".
+        """
+        if at is None:
+            return Counter(self.given)
+        inside = {Purpose("other", self.operators[at].layer): self.changes[at].inside}
+        return self.find_alive(at + 1) + Counter(inside)
 
     # Collectives ------------------------------------------------------------------------------------------------------
 
@@ -250,8 +293,8 @@ class RankRecorder(OperatorRecord):
 
     def _exchange(self, message: Message, args: Any) -> None:
         """Add a message to those of the layer that runs; what a pipeline sends and receives is beside its work."""
-        overlaps = self._is_apart or message.kind in ("send", "receive")
-        is_gradient = self.phase == "backward" and "reduce" in message.kind and not overlaps
+        overlaps = self._overlaps or message.kind in ("send", "receive")
+        is_gradient = self.phase == "backward" and "reduce" in message.kind and not self._is_apart
         node = find_current_node() if is_gradient else None
         source = None if node is None else find_source(node)
         exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)

@@ -63,7 +63,11 @@ def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
 
 
 def _partition_states(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedStates(device_mesh.get_group())
+    return PartitionedStates(device_mesh.get_group(), is_late=True)
+
+
+def _partition_gradients(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
+    return PartitionedStates(device_mesh.get_group(), is_late=False)
 
 
 def _partition_parameters(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
@@ -82,6 +86,6 @@ _SCHEMES = {
     "fsdp2": _Scheme(_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
     "ddp": _Scheme(_replicate, ("dp_replicate",), "dp_replicate"),
     "zero1": _Scheme(_partition_states, ("dp_shard",), "dp_shard"),
-    "zero2": _Scheme(_partition_states, ("dp_shard",), "dp_shard"),
+    "zero2": _Scheme(_partition_gradients, ("dp_shard",), "dp_shard"),
     "zero3": _Scheme(_partition_parameters, ("dp_shard",), "dp_shard"),
 }

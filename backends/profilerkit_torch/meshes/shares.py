@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,13 +14,23 @@ from torch.distributed.fsdp import FSDPModule
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.trace.layer_paths import count_depth
 from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
+from profilerkit_predict.meshes.records import Purpose
 
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
+from ..compat.tensors import storage_address
 from ..model.inventory import Inventory
 from ..model.scripted import type_name
 from ..model.weights import weight_record
 
-__all__ = ["count_bytes", "count_weight_bytes", "find_gradient", "find_share", "list_rank_layers", "take_share"]
+__all__ = [
+    "count_bytes",
+    "count_weight_bytes",
+    "find_gradient",
+    "find_share",
+    "list_rank_layers",
+    "list_shares",
+    "take_share",
+]
 
 
 def find_share(tensor: torch.Tensor) -> torch.Tensor:
@@ -43,10 +54,29 @@ def count_bytes(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.itemsize for tensor in tensors)
 
 
-def count_weight_bytes(shares: Iterable[torch.Tensor]) -> int:
-    """Return the bytes that weights take, each storage once: a shard may be padded to the size of the largest."""
-    storages = {id(storage): storage for storage in (share.untyped_storage() for share in shares)}
-    return sum(storage.nbytes() for storage in storages.values())
+def list_shares(
+    inventory: Inventory, find_share: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield this rank's share of each parameter and buffer, with the path of its layer; tied ones more than once."""
+    for path, module in inventory.layers:
+        for tensors in (read_parameters(module), read_buffers(module)):
+            for _, tensor in _list_present(tensors):
+                yield path, find_share(tensor)
+
+
+def count_weight_bytes(shares: Iterable[tuple[str, torch.Tensor]]) -> Counter[Purpose]:
+    """Return the bytes that weights take by layer, each storage once: a shard may be padded to the size of the largest.
+
+    A storage that several layers have counts for the first.
+    """
+    counted: set[int] = set()
+    taken: Counter[Purpose] = Counter()
+    for path, share in shares:
+        address = storage_address(share.untyped_storage())
+        if address not in counted:
+            counted.add(address)
+            taken[Purpose("weights", path)] += share.untyped_storage().nbytes()
+    return taken
 
 
 def list_rank_layers(

@@ -45,13 +45,11 @@ class Mark(NamedTuple):
     Attributes:
         block: The place of the block among its equals.
         operators: How many operators were recorded before.
-        alive: The bytes alive then, by what they are for.
         missed: What could not be counted before: operators without a cost, without a size, unknown collectives.
     """
 
     block: int
     operators: int
-    alive: Counter[str]
     missed: tuple[Counter[str], ...]
 
 
@@ -178,7 +176,7 @@ class SkippedBlocks:
     def _mark(self, index: int) -> Mark:
         recorder = self.recorder
         missed = recorder.uncounted.copy(), recorder.unsized.copy(), recorder.unknown.copy()
-        return Mark(index, len(recorder.operators), recorder.count_parts(), missed)
+        return Mark(index, len(recorder.operators), missed)
 
 
 def _find_handed(arguments: Mapping[Any, Any], tensor: torch.Tensor | None) -> int | str | None:

@@ -117,9 +117,10 @@ def _work_for_group(recorder: RankRecorder, part: str, method: _Method) -> _Meth
     """Return a method of a group of ``fully_shard`` whose work is that of its layer, and whose tensors are a part."""
 
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-        with recorder.work_apart(read_group_path(group), part):
+        path = read_group_path(group)
+        with recorder.work_apart(path, part):
             result = method(group, *args, **kwargs)
-        recorder.note_gradients(read_group_gradients(group))
+        recorder.note_gradients(read_group_gradients(group), path)
         return result
 
     return call

@@ -43,7 +43,7 @@ class _WatchedNumber:
     def __init__(self, value: int, name: str, asked: list[str]) -> None:
         self._value, self._name, self._asked = value, name, asked
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
         """What ``isinstance`` goes by."""
         return int

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
 
 from profilerkit import InputError
 from profilerkit.trace.records import WeightRecord
 
 from ..compat.autograd import call_after_backward
 from .recorder import RankRecorder
-from .step_scheme import StepScheme
 
-__all__ = ["MASTER_BYTES", "GradientBucket", "PartitioningScheme", "describe_partition", "require_one_dtype"]
+__all__ = ["MASTER_BYTES", "GradientBucket", "describe_partition", "require_one_dtype"]
 
 #: Bytes of an element that the optimizer updates: a float32.
 MASTER_BYTES = 4
@@ -33,20 +31,6 @@ def require_one_dtype(parameters: Sequence[torch.Tensor]) -> torch.dtype:
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes)) or "none that is trained"
         raise InputError(f"the weights have the dtypes {names}, and ZeRO flattens weights of one; build them in one")
     return dtypes.pop()
-
-
-class PartitioningScheme(StepScheme):
-    """What the stages do alike: their buckets have gradients of several blocks, which are exchanged in each pass."""
-
-    IS_BY_BLOCK: ClassVar[bool] = False
-
-    def synchronize(self, model: nn.Module, is_last: bool) -> None:
-        """Refuse passes whose gradients are added up to those of others."""
-        if not is_last:
-            raise InputError(
-                "what ZeRO keeps of gradients that are added up is not known to profilerkit; leave out "
-                "gradient_accumulation_steps, or spread the model with parallelize='fsdp2' or 'ddp'"
-            )
 
 
 def describe_partition(elements: int) -> WeightRecord:
@@ -62,7 +46,7 @@ class GradientBucket(ABC):
 
     #: ``reduce_bucket_size``: the elements of the bucket, which is as large whatever the model.
     ELEMENTS: ClassVar[int] = 500_000_000
-    #: Whether the bucket stays from step to step; otherwise from the first gradient to the end of the pass.
+    #: Whether the bucket stays from step to step; otherwise from the first gradient until all are exchanged.
     STAYS: ClassVar[bool] = False
 
     def __init__(self, dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
@@ -89,15 +73,28 @@ class GradientBucket(ABC):
     def keep(self) -> None:
         """Keep what is the rank's own of the gradients that waited."""
 
+    @abstractmethod
+    def add_up(self) -> None:
+        """Add what was kept in a pass to that of the passes before; the bucket is empty, and still there."""
+
     def take(self, parameter: torch.Tensor) -> None:
-        """Move a gradient to the bucket, which is emptied before if it has no place for it."""
+        """Take a gradient that has come, and exchange what waits when the backward pass ends."""
         if not self._has_begun:
-            call_after_backward(self._finish)
+            call_after_backward(self.finish)
             self._has_begun = True
+        self.move(parameter)
+
+    def open(self) -> torch.Tensor:
+        """Make the bucket if it is not there, and return it."""
         if self._flat is None:
             self._flat = self._make_flat()
+        return self._flat
+
+    def move(self, parameter: torch.Tensor) -> None:
+        """Move a gradient to the bucket, which is emptied before if it has no place for it."""
+        flat = self.open()
         if self._elements + parameter.numel() > self.ELEMENTS:
-            self._empty(self._flat)
+            self._empty(flat)
         if parameter.numel() > self.ELEMENTS:
             self._large = parameter.grad
         self.waiting.append(parameter)
@@ -112,8 +109,10 @@ class GradientBucket(ABC):
             self.waiting.clear()
             self._elements = 0
 
-    def _finish(self) -> None:
-        if self._flat is not None:
-            self._empty(self._flat)
+    def finish(self) -> None:
+        """Exchange what waits; the pass is over."""
+        self._empty(self.open())
+        self.add_up()
+        self._has_begun = False
         if not self.STAYS:
             self._flat = None

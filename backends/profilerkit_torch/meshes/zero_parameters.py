@@ -12,6 +12,7 @@ Addresses: ``partitioned_param_coordinator.py``, ``partition_parameters.py``, ``
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,14 +26,15 @@ from torch import nn
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
 from profilerkit_predict.meshes.exchanges import Message
-from profilerkit_predict.meshes.records import OptimizerShare
+from profilerkit_predict.meshes.records import OptimizerShare, Purpose
 
 from ..compat.modules import read_parameters
 from ..model.modules import list_layers
 from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
 from .shares import count_bytes, find_share
-from .zero import MASTER_BYTES, GradientBucket, PartitioningScheme, describe_partition, require_one_dtype
+from .step_scheme import StepScheme
+from .zero import MASTER_BYTES, GradientBucket, describe_partition, require_one_dtype
 
 __all__ = ["RULES", "PartitionedParameters", "Rules"]
 
@@ -98,7 +100,10 @@ class _Gathering(NamedTuple):
 def _follow_layers(
     modules: Iterable[nn.Module], begin: Callable[[nn.Module], None], end: Callable[[nn.Module], None]
 ) -> Iterator[None]:
-    """Call functions with each module as it begins and ends, forward and backward, inside."""
+    """Call functions with each module as it begins and ends, forward and backward, inside.
+
+    One whose inputs need no gradients, as an embedding, has no end in the backward pass.
+    """
 
     def begin_forward(module: nn.Module, arguments: Any) -> None:
         begin(module)
@@ -114,7 +119,8 @@ def _follow_layers(
         begin(module)
 
     def end_backward(module: nn.Module, inputs: Any, outputs: Any) -> None:
-        end(module)
+        if any(gradient is not None for gradient in inputs):  # DeepSpeed sees the end by these alone
+            end(module)
 
     stops: list[Callable[[], None]] = []
     with restored(partial(call_each, stops)):
@@ -125,8 +131,11 @@ def _follow_layers(
         yield
 
 
-class PartitionedParameters(PartitioningScheme):
-    """Gathers weights when they are needed, and scatters their gradients."""
+class PartitionedParameters(StepScheme):
+    """Gathers weights when they are needed, and scatters their gradients, both in each pass."""
+
+    #: A bucket has gradients of several blocks, and weights are gathered ahead.
+    IS_BY_BLOCK: ClassVar[bool] = False
 
     def __init__(self, group: Any) -> None:
         self._group = group
@@ -155,6 +164,10 @@ class PartitionedParameters(PartitioningScheme):
                 weight.resize(0)
         self._describe()
 
+    def synchronize(self, model: nn.Module, is_last: bool) -> None:
+        """Have a pass begin at the first layer."""
+        self._gathers.begin_pass()
+
     def _describe(self) -> None:
         """Say what the optimizer updates: the parts themselves where these are in float32, else copies of them."""
         trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
@@ -176,9 +189,8 @@ class PartitionedParameters(PartitioningScheme):
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
         """Gather weights and scatter gradients inside; gather the small weights after the update."""
         for weight in self._weights.values():
-            recorder.live.part = "gathered weights"
-            recorder.live.add(weight.parameter)
-        gathers = _Gathers(self._by_module, self._order, self._group, recorder)
+            recorder.hold(weight.parameter, Purpose("gathered weights", weight.path))
+        self._gathers = gathers = _Gathers(self._by_module, self._order, self._group, recorder)
         trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
         bucket = _ScatteredBucket(trained, self._dtype, self._group, recorder)
         with (
@@ -208,6 +220,10 @@ class _Gathers:
         self._group = group
         self._ranks = dist.get_world_size(group)
         self._recorder = recorder
+        self.begin_pass()
+
+    def begin_pass(self) -> None:
+        """Begin at the first layer, with weights that are not whole."""
         #: How many layers have begun, forward and backward.
         self._step = 0
         #: The elements of weights that are whole or under way, without the small ones.
@@ -215,9 +231,11 @@ class _Gathers:
         #: The weights that will be needed, with the number of the layer that needs them.
         self._queue = deque(
             (weight, step)
-            for step, module in enumerate(order)
-            for weight in sorted(by_module[module], key=lambda weight: weight.order)
+            for step, module in enumerate(self._order)
+            for weight in sorted(self._by_module[module], key=lambda weight: weight.order)
         )
+        for weight in itertools.chain.from_iterable(self._by_module.values()):
+            weight.sought_until = -1
 
     @torch.no_grad()
     def begin(self, module: nn.Module) -> None:
@@ -309,6 +327,7 @@ class _ScatteredBucket(GradientBucket):
 
     def __init__(self, weights: Sequence[_Weight], dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
         super().__init__(dtype, group, recorder)
+        self._has_sums = False
         self._parts = {id(weight.parameter): weight.partition.numel() for weight in weights}
         self._ranks = dist.get_world_size(group)
         with recorder.work_apart("", "gradients"):
@@ -322,6 +341,13 @@ class _ScatteredBucket(GradientBucket):
         with self.recorder.work_apart("", "communication"):
             flat = source.narrow(0, 0, elements) if is_alone else torch.empty(elements, dtype=self.dtype)
             dist.reduce_scatter_tensor(flat.narrow(0, 0, part), flat, group=self.group)
+        if self._has_sums:
+            with self.recorder.work_apart("", "gradients"):
+                self._gradients.narrow(0, 0, part).add_(flat.narrow(0, 0, part))
 
     def keep(self) -> None:
         """Do nothing: what is kept has its place from the beginning."""
+
+    def add_up(self) -> None:
+        """Note that there are gradients now, to which those of the next pass are added."""
+        self._has_sums = True

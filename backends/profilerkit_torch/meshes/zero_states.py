@@ -5,7 +5,9 @@ the optimizer's state for a copy of it in float32. Gradients are gathered in a b
 the first gradient and reduced, by an all-reduce, whenever the next does not fit. A rank keeps the gradients of weights
 that have elements in its partition, whole. After the update the partitions are gathered.
 
-In a step without accumulated gradients the two stages do the same: DeepSpeed reduces while it goes back in both.
+Stage 2 reduces while it goes back, in each pass, and adds what a rank keeps to that of the passes before. Stage 1 adds
+up all gradients in the weights, and reduces them when the last backward pass is over. Nothing runs beside that: neither
+stage has ``overlap_comm`` unless it is asked for.
 Addresses: ``deepspeed/runtime/zero/stage_1_and_2.py`` and ``config.py`` at github.com/deepspeedai/DeepSpeed.
 """
 
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -21,10 +24,12 @@ import torch.distributed as dist
 from profilerkit_predict.meshes.exchanges import Message
 from profilerkit_predict.meshes.records import OptimizerShare
 
+from ..compat.autograd import call_after_backward
 from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
 from .shares import count_bytes
-from .zero import GradientBucket, PartitioningScheme, describe_partition, require_one_dtype
+from .step_scheme import StepScheme
+from .zero import GradientBucket, describe_partition, require_one_dtype
 
 __all__ = ["PartitionedStates"]
 
@@ -70,11 +75,25 @@ class _Partitions:
         return any(part.rank == rank for part in self.list_slices(parameter))
 
 
-class PartitionedStates(PartitioningScheme):
-    """Reduces gradients in a bucket, keeps those of the rank's own partition, and gathers what each rank updates."""
+class PartitionedStates(StepScheme):
+    """Reduces gradients in a bucket, keeps those of the rank's own partition, and gathers what each rank updates.
 
-    def __init__(self, group: Any) -> None:
+    Args:
+        group: The ranks.
+        is_late: Whether gradients are reduced when the last pass is over, as in stage 1.
+    """
+
+    #: A bucket has gradients of several blocks.
+    IS_BY_BLOCK: ClassVar[bool] = False
+
+    def __init__(self, group: Any, is_late: bool) -> None:
         self._group = group
+        self._is_late = is_late
+        self._is_last = True
+
+    def synchronize(self, model: torch.nn.Module, is_last: bool) -> None:
+        """Note whether a pass is the last one."""
+        self._is_last = is_last
 
     def prepare(self, model: torch.nn.Module, rehearse: Any) -> None:
         """Deal out the trained weights."""
@@ -91,7 +110,16 @@ class PartitionedStates(PartitioningScheme):
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
         """Reduce the gradients of the backward pass inside, and gather the weights after it."""
         bucket = _ReducedBucket(self._partitions, self._local, self._dtype, self._group, recorder)
-        with follow_gradients(self._parameters, bucket.take):
+
+        def take(parameter: torch.Tensor) -> None:
+            if not self._is_late:
+                bucket.take(parameter)
+            elif self._is_last:
+                bucket.take_later(self._parameters)
+            else:
+                bucket.open()
+
+        with follow_gradients(self._parameters, take):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
         gathered = self._partitions.size * len(ranks) * self._dtype.itemsize
@@ -113,7 +141,22 @@ class _ReducedBucket(GradientBucket):
         self._partitions = partitions
         self._local = {id(parameter) for parameter in local}
         self._local_elements = sum(parameter.numel() for parameter in local)
+        #: The gradients that are kept: those of this pass, and those of all passes before it.
         self._gradients: torch.Tensor | None = None
+        self._sums: torch.Tensor | None = None
+
+    def take_later(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Make the bucket, and take the gradients of all these weights when the backward pass ends."""
+        self.open()
+        if not self._has_begun:
+            call_after_backward(partial(self._take_all, parameters))
+            self._has_begun = True
+
+    def _take_all(self, parameters: Sequence[torch.Tensor]) -> None:
+        for parameter in parameters:
+            if parameter.grad is not None:
+                self.move(parameter)
+        self.finish()
 
     def exchange(self, source: torch.Tensor) -> None:
         """Reduce the gradients that wait, slice by slice."""
@@ -122,7 +165,7 @@ class _ReducedBucket(GradientBucket):
 
     def _reduce_together(self, source: torch.Tensor, elements: int, slices: int) -> None:
         """Reduce slices: those of several partitions are copied into one tensor first."""
-        with self.recorder.work_apart("", "communication"):
+        with self.recorder.work_apart("", "communication", overlaps=False):
             reduced = torch.empty(elements, dtype=self.dtype) if slices > 1 else source.narrow(0, 0, elements)
             dist.all_reduce(reduced, group=self.group)
 
@@ -131,6 +174,15 @@ class _ReducedBucket(GradientBucket):
         if self._gradients is None and any(id(parameter) in self._local for parameter in self.waiting):
             with self.recorder.work_apart("", "gradients"):
                 self._gradients = torch.empty(self._local_elements, dtype=self.dtype)
+
+    def add_up(self) -> None:
+        """Add the gradients of this pass to those of the passes before."""
+        if self._sums is None:
+            self._sums = self._gradients
+        elif self._gradients is not None:
+            with self.recorder.work_apart("", "gradients"):
+                self._sums.add_(self._gradients)
+        self._gradients = None
 
     def _list_reductions(self) -> Iterator[tuple[int, int]]:
         """Yield the elements of each all-reduce, and of how many slices they are: those that exceed a bucket together.

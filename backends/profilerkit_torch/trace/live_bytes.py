@@ -29,7 +29,7 @@ class _Watched(weakref.ref[Any]):
     seen: int
     counted: int
     #: What it is for.
-    part: str
+    part: Any
     #: Whether it was made for the pass, and should be gone after it.
     made: bool
     #: The place of the operator that wrote to it last; -1 for an input of the model, `NOBODY` for anything else.
@@ -48,8 +48,8 @@ class LiveBytes:
     def __init__(self) -> None:
         self._total = 0
         #: What the storages that are met first from now on are for, and the bytes alive of each such part.
-        self.part = "inputs"
-        self.parts: Counter[str] = Counter()
+        self.part: Any = "inputs"
+        self.parts: Counter[Any] = Counter()
         self._watched: dict[int, _Watched] = {}
         #: Those that are freed and not taken off yet.
         self._freed: deque[_Watched] = deque()
@@ -132,7 +132,7 @@ class LiveBytes:
                 makers.add(watched.maker)
         return select_makers(makers, before)
 
-    def move(self, tensor: torch.Tensor, part: str) -> None:
+    def move(self, tensor: torch.Tensor, part: Any) -> None:
         """Count the tensor's storage to another part from now on."""
         watched = self._find(tensor)
         if watched is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .records import Collective, PlacedCollective
 
-__all__ = ["Exchanges", "Message", "describe_rank", "note_idle"]
+__all__ = ["Exchanges", "Message", "note_idle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,6 @@ class Exchanges:
             if len({rank // step % size for rank in ranks}) > 1:
                 names.append(dimension)
         return ",".join(names)
-
-
-def describe_rank(mesh: Mapping[str, int], rank: int, passes: int = 1) -> str:
-    """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
-    sizes = ", ".join(f"{name}={size}" for name, size in mesh.items())
-    step = f", in a step of {passes} passes" if passes > 1 else ""
-    return f"rank {rank} of {prod(mesh.values()):,} ({sizes}): its own share of the weights, work and memory{step}"
 
 
 def note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:

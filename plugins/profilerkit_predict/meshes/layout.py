@@ -64,6 +64,12 @@ class RankModel:
             return self.build.rpartition(":")[2]
         return getattr(self.build, "__name__", type(self.build).__name__)
 
+    def describe(self) -> str:
+        """Return what the numbers are of: ``rank 0 of 512 (dp_shard=64, tp=8)``."""
+        sizes = ", ".join(f"{name}={size}" for name, size in self.mesh.items())
+        step = f", in a step of {self.passes} passes" if self.passes > 1 else ""
+        return f"rank {self.rank} of {self.ranks:,} ({sizes}): its own share of the weights, work and memory{step}"
+
 
 def _read_mesh(value: Any) -> dict[str, int]:
     if isinstance(value, str):

@@ -11,7 +11,7 @@ from profilerkit.backend import Backend
 from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
-from profilerkit.trace.records import LayerRecord
+from profilerkit.trace.records import LayerRecord, LayerTable, distinct
 from profilerkit.trace.table import Table
 from profilerkit_metrics.training import TrainingMemory, find_optimizer_bytes, find_step_memory
 
@@ -22,11 +22,13 @@ from ..rank_metrics import (
     RankGradientBytes,
     RankOptimizerBytes,
     RankParameterBytes,
+    RankPeakLayers,
     RankPeakMemory,
     RankPeakParts,
     RankStep,
 )
-from .records import RankTrace
+from .peak import find_peak, list_layer_rows
+from .records import Purpose, RankTrace, sum_parts
 
 __all__ = ["ComputeRank"]
 
@@ -57,6 +59,7 @@ class ComputeRank(ProfilerFunction):
         trace = training_trace
         state = _find_state(backend, model, step, optimizer)
         memory = find_step_memory(replace(trace, notes=trace.notes[1:]), state, optimizer, backend)
+        peak, unknown_state = _divide_peak(backend, model, step, optimizer, state)
         missing = tuple(f"{name} ({calls} calls)" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
@@ -66,7 +69,8 @@ class ComputeRank(ProfilerFunction):
             RankGradientBytes.NAME: step.gradient_bytes,
             RankOptimizerBytes.NAME: _show_state(state, optimizer),
             RankPeakMemory.NAME: memory[TrainingMemory.NAME],
-            RankPeakParts.NAME: step.peak_parts,
+            RankPeakParts.NAME: qualify(sum_parts(peak), unknown_state),
+            RankPeakLayers.NAME: qualify(LayerTable(list_layer_rows(trace.layers, peak)), unknown_state),
             CollectiveBytes.NAME: qualify(sent, missing),
             Collectives.NAME: qualify(table, missing),
             RankStep.NAME: step,
@@ -83,6 +87,38 @@ def _find_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any) -
     if isinstance(state, str):
         return state
     return state._replace(state=state.state + share.copy_bytes, update=state.update + share.update_bytes)
+
+
+def _divide_peak(
+    backend: Backend, model: Any, step: RankTrace, optimizer: Any, state: OptimizerBytes | str
+) -> tuple[Mapping[Purpose, int], tuple[str, ...]]:
+    """Return what the bytes at the peak are for, and what of the optimizer's state is not known."""
+    if isinstance(state, str):
+        return find_peak(step, 0, {}), (state,)
+    states = {"": state.state}
+    if step.optimizer_share is None:
+        states = _divide_state(backend, model, step, optimizer, state.state)
+    return find_peak(step, state.update, states), (state.missing,) if state.missing else ()
+
+
+def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any, whole: int) -> dict[str, int]:
+    """Return the bytes of the optimizer's state by layer; all of them for the model itself where layers do not tell.
+
+    A weight that several layers have counts for the first.
+    """
+    states: dict[str, int] = {}
+    known: dict[tuple[Any, ...], OptimizerBytes | str] = {}
+    owners = {weight.identity: layer.path for layer in reversed(step.trace.layers) for weight in layer.parameters}
+    for layer in step.trace.layers:
+        owned = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
+        look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in owned)
+        if look not in known:
+            alone = replace(step.trace, layers=(LayerRecord("", layer.type, 0, owned),))
+            known[look] = find_optimizer_bytes(backend, model, alone, optimizer)
+        state = known[look]
+        if isinstance(state, OptimizerBytes) and state.state:
+            states[layer.path] = state.state
+    return states if sum(states.values()) == whole else {"": whole}
 
 
 def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:

@@ -6,6 +6,8 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from profilerkit import ModelFailedError, ModelInputs, ProfilerKitError, errors
@@ -79,7 +81,5 @@ def _trace(model: RankModel, inputs: ModelInputs, backend: str) -> RankTrace:
     if isinstance(parallelize, str) and parallelize not in SCHEMES:
         parallelize = load_function(parallelize)
     if isinstance(build, str):
-        spec: str = build
-        build = lambda: load_model(spec, model.trust)  # noqa: E731
-    tracer = _require_tracer(backend)
-    return tracer.trace_rank(build, inputs, model.mesh, parallelize, model.rank, model.passes)
+        build = partial(load_model, build, model.trust)
+    return _require_tracer(backend).trace_rank(replace(model, build=build, parallelize=parallelize), inputs)

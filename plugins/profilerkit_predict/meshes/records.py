@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from profilerkit import ModelTrace
 from profilerkit.trace.records import WeightRecord
 
-__all__ = ["Collective", "OptimizerShare", "PlacedCollective", "RankTrace"]
+__all__ = ["Collective", "OptimizerShare", "PlacedCollective", "Purpose", "RankTrace", "sum_parts"]
+
+
+class Purpose(NamedTuple):
+    """What bytes on a rank are for.
+
+    Attributes:
+        part: "weights", "gathered weights", "inputs", "activations", "gradients", "communication", "other", ...
+        layer: The path of the layer that has or made them; empty for the model itself.
+    """
+
+    part: str
+    layer: str
+
+
+def sum_parts(sizes: Mapping[Purpose, int]) -> dict[str, int]:
+    """Return the bytes of each part of memory, all layers together."""
+    parts: Counter[str] = Counter()
+    for purpose, size in sizes.items():
+        parts[purpose.part] += size
+    return dict(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +97,8 @@ class RankTrace:
         trace: The step, with the rank's own share of the weights, its own operators, and the bytes alive in it.
         collectives: What it exchanges with other ranks, in the order in which each first came.
         gradient_bytes: The bytes of the gradients that it keeps for the optimizer.
-        peak_parts: What the bytes at the peak are for.
+        peak: What the bytes at the peak are for, weights included.
+        left: What the bytes are for that are there after the passes, when the weights are updated.
         unknown: Collectives that no size is known of, with the number of their calls.
         optimizer_share: What the optimizer updates; None: the rank's share of the weights.
         exchanged: Each collective, in the order of the operators.
@@ -84,7 +107,13 @@ class RankTrace:
     trace: ModelTrace
     collectives: tuple[Collective, ...] = ()
     gradient_bytes: int = 0
-    peak_parts: Mapping[str, int] = field(default_factory=dict)
+    peak: Mapping[Purpose, int] = field(default_factory=dict)
+    left: Mapping[Purpose, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
     optimizer_share: OptimizerShare | None = None
     exchanged: tuple[PlacedCollective, ...] = ()
+
+    @property
+    def peak_parts(self) -> dict[str, int]:
+        """What the bytes at the peak are for, all layers together."""
+        return sum_parts(self.peak)

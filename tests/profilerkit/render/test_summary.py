@@ -102,6 +102,34 @@ def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
     assert "blocks.0-3 4 x Block 40 900 1 s 4 x 12.5 % █████" in [line.replace("[1, 8, 16, 16] ", "") for line in drawn]
 
 
+def peak_table() -> LayerTable:
+    """Blocks of 300 bytes, three of which have the same of each part, and 100 of the model itself."""
+
+    def peak(path: str, kind: str, weights: int, activations: int, own: int) -> dict[str, Any]:
+        layer = {"path": path, "type": kind, "depth": path.count("."), "is_leaf": bool(path)}
+        parts = {"weights_bytes": weights, "activations_bytes": activations, "own_weights_bytes": own}
+        return (
+            layer | {"peak_bytes": weights + activations, "own_peak_bytes": own} | parts | {"own_activations_bytes": 0}
+        )
+
+    blocks = [peak(f"blocks.{index}", "Block", 100, 200, 0) for index in range(3)]
+    return LayerTable([peak("", "Net", 400, 600, 100), *blocks])
+
+
+def test_where_the_memory_is_at_the_peak() -> None:
+    """Three equal blocks of 300 of 1000 bytes are one line; the model itself has 100, all of them weights."""
+    peak = record("peak_of_all", peak_table(), "4 layers")
+    drawn = lines(render(report(*BLOCKS, statuses={"peak_of_all": peak})))
+    title = drawn.index("Where it goes, by peak bytes")
+    assert drawn[title + 1] == "Layer Type Peak bytes Share Most of it"
+    assert drawn[title + 3 : title + 5] == [
+        "blocks.0-2 3 x Block 900 B 3 x 30.0 % █████████ activations",
+        "(itself) 100 B 10.0 % █ weights",
+    ]
+    detailed = lines(render(report(*BLOCKS, statuses={"peak_of_all": peak}), details=True))
+    assert "Layer Type Peak bytes Weights bytes Activations bytes" in detailed
+
+
 @pytest.mark.parametrize(
     ("width", "columns"),
     [

@@ -29,7 +29,7 @@ from profilerkit_jax.meshes.groups import find_group
 from profilerkit_jax.meshes.shardings import list_weight_shardings, make_whole, read_shardings
 from profilerkit_jax.model.subjects import find_subject
 from profilerkit_jax.running.devices import list_host_devices
-from profilerkit_predict.meshes.records import RankTrace
+from profilerkit_predict.meshes.records import Purpose, RankTrace
 
 #: Bytes of a float32.
 BYTE = 4
@@ -94,6 +94,18 @@ def test_share_and_work_by_hand(steps: dict[str, RankTrace], name: str, share: i
     first = 0 if name == "scan" else PRODUCT
     assert count_macs(step, "backward") == (BLOCKS * 4 * PRODUCT - first + again) // work
     assert not step.trace.uncounted and not step.unknown
+
+
+def test_layers_make_up_the_peak(steps: dict[str, RankTrace]) -> None:
+    """Weights and gradients count for the layers that have them, all else for the model itself."""
+    for step in steps.values():
+        assert sum(step.peak.values()) == step.trace.memory.peak_bytes()
+        assert sum(step.left.values()) == step.trace.memory.weight_bytes + (step.trace.memory.left_bytes or 0)
+        for layer in step.trace.layers:
+            own = sum(weight.bytes for weight in layer.parameters)
+            for part in ("weights", "gradients"):
+                assert step.peak.get(Purpose(part, layer.path), 0) == own
+    assert len({purpose.layer for purpose in steps["transformer"].peak}) > 8
 
 
 def test_collectives_by_hand(steps: dict[str, RankTrace]) -> None:
@@ -261,3 +273,5 @@ def test_rank_by_profile() -> None:
         InputError, match="parallelize='fsdp2' is a scheme of torch; for a model of JAX give a function"
     ):
         profile_strictly("fsdp2")
+    with pytest.raises(InputError, match="leave out gradient_accumulation_steps, and give a model that has the loop"):
+        profile_strictly(networks.replicate, gradient_accumulation_steps=2)

@@ -24,6 +24,8 @@ BLOCKS = 3 * LEAST
 class Slots:
     __slots__ = ("width",)
 
+    width: int
+
 
 class Sizes(Slots):
     """A class whose objects have a place of their own for one attribute, and a dictionary for the others."""

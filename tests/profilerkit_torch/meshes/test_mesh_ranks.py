@@ -16,7 +16,7 @@ from mesh_networks import BATCH, BLOCKS, HEADS, LENGTH, WIDTH, WORDS
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.installed import read_numbers
-from profilerkit_predict.meshes.records import Collective, RankTrace
+from profilerkit_predict.meshes.records import Collective, Purpose, RankTrace, sum_parts
 from profilerkit_torch.compat import meshes as compat_meshes
 from profilerkit_torch.compat.meshes import (
     find_parameter_group,
@@ -210,9 +210,52 @@ def test_peak_is_that_of_torch_tracker(steps: dict[str, RankTrace], peaks: dict[
 @pytest.mark.parametrize("name", ["alone", "fsdp2", "tp", "fsdp2 and tp"])
 def test_parts_make_up_the_peak(steps: dict[str, RankTrace], name: str) -> None:
     step = steps[name]
-    assert sum(step.peak_parts.values()) == step.trace.memory.peak_bytes()
     assert step.peak_parts["inputs"] == BATCH * LENGTH * 8
     assert ("gathered weights" in step.peak_parts) == ("fsdp2" in name)
+
+
+def test_layers_make_up_the_peak(steps: dict[str, RankTrace]) -> None:
+    """To the byte, of all schemes; and what is left after the passes, with the gradients that are kept."""
+    for name, step in steps.items():
+        memory = step.trace.memory
+        assert sum(step.peak.values()) == memory.peak_bytes(), name
+        assert sum(step.left.values()) == memory.weight_bytes + (memory.left_bytes or 0), name
+        assert min(step.peak.values()) > 0 and min(step.left.values()) > 0, name
+        layers = {layer for purpose in (*step.peak, *step.left) for layer in purpose.layer.split(", ")}
+        assert layers <= {layer.path for layer in step.trace.layers}, name
+        if name != "last of fsdp2":  # whose shards are padded
+            assert sum_parts(step.left)["gradients"] == step.gradient_bytes, name
+
+
+def test_peak_by_layer_by_hand(steps: dict[str, RankTrace]) -> None:
+    """The peak is where the first block's "up" gives back, in the backward pass: the second block's part of it is over.
+
+    The weights are whole. What norms keep is torch's affair.
+    """
+    logsumexp = BATCH * HEADS * LENGTH * BYTE
+    up = 4 * WIDTH**2 * BYTE
+    expected = {
+        ("inputs", ""): BATCH * LENGTH * 8,
+        ("activations", "emb"): HIDDEN,
+        **{("activations", f"layers.0.attn.{name}"): HIDDEN for name in "qkv"},
+        ("activations", "layers.0.attn"): HIDDEN + logsumexp,
+        ("activations", "layers.0"): HIDDEN,  # the sum behind attention; that of ReLU has been given back
+        ("activations", "head"): BATCH * LENGTH * WORDS * BYTE,  # the output
+        ("other", "layers.0"): 4 * HIDDEN,  # the gradient of what "up" returned, before ReLU
+        ("other", "layers.0.up"): up + HIDDEN,  # the gradients of its weight and of its input
+        ("gradients", "layers.0.down"): up,
+        ("gradients", "layers.1.down"): up,
+        ("gradients", "layers.1.up"): up,
+        **{("gradients", f"layers.1.attn.{name}"): WIDTH**2 * BYTE for name in "qkvo"},
+        ("gradients", "head"): WORDS * WIDTH * BYTE,
+    }
+    peak = {
+        key: size for key, size in steps["alone"].peak.items() if key.layer.rpartition(".")[2] not in ("n", "n1", "n2")
+    }
+    assert {tuple(key): size for key, size in peak.items() if key.part != "weights"} == expected
+    whole = OUTSIDE - WIDTH + BLOCKS * MATRICES
+    assert sum(size for key, size in peak.items() if key.part == "weights") == whole * BYTE
+    assert peak[Purpose("weights", "layers.1.up")] == up
 
 
 def list_totals(step: RankTrace) -> list[tuple[Any, ...]]:
@@ -286,11 +329,23 @@ def test_states_are_partitioned(steps: dict[str, RankTrace], name: str, kept: in
         ("all-reduce", "dp_shard", "backward", 1, whole, 2 * whole * 3 // 4),
         ("all-gather", "dp_shard", "update", 1, whole, whole * 3 // 4),
     ]
-    # At the end of the backward pass: the bucket, and a copy of what it holds in the order of the partitions.
-    inputs, outputs = BATCH * LENGTH * 8, BATCH * LENGTH * WORDS * BYTE
-    assert step.trace.memory.peak_bytes() == whole + inputs + outputs + BUCKET * BYTE + whole
+    assert not any(collective.overlaps for collective in step.collectives)
     assert step.trace.macs == steps["alone"].trace.macs
     assert not any("gradient" in note for note in step.trace.notes)
+
+
+def test_all_gradients_are_there_in_stage_1(steps: dict[str, RankTrace]) -> None:
+    """All is as on a device alone, and beside it a bucket, which is filled when the backward pass is over."""
+    for passes in ("", " of three passes"):
+        alone = steps[f"alone{passes}"].trace.memory.peak_bytes()
+        assert steps[f"zero1{passes}"].trace.memory.peak_bytes() == alone + BUCKET * BYTE
+
+
+def test_gradients_go_to_the_bucket_in_stage_2(steps: dict[str, RankTrace]) -> None:
+    """The peak is at the end of the backward pass: a copy of what the bucket holds, in the order of the partitions."""
+    whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE
+    inputs, outputs = BATCH * LENGTH * 8, BATCH * LENGTH * WORDS * BYTE
+    assert steps["zero2"].trace.memory.peak_bytes() == whole + inputs + outputs + BUCKET * BYTE + whole
 
 
 def test_small_weights_stay_whole(steps: dict[str, RankTrace]) -> None:
@@ -497,6 +552,51 @@ def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace
 def test_gradients_of_three_passes_are_reduced_once(steps: dict[str, RankTrace]) -> None:
     assert list_totals(steps["ddp of three passes"]) == list_totals(steps["ddp"])
     assert steps["ddp of three passes"].trace.macs == 3 * steps["ddp"].trace.macs
+
+
+def test_all_gradients_of_three_passes_wait_in_stage_1(steps: dict[str, RankTrace]) -> None:
+    """They are added up whole in the weights, and reduced as those of one pass."""
+    step, one = steps["zero1 of three passes"], steps["zero1"]
+    assert list_totals(step) == list_totals(one)
+    assert step.trace.macs == 3 * one.trace.macs
+    assert step.gradient_bytes == one.gradient_bytes
+    assert sum_parts(step.left)["gradients"] == step.gradient_bytes
+
+
+def test_gradients_of_three_passes_are_reduced_in_each_in_stage_2(steps: dict[str, RankTrace]) -> None:
+    step, one = steps["zero2 of three passes"], steps["zero2"]
+    whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE
+    assert list_totals(step) == [
+        ("all-reduce", "dp_shard", "backward", 3, 3 * whole, 3 * 2 * whole * 3 // 4),
+        ("all-gather", "dp_shard", "update", 1, whole, whole * 3 // 4),
+    ]
+    # Those that are kept are there already when the next are reduced.
+    assert step.trace.memory.peak_bytes() == one.trace.memory.peak_bytes() + step.gradient_bytes
+
+
+def test_weights_are_gathered_and_gradients_scattered_in_each_pass_in_stage_3(steps: dict[str, RankTrace]) -> None:
+    """But those of the embedding once: nobody sees that its backward pass is over, as words have no gradients."""
+    step, whole = steps["zero3 of wide layers in three passes"], 3 * LAYER + EMBEDDING
+    gathered = EMBEDDING + 3 * 3 * LAYER
+    assert list_totals(step) == [
+        ("all-gather", "dp_shard", "forward", 1 + 3, gathered, gathered * 3 // 4),
+        ("reduce-scatter", "dp_shard", "backward", 3, 3 * whole, 3 * whole * 3 // 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "single"),
+    [
+        ("zero3 of three passes", "zero3"),
+        ("zero3 of wide layers in three passes", "zero3 of wide layers"),
+        ("zero2 of three passes", "zero2"),
+    ],
+)
+def test_kept_gradients_are_added_up(steps: dict[str, RankTrace], name: str, single: str) -> None:
+    """Those of the second and the third pass: an addition for each element."""
+    flops = [sum(operator.flops for operator in steps[key].trace.operators) for key in (name, single)]
+    assert flops[0] - 3 * flops[1] == 2 * steps[name].gradient_bytes // BYTE
+    assert steps[name].gradient_bytes == steps[single].gradient_bytes
 
 
 def test_tensor_parallel_layers_are_reduced_in_each_pass(steps: dict[str, RankTrace]) -> None:
