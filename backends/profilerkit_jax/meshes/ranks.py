@@ -19,7 +19,7 @@ from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.records import MemoryTimeline
 from profilerkit_predict.meshes.exchanges import Exchanges, note_idle
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Purpose, RankTrace
+from profilerkit_predict.meshes.records import Purpose, RankTrace, sum_parts
 
 from ..compat import make_function
 from ..model.subject import Leaf, Subject
@@ -130,8 +130,8 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
         ),
         collectives,
         parts["gradients"],
-        _place(parts, trace),
-        _place({**parts, "temporaries": 0}, trace),
+        _divide_by_layer(parts, trace),
+        _divide_by_layer({**parts, "temporaries": 0}, trace),
         unknown,
         exchanged=exchanges.list_in_order(len(trace.operators)),
     )
@@ -163,24 +163,24 @@ def _divide_memory(share: _Share, memory: Memory) -> dict[str, int]:
     }
 
 
-def _place(parts: Mapping[str, int], trace: ModelTrace) -> Counter[Purpose]:
+def _divide_by_layer(parts: Mapping[str, int], trace: ModelTrace) -> Counter[Purpose]:
     """Return the parts by layer, as far as that is known: of weights and their gradients.
 
     All else counts for the model itself: XLA does not tell for which layers it reserves it.
     """
-    placed: Counter[Purpose] = Counter()
+    sizes: Counter[Purpose] = Counter()
     listed: set[int] = set()
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
             if weight.identity in listed:
                 continue
             listed.add(weight.identity)
-            placed[Purpose("weights", layer.path)] += weight.bytes
+            sizes[Purpose("weights", layer.path)] += weight.bytes
             if weight.trainable and weight in layer.parameters:
-                placed[Purpose("gradients", layer.path)] += weight.bytes
+                sizes[Purpose("gradients", layer.path)] += weight.bytes
     for part, size in parts.items():
-        placed[Purpose(part, "")] += size - sum(known for purpose, known in placed.items() if purpose.part == part)
-    return Counter({purpose: size for purpose, size in placed.items() if size})
+        sizes[Purpose(part, "")] += size - sum_parts(sizes).get(part, 0)
+    return Counter({purpose: size for purpose, size in sizes.items() if size})
 
 
 def _reserve(parts: Mapping[str, int], operators: int) -> MemoryTimeline:

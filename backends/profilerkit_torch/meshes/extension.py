@@ -32,12 +32,12 @@ class _Event(NamedTuple):
     change: Change
     exchange: Exchange | None
 
-    def rename(self, name: Callable[[str], str]) -> _Event:
+    def name_layers(self, name: Callable[[str], str]) -> _Event:
         """Return the event with other names for its layers."""
-        held = {purpose._replace(layer=name(purpose.layer)): size for purpose, size in self.change.held.items()}
+        sizes = {purpose._replace(layer=name(purpose.layer)): size for purpose, size in self.change.sizes.items()}
         exchange = self.exchange and self.exchange._replace(layer=name(self.exchange.layer), source=None)
         operator = replace(self.operator, layer=name(self.operator.layer))
-        return _Event(operator, self.change._replace(held=held), exchange)
+        return _Event(operator, self.change._replace(sizes=sizes), exchange)
 
 
 class _Address(NamedTuple):
@@ -132,7 +132,7 @@ class _Way:
         """Return the bytes that are alive after a block and were not before, by what they are for."""
         growth: Counter[str] = Counter()
         for event in events[self._marks[0].operators : self._marks[1].operators]:
-            for purpose, size in event.change.held.items():
+            for purpose, size in event.change.sizes.items():
                 growth[purpose.part] += size
         return growth
 
@@ -154,7 +154,7 @@ class _Way:
             address = self._find_address(path, mark.block)
             return path if address.distance is None else f"{address.distance:+}{address.inner}"
 
-        return event.rename(name)
+        return event.name_layers(name)
 
     def copy_for(self, index: int, events: Sequence[_Event]) -> Iterator[_Event]:
         """Yield what the first of these blocks does, as it is for the block of a place."""
@@ -165,7 +165,7 @@ class _Way:
             return path if address.distance is None else self._blocks.paths[index + address.distance] + address.inner
 
         for event in events[first.operators : second.operators]:
-            yield event.rename(name)
+            yield event.name_layers(name)
 
     def _find_address(self, path: str, index: int) -> _Address:
         """Return where a layer is, seen from the block of a place: neighbours are blocks that ran."""

@@ -37,11 +37,11 @@ class Change(NamedTuple):
     """What an operator changes of the bytes alive.
 
     Attributes:
-        held: The bytes that there are more of after it than after the one before, or fewer if negative.
+        sizes: The bytes that there are more of after it than after the one before, or fewer if negative.
         inside: The bytes that are alive only while it runs.
     """
 
-    held: Mapping[Purpose, int]
+    sizes: Mapping[Purpose, int]
     inside: int = 0
 
 
@@ -79,7 +79,7 @@ class RankRecorder(OperatorRecord):
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
         #: What is alive before the first operator, and what each operator changes of it; without the weights.
-        self.given: Mapping[Purpose, int] = {}
+        self.at_start: Mapping[Purpose, int] = {}
         self.changes: list[Change] = []
         #: The collectives, by the places of their operators.
         self.exchanged: dict[int, Exchange] = {}
@@ -126,7 +126,7 @@ class RankRecorder(OperatorRecord):
         """Note what is alive before the step, and return the bytes of it."""
         for tensor in inputs:
             self.hold(tensor, Purpose("inputs", ""))
-        self.given = self.take_changes()
+        self.at_start = self.take_changes()
         return self.live.total
 
     def hold(self, tensor: torch.Tensor, purpose: Purpose) -> None:
@@ -253,17 +253,17 @@ class RankRecorder(OperatorRecord):
     def rewrite(self, operators: Sequence[OpRecord], changes: Sequence[Change]) -> None:
         """Take other operators, and what they change of the bytes alive, for those that were recorded."""
         self.operators[:], self.changes[:] = operators, changes
-        total = sum(self.given.values())
+        total = sum(self.at_start.values())
         self.live_bytes.clear()
         for change in changes:
-            total += sum(change.held.values())
+            total += sum(change.sizes.values())
             self.live_bytes.append(total + change.inside)
 
     def find_alive(self, operators: int) -> Counter[Purpose]:
         """Return the bytes alive after so many operators, by purpose."""
-        alive = Counter(self.given)
+        alive = Counter(self.at_start)
         for change in self.changes[:operators]:
-            alive.update(change.held)
+            alive.update(change.sizes)
         return alive
 
     def find_peak(self, at: int | None) -> Counter[Purpose]:
@@ -272,7 +272,7 @@ class RankRecorder(OperatorRecord):
         Those that are alive only inside the operator are "other".
         """
         if at is None:
-            return Counter(self.given)
+            return Counter(self.at_start)
         inside = {Purpose("other", self.operators[at].layer): self.changes[at].inside}
         return self.find_alive(at + 1) + Counter(inside)
 

@@ -107,15 +107,15 @@ def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any,
     A weight that several layers have counts for the first.
     """
     states: dict[str, int] = {}
-    known: dict[tuple[Any, ...], OptimizerBytes | str] = {}
+    by_look: dict[tuple[Any, ...], OptimizerBytes | str] = {}
     owners = {weight.identity: layer.path for layer in reversed(step.trace.layers) for weight in layer.parameters}
     for layer in step.trace.layers:
-        owned = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
-        look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in owned)
-        if look not in known:
-            alone = replace(step.trace, layers=(LayerRecord("", layer.type, 0, owned),))
-            known[look] = find_optimizer_bytes(backend, model, alone, optimizer)
-        state = known[look]
+        weights = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
+        look = tuple((weight.shape, weight.count, weight.dtype, weight.trainable) for weight in weights)
+        if look not in by_look:
+            alone = replace(step.trace, layers=(LayerRecord("", layer.type, 0, weights),))
+            by_look[look] = find_optimizer_bytes(backend, model, alone, optimizer)
+        state = by_look[look]
         if isinstance(state, OptimizerBytes) and state.state:
             states[layer.path] = state.state
     return states if sum(states.values()) == whole else {"": whole}

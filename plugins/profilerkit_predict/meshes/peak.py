@@ -30,16 +30,16 @@ def find_peak(step: RankTrace, update_bytes: int, states: Mapping[str, int]) -> 
 def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) -> Iterator[dict[str, Any]]:
     """Yield a row for each layer: its bytes, and those of each part of memory; also without the layers inside."""
     parts = Counter[str]()
-    own: dict[str, Counter[str]] = {layer.path: Counter() for layer in layers}
+    own_sizes: dict[str, Counter[str]] = {layer.path: Counter() for layer in layers}
     for purpose, size in peak.items():
-        own[_find_row(purpose.layer, own)][purpose.part] += size
+        own_sizes[_find_row(purpose.layer, own_sizes)][purpose.part] += size
         parts[purpose.part] += size
-    inside: dict[str, Counter[str]] = {path: Counter() for path in own}
-    for path, sizes in own.items():
+    whole_sizes: dict[str, Counter[str]] = {path: Counter() for path in own_sizes}
+    for path, sizes in own_sizes.items():
         for around in walk_outwards(path):
-            if around in inside:
-                inside[around].update(sizes)
-    parents = {parent_path(path) for path in own}
+            if around in whole_sizes:
+                whole_sizes[around].update(sizes)
+    parents = {parent_path(path) for path in own_sizes}
     columns = {part: f"{part.replace(' ', '_')}_bytes" for part, _ in parts.most_common()}
     for layer in layers:
         yield {
@@ -47,10 +47,10 @@ def list_layer_rows(layers: Sequence[LayerRecord], peak: Mapping[Purpose, int]) 
             "type": layer.type,
             "depth": layer.depth,
             "is_leaf": layer.path not in parents,
-            "peak_bytes": inside[layer.path].total(),
-            "own_peak_bytes": own[layer.path].total(),
-            **{column: inside[layer.path][part] for part, column in columns.items()},
-            **{f"own_{column}": own[layer.path][part] for part, column in columns.items()},
+            "peak_bytes": whole_sizes[layer.path].total(),
+            "own_peak_bytes": own_sizes[layer.path].total(),
+            **{column: whole_sizes[layer.path][part] for part, column in columns.items()},
+            **{f"own_{column}": own_sizes[layer.path][part] for part, column in columns.items()},
         }
 
 
