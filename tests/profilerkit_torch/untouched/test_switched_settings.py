@@ -107,7 +107,7 @@ def evaluate(model: nn.Module) -> None:
 @pytest.mark.parametrize("raises", [False, True])
 @pytest.mark.parametrize("run", [trace_model, time_model, evaluate])
 def test_what_forward_switches_on_is_switched_off(run: Callable[[nn.Module], Any], raises: bool) -> None:
-    def forward(self: Call, x: torch.Tensor) -> Any:
+    def forward(self: Any, x: torch.Tensor) -> Any:
         y = self.layer(x)
         switch_everything()
         if raises:
