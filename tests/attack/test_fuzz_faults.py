@@ -22,6 +22,7 @@ from profilerkit_torch.costs import Cost
 from profilerkit_torch.model import weights
 from profilerkit_torch.trace import inference_pass as passes
 from profilerkit_torch.trace import recorded_pass, recorder, replay
+from profilerkit_torch.trace.kept_plans import PlanStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("torch_settings_put_back")]
 
@@ -92,6 +93,7 @@ def _remember_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         return kept.setdefault(func, replay.make_plan(func, *arguments))
 
     monkeypatch.setattr(recorder, "make_plan", plan_of)
+    monkeypatch.setattr(recorded_pass, "find_plans", lambda device: PlanStore({}, {}))  # no later trace has these
 
 
 def _at_the_root(plain: Callable[..., None]) -> Callable[..., None]:

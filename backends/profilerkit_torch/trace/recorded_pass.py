@@ -27,6 +27,7 @@ from .grad_modes import below_autograd
 from .graph_replays import count_missing_replays
 from .higher_order import call_directly
 from .inference_pass import InferencePass
+from .kept_plans import find_plans
 from .layers import LayerStack
 from .live_bytes import LiveBytes
 from .questions import Questions, UnansweredError, can_ask
@@ -108,7 +109,9 @@ class RecordedPass:
             if self._is_lazy:  # the weights that the pass has made are taken away again
                 records = layer_records(model, self._calls)
         records = records or layer_records(model, self._calls, inventory)
-        return self._build_trace(recorder, records, held_bytes, input_bytes)
+        trace = self._build_trace(recorder, records, held_bytes, input_bytes)
+        vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
+        return trace
 
     # Before the model runs --------------------------------------------------------------------------------------------
 
@@ -169,6 +172,8 @@ class RecordedPass:
         tensors = (*self._inventory.tensors, *_list_tensors(self._inputs))
         devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
         recorder.device = devices.pop() if len(devices) == 1 else None
+        if recorder.on_meta:
+            recorder.plans = find_plans(recorder.device)
         function = self._inputs.function
         if recorder.stands_in and function is None and not can_ask(self._inventory.modules):
             return

@@ -7,10 +7,11 @@ before is not run again: its outputs are made from what is remembered, which mak
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import nn
 
 from profilerkit.costs import Formula
@@ -18,11 +19,12 @@ from profilerkit.costs import Formula
 from ..compat.modes import TorchDispatchMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, classify, require_plain
-from ..untouched.write_guard import WriteGuard
+from ..untouched.write_guard import WriteGuard, may_write
 from .attention_masks import count_macs_under_mask
 from .grad_modes import AutocastError, GradientsError, PassError
 from .higher_order import run_higher_order
 from .kept_casts import KeptCasts
+from .kept_plans import PlanStore
 from .known_values import FakeValues, KnownValues
 from .layers import EndedCall, LayerStack
 from .live_bytes import select_makers
@@ -81,7 +83,7 @@ class Recorder(TorchDispatchMode, PassRecord):
         self.questions: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.casts: KeptCasts = KeptCasts(self.live, self.stands_in)
         #: What is remembered of operators, by their signatures.
-        self._plans: dict[Any, Plan] = {}
+        self.plans: PlanStore = PlanStore({}, {})
         #: Operators that return views of their only tensor.
         self._views: set[int] = set()
         #: Gets what is about to be written to, where it is not active as a mode itself.
@@ -123,16 +125,10 @@ class Recorder(TorchDispatchMode, PassRecord):
         elif self.on_meta and kwargs.get("device") is not None:
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
         call = signature(func, args, kwargs, self.live.by_storage)
-        plan = self._find_plan(call.key)
+        plan = self.plans.find(call.key)
         if plan is not None and plan.rebuild is not None and self.on_meta:
             return self._replay(plan, func, args, kwargs, call)
         return self._run(func, args, kwargs, call.key, call.are_known)
-
-    def _find_plan(self, key: Any) -> Plan | None:
-        try:
-            return self._plans.get(key)
-        except TypeError:  # something among the arguments has no hash
-            return None
 
     def _replay(self, plan: Plan, func: Any, args: Any, kwargs: Any, call: Signature) -> Any:
         """Make the outputs of an operator that is remembered, without running it."""
@@ -177,9 +173,22 @@ class Recorder(TorchDispatchMode, PassRecord):
             if self.on_meta and len(list(tensors_among(args, kwargs))) < 2:
                 self._views.add(id(func))
             return self._run_view(func, run_args, run_kwargs)
-        if run_args is not args or run_kwargs is not kwargs:
-            key = signature(func, run_args, run_kwargs, self.live.by_storage).key
-        return self._run_operator(func, kind, (run_args, run_kwargs), (args, kwargs), key)
+        if run_args is args and run_kwargs is kwargs:
+            return self._run_operator(func, kind, (args, kwargs), (args, kwargs), key)
+        moved_key = signature(func, run_args, run_kwargs, self.live.by_storage).key
+        result = self._run_operator(func, kind, (run_args, run_kwargs), (args, kwargs), moved_key)
+        self._remember_unmoved(func, args, kwargs, key, self.plans.find(moved_key))
+        return result
+
+    def _remember_unmoved(self, func: Any, args: Any, kwargs: Any, key: Any, plan: Plan | None) -> None:
+        """Remember what was run with twins of real tensors by the signature that the model calls it with, too.
+
+        Not what writes to its arguments, or returns them: a real one may be the caller's. Real tensors have values.
+        """
+        if plan is None or not plan.fresh or may_write(func):
+            return
+        if any(tensor.is_meta for tensor in tensors_among(args, kwargs)):
+            self.plans.remember(func, key, replace(plan, has_values=True))
 
     def _decompose(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Have torch take a composite operator apart into others, which come here; NotImplemented if it does not."""
@@ -219,10 +228,10 @@ class Recorder(TorchDispatchMode, PassRecord):
             key = None
         if not is_answered:
             result = self._run_kernel(func, args, kwargs, model_call)
-        plan = self._find_plan(key)
+        plan = self.plans.find(key)
         if plan is None:
             plan = make_plan(func, kind, args, kwargs, result, self.device)
-            self._remember(key, plan)
+            self.plans.remember(func, key, plan)
         if self.stands_in and not is_answered and any(map(self.values.stands_in, tensors_in((args, result)))):
             self.values.follow(func, model_args, model_kwargs, result)
         reads = self.live.list_makers(tensors_among(model_args, model_kwargs), len(self.operators))
@@ -253,11 +262,6 @@ class Recorder(TorchDispatchMode, PassRecord):
             self.guard.watch(func, *model_call)
         result = func(*args, **kwargs)
         return lay_out_as_kernels(func, args, result) if self.stands_in else result
-
-    def _remember(self, key: Any, plan: Plan) -> None:
-        if key is not None:
-            with suppress(TypeError):  # something among the arguments has no hash
-                self._plans[key] = plan
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         """Record an operator that was run or remembered; ``reads`` are the operators that wrote to its tensors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from profilerkit.trace.records import TensorInfo
 from ..compat.operators import find_tag, read_schema
 from ..costs import Cost, Kind, op_cost
 from ..model.stored_bytes import count_stored_bytes
+from ..model.tensors import storage_key
 from .attention_masks import count_attended_macs, is_masked
 from .bytes_inside import count_bytes_inside, find_unknown_inside
 from .operator_facts import FROM_SHAPES, LIFT, may_return_arguments, tensors_among, tensors_in
@@ -97,7 +98,7 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
         bytes_read=sum(map(count_stored_bytes, tensors_among(args, kwargs))),
         bytes_written=sum(map(count_stored_bytes, outputs)),
         outputs=tuple(map(tensor_info, outputs)),
-        rebuild=_describe_outputs(func, result, outputs, in_place),
+        rebuild=_describe_outputs(func, tensors_among(args, kwargs), result, in_place),
         single=is_single,
         in_place=in_place,
         fresh=not may_return_arguments(func) or func is LIFT,
@@ -111,12 +112,18 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
 
 
 def _describe_outputs(
-    func: Any, result: Any, outputs: list[torch.Tensor], in_place: bool
+    func: Any, arguments: Iterable[torch.Tensor], result: Any, in_place: bool
 ) -> tuple[_Output | None, ...] | None:
-    """Return what each output can be made by; None where the operator must run again."""
+    """Return what each output can be made by; None where the operator must run again.
+
+    It must where an output is in the memory of an argument: ``_unsafe_view`` does so, and its schema does not say it.
+    """
+    outputs = list(tensors_in(result))
     if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
         return None
     if may_return_arguments(func) and not in_place:
+        return None
+    if not in_place and not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments)):
         return None
     results = (result,) if isinstance(result, torch.Tensor) else result
     if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):

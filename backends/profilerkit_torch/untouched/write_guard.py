@@ -15,7 +15,7 @@ from ..compat.operators import HigherOrderOperator, read_schema
 from ..model.tensors import has_storage, has_values, storage_key
 from .tensor_values import KeptValue, list_versions, restore_versions, write_back, write_back_alone
 
-__all__ = ["WriteGuard", "written_by"]
+__all__ = ["WriteGuard", "may_write", "written_by"]
 
 
 class WriteGuard(TorchDispatchMode):
@@ -51,7 +51,7 @@ class WriteGuard(TorchDispatchMode):
         """Keep what an operator that is about to run will overwrite."""
         entry = self._operators.get(id(func))
         if entry is None:
-            entry = self._operators[id(func)] = func, _may_write(func)
+            entry = self._operators[id(func)] = func, may_write(func)
         if entry[1]:
             for tensor in written_by(func, args, kwargs):
                 self._keep(tensor)
@@ -92,7 +92,7 @@ class WriteGuard(TorchDispatchMode):
             restore_versions((tensor, version) for tensor, version in self._versions if not self.guards(tensor))
 
 
-def _may_write(func: Any) -> bool:
+def may_write(func: Any) -> bool:
     """Return whether an operator may write to an argument, or does so in some of its calls."""
     return bool(read_schema(func).is_mutable) or _updates_statistics(func)
 

@@ -12,8 +12,11 @@ import torch.nn.functional as F
 from tiny import Call, ones, trace, trace_complete
 from torch import nn
 
+from profilerkit_torch.costs import Cost, override
 from profilerkit_torch.model.inventory import Inventory, is_lazy
+from profilerkit_torch.trace import kept_plans, recorder
 from profilerkit_torch.trace.meta_outputs import without_running
+from profilerkit_torch.trace.replay import make_plan
 
 META = torch.device("meta")
 
@@ -42,6 +45,102 @@ def test_an_operator_is_run_once_for_each_shape(runs: list[int]) -> None:
 
     assert trace_complete(Call(run), ones(2, 3)).flops == 5 * 6 + 3
     assert len(runs) == 2
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Begin with nothing that is kept of earlier traces; collect the operators that are planned from now on."""
+    names: list[str] = []
+
+    def plan(func: Any, *rest: Any) -> Any:
+        names.append(str(func))
+        return make_plan(func, *rest)
+
+    monkeypatch.setattr(kept_plans, "_kept", {})
+    monkeypatch.setattr(recorder, "make_plan", plan)
+    return names
+
+
+def test_another_trace_plans_no_operator_of_torchs_again(planned: list[str]) -> None:
+    """The same sizes cost the same: 3 x 2 products for each of 4 samples, then for each of 5."""
+    first = trace_complete(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), ones(4, 3))
+    assert planned == ["aten.linear.default", "aten.relu.default"]
+    again = trace_complete(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), ones(4, 3))
+    assert len(planned) == 2
+    assert (again.operators, again.memory, again.layers) == (first.operators, first.memory, first.layers)
+    assert trace_complete(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), ones(5, 3)).macs == 5 * 6
+    assert len(planned) == 4
+
+
+def test_an_operator_of_another_library_is_run_in_each_trace(runs: list[int]) -> None:
+    """Its kernels may be others by then."""
+    model = Call(lambda self, x: torch.ops.profilerkit_remembered.twice(x))
+    assert [trace_complete(model, ones(2, 3)).flops for _ in range(2)] == [6, 6]
+    assert len(runs) == 2
+
+
+def test_formulas_of_the_users_are_asked_in_each_trace(planned: list[str]) -> None:
+    """One may look at anything: nothing is kept while there is one. Later what was known before counts again."""
+    factor = 1
+
+    def multiply(a: Any, b: Any, *, out: Any) -> Cost:
+        return Cost.of_macs(factor * out.numel)
+
+    model = Call(lambda self, x: torch.mm(x, x))
+    assert trace_complete(model, ones(2, 2)).macs == 8
+    with override({"aten::mm": multiply}):
+        assert trace_complete(model, ones(2, 2)).macs == 4
+        factor = 3
+        assert trace_complete(model, ones(2, 2)).macs == 12
+    assert trace_complete(model, ones(2, 2)).macs == 8
+    assert planned == ["aten.mm.default"] * 3
+
+
+def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_plans, "_MOST", 2)
+    for length in range(1, 6):
+        assert trace_complete(nn.ReLU(), ones(length)).flops == length
+    (kept,) = kept_plans._kept.values()
+    assert len(kept) <= 2
+
+
+def test_a_view_that_its_schema_hides_takes_no_memory_again() -> None:
+    """A product of 4 x 8 rows is one of matrices, and what it returns is in the memory of that: 128 numbers each.
+
+    Beside the 128 of the input, the first product has 128; the second has its own and the one that it reads.
+    """
+    model = Call(lambda self, x, w: (x @ w) @ w)
+    found = trace_complete(model, ones(4, 4, 8), ones(8, 8))
+    assert [op.operator for op in found.operators].count("aten._unsafe_view.default") == 2
+    assert found.memory.live_bytes[-1] <= 4 * (128 + 64 + 2 * 128)
+    assert max(found.memory.live_bytes) == 4 * (128 + 64 + 2 * 128)
+
+
+def test_a_real_tensor_among_others_is_remembered_too(planned: list[str]) -> None:
+    """As caches of transformers do it: each block puts an empty tensor of its own before its keys."""
+
+    def run(self: Any, x: torch.Tensor) -> Any:
+        for _ in range(3):
+            x = torch.cat([torch.tensor([]), x])
+        return x
+
+    for _ in range(2):
+        found = trace_complete(Call(run), ones(4))
+        assert [op.bytes_written for op in found.operators if op.operator == "aten.cat.default"] == [16] * 3
+    assert planned.count("aten.cat.default") == 1
+
+
+def test_values_beside_a_real_tensor_stay_known(planned: list[str]) -> None:
+    """The lengths 2 and 3 are joined with those of the input, which are known: the second time the output is longer."""
+
+    def run(self: Any, x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        first = torch.cat([torch.tensor([2]), lengths])
+        second = torch.cat([torch.tensor([3]), lengths])
+        return x[:, : int(first.sum())] * 2, x[:, : int(second.sum())] * 2
+
+    found = trace_complete(Call(run), ones(1, 9), torch.tensor([4]))
+    assert [op.outputs[0].shape for op in found.operators if op.operator.startswith("aten.mul")] == [(1, 6), (1, 7)]
+    assert found.method == "meta tensors"
 
 
 def test_an_operator_is_run_again_for_another_default_dtype() -> None:

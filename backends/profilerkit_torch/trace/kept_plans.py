@@ -1,0 +1,64 @@
+"""Plans of torch's own operators, kept from one trace of a process to the next.
+
+Models share operators: one that is profiled again, one that it is compared with, the next of a family. A plan follows
+from what `signature` has, from the device of the model, and from the formulas. A formula of the user's may look at
+anything, and another library may give its operators other kernels: with the first, and for the second, a trace keeps
+its plans to itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ..costs import are_as_shipped
+from .replay import Plan
+
+__all__ = ["PlanStore", "find_plans"]
+
+#: So many plans are some ten megabytes; the operators of a hundred models are fewer.
+_MOST = 4096
+#: Types of what a signature has of arguments that are no objects of the user's.
+_PLAIN = frozenset(
+    (
+        *(int, float, complex, bool, str, type, type(None), tuple),
+        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
+    )
+)
+
+
+class PlanStore(NamedTuple):
+    """What is remembered of operators by their signatures: of torch's own, and of all others."""
+
+    kept: dict[Any, Plan]
+    others: dict[Any, Plan]
+
+    def find(self, key: Any) -> Plan | None:
+        """Return the plan of a signature; None where there is none."""
+        try:
+            plan = self.kept.get(key)
+            return self.others.get(key) if plan is None and self.others else plan
+        except TypeError:  # something among the arguments has no hash
+            return None
+
+    def remember(self, func: Any, key: Any, plan: Plan) -> None:
+        """Remember the plan of an operator; of one without a signature nothing."""
+        if key is None:
+            return
+        is_kept = func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
+        try:
+            (self.kept if is_kept else self.others)[key] = plan
+        except TypeError:
+            return
+        if len(self.kept) > _MOST:
+            self.kept.clear()
+
+
+#: The plans that traces share, by the device of the model.
+_kept: dict[torch.device | None, dict[Any, Plan]] = {}
+
+
+def find_plans(device: torch.device | None) -> PlanStore:
+    """Return the plans for a trace on the meta device of a model that is on another one."""
+    return PlanStore(_kept.setdefault(device, {}) if are_as_shipped() else {}, {})
