@@ -82,7 +82,8 @@ def has_wrappers(modules: Iterable[nn.Module]) -> bool:
     """Return whether one of a model's modules is a wrapper, or spread over several processes."""
     if any(_find_inner_name_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
         return True
-    return any(is_part(tensor) for module in modules for tensor in read_parameters(module).values())
+    kinds = {type(tensor) for module in modules for tensor in read_parameters(module).values()}
+    return any(kind is not nn.Parameter and hasattr(kind, "to_local") for kind in kinds)
 
 
 def list_flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:

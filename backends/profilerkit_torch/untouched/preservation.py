@@ -27,7 +27,7 @@ from .caller_context import apart, restorer_of_modes
 from .marks import restorer_of_marks
 from .process_settings import SettingsSnapshot
 from .process_state import restorers_of_process
-from .snapshots import ClassSnapshot, ModuleSnapshot, SlotsSnapshot, copy_container, list_own_classes, refill
+from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, copy_container, list_own_classes, refill
 from .tensor_data import restorer_of_sizes, restorers_of_tensors
 from .tensor_values import KeptValue, list_versions, restore_versions, write_back
 
@@ -92,7 +92,7 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
 def _restorers_of_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
     """Return the steps that put back the structure of a model, and the sizes of the tensors that have values."""
     snapshots: list[Any] = [
-        *map(ModuleSnapshot, inventory.modules, inventory.further_attributes),
+        ModuleSnapshots(inventory.modules, inventory.further_attributes),
         *map(ClassSnapshot, list_own_classes(inventory.modules, inventory.further_attributes)),
         *_list_slots_snapshots(inventory),
     ]

@@ -5,24 +5,26 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import is_, itemgetter
+from itertools import chain, compress
+from operator import is_, itemgetter, methodcaller
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from profilerkit.process.restoring import assign_dict
+from profilerkit.process.restoring import assign_dict, call_each, for_each
 
 from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
 
-__all__ = ["ClassSnapshot", "ModuleSnapshot", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
+__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
 
 #: The flag of a class that Python code has made.
 _MADE_BY_A_STATEMENT = 1 << 9
 _NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"__main__"}
 _read_standard = itemgetter(*STANDARD)
+_CONTAINER_TYPES = frozenset(CONTAINERS)
 
 
 def list_own_classes(modules: Iterable[nn.Module], further_attributes: Iterable[dict[str, Any]] = ()) -> list[type]:
@@ -83,58 +85,87 @@ class SlotsSnapshot:
                 slot.__set__(self.owner, value)
 
 
-class ModuleSnapshot:
-    """The attributes of one module, its own containers with their contents, and the state of its random generators.
+class ModuleSnapshots:
+    """The attributes of modules, their own containers with their contents, and the states of their random generators.
+
+    Nearly all modules come out of a pass as they went in. So those of a model are compared at once, by functions in C.
 
     Args:
-        module: The module.
-        further_attributes: Those of its attributes that are no plain values; see `attributes.list_further_attributes`.
+        modules: The modules.
+        further_attributes: Those of each that are no plain values; see `attributes.list_further_attributes`.
     """
 
-    __slots__ = ("attributes", "containers", "contents", "generators", "lengths", "module", "training", "type")
+    __slots__ = ("attributes", "containers", "contents", "flags", "generators", "lengths", "modules", "types")
 
-    def __init__(self, module: nn.Module, further_attributes: dict[str, Any]) -> None:
-        self.module: nn.Module = module
-        self.type: type[nn.Module] = type(module)
-        self.training: Any = getattr(module, "training", None)
-        self.attributes: dict[str, Any] = dict(module.__dict__)
-        self.containers: tuple[Any, ...]
-        self.lengths: tuple[int, ...]
-        self.containers, self.lengths = self._list_containers()
+    def __init__(self, modules: Sequence[nn.Module], further_attributes: Sequence[dict[str, Any]]) -> None:
+        self.modules: Sequence[nn.Module] = modules
+        self.types: list[type[nn.Module]] = [*map(type, modules)]
+        self.flags: list[Any] = [getattr(module, "training", None) for module in modules]
+        self.attributes: list[dict[str, Any]] = [*map(dict, map(vars, modules))]
+        self.containers: list[Any] = _list_containers(self.attributes)
+        self.lengths: list[int] = [*map(len, self.containers)]
         self.contents: list[tuple[Any, Any]] = [
-            (container, copy_container(container)) for container in self.containers if container
+            (container, copy_container(container)) for container in compress(self.containers, self.lengths)
         ]
         self.generators: list[_GeneratorState] = [
-            state for value in further_attributes.values() if (state := _read_generator(value)) is not None
+            state
+            for attributes in further_attributes
+            for value in attributes.values()
+            if (state := _read_generator(value)) is not None
         ]
-
-    def _list_containers(self) -> tuple[tuple[Any, ...], tuple[int, ...]]:
-        """Return the containers that every module has, with their lengths; nearly all modules take the short way."""
-        if not isinstance(self.module, torch.jit.ScriptModule):
-            try:
-                containers = _read_standard(self.attributes)
-                return containers, tuple(map(len, containers))
-            except (KeyError, TypeError):  # some are missing, or are none
-                pass
-        containers = tuple(value for name in STANDARD if isinstance(value := self.attributes.get(name), CONTAINERS))
-        return containers, tuple(map(len, containers))
 
     def restore(self) -> None:
         """Put back what has changed."""
-        for generator in self.generators:
-            generator.restore(generator.state)
-        if type(self.module) is not self.type:
-            self.module.__class__ = self.type
-        refill(self.module.__dict__, self.attributes)
-        if tuple(map(len, self.containers)) != self.lengths:
+        call_each(
+            (
+                partial(for_each, _restore_generator, [(generator,) for generator in self.generators]),
+                partial(for_each, _restore_type, zip(self.modules, self.types, strict=True)),
+                partial(for_each, _restore_flag, zip(self.modules, self.flags, strict=True)),
+                self._restore_attributes,
+                self._empty_containers,
+                partial(for_each, refill, self.contents),
+            )
+        )
+
+    def _restore_attributes(self) -> None:
+        attributes = [*map(vars, self.modules)]
+        if not _are_same(attributes, self.attributes):
+            for_each(refill, zip(attributes, self.attributes, strict=True))
+
+    def _empty_containers(self) -> None:
+        """Empty the containers that were empty; those with a content are refilled."""
+        if [*map(len, self.containers)] != self.lengths:
             for container, length in zip(self.containers, self.lengths, strict=True):
                 if not length:
                     container.clear()
-        for container, content in self.contents:
-            refill(container, content)
-        # A scripted module keeps its flag elsewhere, and some modules have none.
-        if self.training is not None and self.module.training != self.training:
-            self.module.training = self.training
+
+
+def _list_containers(attributes: Iterable[dict[str, Any]]) -> list[Any]:
+    """Return the containers that every module has, of modules with these attributes."""
+    attributes = list(attributes)
+    try:
+        containers = [*chain.from_iterable(map(_read_standard, attributes))]
+    except KeyError:  # some are missing
+        containers = [None]
+    if _CONTAINER_TYPES.issuperset(map(type, containers)):  # of nearly all models
+        return containers
+    values = (names.get(name) for names in attributes for name in STANDARD)
+    return [value for value in values if isinstance(value, CONTAINERS)]
+
+
+def _restore_generator(generator: _GeneratorState) -> None:
+    generator.restore(generator.state)
+
+
+def _restore_type(module: nn.Module, kind: type[nn.Module]) -> None:
+    if type(module) is not kind:
+        module.__class__ = kind
+
+
+def _restore_flag(module: nn.Module, flag: Any) -> None:
+    """Put a module back into training mode; a scripted module keeps that flag elsewhere, and some have none."""
+    if flag is not None and getattr(module, "training", flag) != flag:
+        module.training = flag
 
 
 class _GeneratorState(NamedTuple):
@@ -161,17 +192,28 @@ def copy_container(container: Any) -> Any:
     return dict(container) if isinstance(container, dict) else list(container)
 
 
-def _same_items(current: dict[Any, Any], saved: dict[Any, Any]) -> bool:
-    """Return whether two mappings have the same objects in the same order: no ``__eq__`` is called."""
-    same_keys = len(current) == len(saved) and all(map(is_, current, saved))
-    return same_keys and all(map(is_, current.values(), saved.values()))
+def _are_same(current: Sequence[dict[Any, Any]], saved: Sequence[dict[Any, Any]]) -> bool:
+    """Return whether mappings have the same objects in the same order: no ``__eq__`` is called."""
+    join = chain.from_iterable
+    return (
+        [*map(len, current)] == [*map(len, saved)]
+        and all(map(is_, join(current), join(saved)))
+        and all(map(is_, join(map(_VALUES, current)), join(map(_VALUES, saved))))
+    )
+
+
+_VALUES = methodcaller("values")
 
 
 def refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
     if isinstance(container, dict):
-        if _same_items(container, content):
-            return
+        if len(container) == len(content) and all(map(is_, container, content)):
+            if all(map(is_, container.values(), content.values())):
+                return
+            if type(container) is dict:  # with the same names in the same order
+                container.update(content)
+                return
     elif len(container) == len(content) and all(map(is_, container, content)):
         return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
