@@ -188,11 +188,12 @@ class Backend(ABC):
     def with_batch_size(self, tensor: Any, batch_size: int) -> Any:
         """Return the tensor with its first dimension cut or repeated to ``batch_size``."""
 
-    def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
+    def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return the number of samples in the inputs, if the model's layers say it; None if they do not.
 
         With None, it is the length of the first dimension that all input tensors share. A backend overrides this method
-        if its layers take inputs without a batch dimension, or with the batch in another one.
+        if its layers take inputs without a batch dimension, or with the batch in another one. ``trace`` is the trace
+        with these inputs, if there is one: a backend that needs one makes none then.
         """
         return None
 

@@ -125,9 +125,11 @@ class JaxBackend(
         """Return the array cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
 
-    def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
+    def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return 1 for what a convolution or a linear layer takes without a batch dimension."""
-        return count_samples(find_subject(model), inputs.map(data.as_tensor), lambda: self.trace(model, inputs))
+        return count_samples(
+            find_subject(model), inputs.map(data.as_tensor), lambda: trace or self.trace(model, inputs)
+        )
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace one forward pass on shapes alone, in inference mode where the model has modes."""

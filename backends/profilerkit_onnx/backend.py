@@ -103,7 +103,7 @@ class OnnxBackend(
         """Return the inputs that the graph declares."""
         return list_declared(model)
 
-    def count_samples(self, model: Any, inputs: ModelInputs) -> int | None:
+    def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
         return count_samples(open_model(model), inputs.map(self.as_tensor))
 

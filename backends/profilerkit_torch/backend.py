@@ -205,9 +205,9 @@ class TorchBackend(
         """Return the tensor cut or repeated to a batch size."""
         return data.with_batch_size(tensor, batch_size)
 
-    def count_samples(self, model: torch.nn.Module, inputs: ModelInputs) -> int | None:
+    def count_samples(self, model: torch.nn.Module, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return the samples that the first convolution, recurrent or attention layer takes, if that says it."""
-        return count_samples(model, inputs.map(data.as_tensor))
+        return count_samples(model, inputs.map(data.as_tensor), trace)
 
     def example_inputs(self, model: torch.nn.Module, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as an exported program, or a Keras model on torch, declares them."""

@@ -13,6 +13,7 @@ from ..errors import ArgumentError, InputError
 from ..input_shapes import TensorSpec, parse_input_shape
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
+from ..trace.records import ModelTrace
 
 __all__ = ["InputSource", "find_batch_size", "resize"]
 
@@ -104,14 +105,16 @@ def _make_batch_error(batch_size: int, samples: int | None) -> InputError:
     )
 
 
-def find_batch_size(inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None) -> int | None:
+def find_batch_size(
+    inputs: ModelInputs | NoInputs, backend: Backend, model: Any = None, trace: ModelTrace | None = None
+) -> int | None:
     """Return the number of samples in the inputs: as the model's layers say, else the first dimension that all share.
 
-    None if they share none.
+    None if they share none. ``trace`` is the trace with these inputs, if there is one.
     """
     if isinstance(inputs, NoInputs):
         return None
-    samples = None if model is None else backend.count_samples(model, inputs)
+    samples = None if model is None else backend.count_samples(model, inputs, trace)
     if samples is not None:
         return samples
     lengths = {_read_length(leaf) for leaf in inputs.leaves() if backend.is_tensor(leaf)} - {None}

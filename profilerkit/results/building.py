@@ -45,6 +45,8 @@ def build_report(
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
     known_sizes: dict[int, list[int]] = {}
+    if trace is not None and not (arguments or {}).get("ignore"):  # without what it ignores it says less of samples
+        known_sizes = _read_traced_sizes(statuses[Trace.NAME], backend, model)
     batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend, model, known_sizes)}
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
@@ -172,3 +174,13 @@ def _batch_sizes(status: StatusKey, backend: Backend, model: Any, known_sizes: d
             known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, model, known_sizes)]
         sizes += known_sizes[id(source)]
     return sizes
+
+
+def _read_traced_sizes(traced: StatusKey, backend: Backend, model: Any) -> dict[int, list[int]]:
+    """Return the batch size of the inputs that a trace was made with, by the ``id`` of their status.
+
+    The trace has what the layers took: the backend need not make another one to find it.
+    """
+    inputs = [source for source in traced.sources if isinstance(source, Inputs)]
+    sizes = {id(source): find_batch_size(source.value, backend, model, traced.value) for source in inputs}
+    return {number: [] if size is None else [size] for number, size in sizes.items()}

@@ -31,10 +31,11 @@ _ALIKE = (nn.modules.pooling, nn.modules.padding)
 _FUNCTION = re.compile(r"aten\.conv(?:_transpose)?([123])d\.")
 
 
-def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
+def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
     """Return the number of samples in the inputs, None if no layer says it.
 
-    A model is traced only if one of its layers may take them as anything but a batch along the first dimension.
+    A model without a ``trace`` is traced only if one of its layers may take them as anything but a batch along the
+    first dimension.
     """
     shapes = list(_list_shapes(inputs.leaves()))
     layers = list_layers(inner_model(model))
@@ -48,7 +49,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs) -> int | None:
     if not has_layout and not any(_has_kernel(module, shapes) for _, module in layers):
         return None
     try:
-        trace = trace_model(model, inputs)
+        trace = trace or trace_model(model, inputs)
     except MemoryError:
         raise
     except Exception:  # the trace of the profile says why

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from profilerkit import InputError, ModelInputs, profile
+from profilerkit_torch import backend
 from profilerkit_torch.backend import TorchBackend
+from profilerkit_torch.trace import samples, tracing
 
 BACKEND = TorchBackend()
 
@@ -182,3 +184,19 @@ def test_a_sweep_of_time_first_needs_inputs_that_are_built_so() -> None:
         profile(nn.LSTM(10, 20), input_shape=(5, 10), batch_size=(1, 2), **sweep)
     table = profile(nn.LSTM(10, 20), lambda size: ones(5, size, 10), batch_size=(1, 2), **sweep)["batch_sweep"]
     assert [row["throughput"] * row["execution_time"].median for row in table] == pytest.approx([1, 2])
+
+
+@pytest.mark.parametrize(("ignored", "times"), [((), 1), (nn.LSTM, 2)], ids=["all layers", "without some"])
+def test_the_trace_of_a_profile_tells_its_samples(ignored: Any, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second pass is made only where the trace of the first lacks layers, which might have taken the inputs."""
+    traced = []
+
+    def trace_model(*arguments: Any) -> Any:
+        traced.append(arguments)
+        return tracing.trace_model(*arguments)
+
+    for module in (backend, samples):
+        monkeypatch.setattr(module, "trace_model", trace_model)
+    model = Calling(nn.LSTM(10, 20), lambda x: (x,))
+    report = profile(model, ones(5, 2, 10), metrics=["macs"], ignore=ignored)
+    assert (report.batch_size, len(traced)) == (2, times)
