@@ -77,6 +77,20 @@ class Request:
         """Whether each model gets a process of its own."""
         return self.isolate or self.timeout is not None or self.memory is not None
 
+    def require_known_names(self) -> None:
+        """Raise an error for a shape or a metric that no model has: before one, and its framework, is loaded."""
+        from ..plugging.offers import list_known_names
+
+        parse_shapes(self.input_shape)
+        typed = {"this profiler": self.metric, "leave_out": self.leave_out}
+        all_names = list_known_names() if any(typed.values()) else None
+        if all_names is None:  # nothing is asked for, or only a profiler knows
+            return
+        for owner, names in typed.items():
+            for name in names:
+                if name not in all_names:
+                    raise UnknownStatusError(name, all_names, owner=owner)
+
     def make_job(self, spec: str) -> Job:
         """Return what the process of a model is to do."""
         from ..isolation.job import Job
@@ -213,6 +227,8 @@ def profile_spec(spec: str, request: Request) -> Measured:
             announce(report)
         return Measured(report)
     name = names_for([spec], request)[0] if request.name else None
+    with _end_in_a_line():
+        request.require_known_names()
     with progress_enabled(not request.quiet):
         model = load_argument(spec, request.trust)
     with _end_in_a_line(), progress_enabled(not request.quiet):
@@ -299,6 +315,8 @@ def _profile_here(specs: Mapping[int, str], request: Request) -> dict[int, Measu
     """Return the reports of models, measured in turn, with their profilers."""
     from ..profiler import compare_profilers
 
+    with _end_in_a_line():
+        request.require_known_names()
     with progress_enabled(not request.quiet):
         models = [load_argument(spec, request.trust) for spec in specs.values()]
     with _end_in_a_line(), progress_enabled(not request.quiet):

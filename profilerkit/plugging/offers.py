@@ -14,6 +14,8 @@ from typing import NamedTuple
 from ..backend import Backend
 from ..errors import UnknownStatusError
 from ..piping.function import ProfilerFunction, describe
+from ..piping.intrinsic import INTRINSIC
+from ..piping.options import ComputeRunOptions, ComputeSampling
 from ..piping.registry import require_usable
 from ..piping.status import StatusKey
 from ..process.containment import record_offering_plugin
@@ -28,6 +30,7 @@ __all__ = [
     "default_functions",
     "forget",
     "list_capabilities",
+    "list_known_names",
     "list_loaders",
     "list_profiler_functions",
     "list_renderers",
@@ -153,6 +156,19 @@ def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
             record_offering_plugin(offer.item, offer.plugin)
             usable.append(offer)
     return usable
+
+
+def list_known_names() -> list[str] | None:
+    """Return every name of a status key, without a backend; None where a plugin of others may compute undeclared ones.
+
+    What is profilerkit's own declares all that it computes.
+    """
+    if not all(plugin.is_own for plugin in manager().find_implementations("profilerkit_profiler_functions")):
+        return None
+    declared = [offer.item for offer in list_status_keys()]
+    on_demand = (*INTRINSIC, ComputeRunOptions(), ComputeSampling())
+    computed = (key for function in on_demand for key in function.list_keys())
+    return [*(name for key in declared for name in (key.NAME, *key.ALIASES)), *(key.NAME for key in computed)]
 
 
 def name_of_metric(name: str) -> str:
