@@ -52,6 +52,8 @@ def to_plain(value: Any) -> Any:
     """Return a value as JSON can hold it; what has no such form as its text."""
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
+    if type(value) is float:
+        return _write_float(value)
     if isinstance(value, Measurement):
         return _write_measurement(value)
     if isinstance(value, BatchSweep):
@@ -80,10 +82,11 @@ def _plain_scalar(value: Any) -> Any:
 
 def _write_rows(kind: str, table: Table) -> dict[str, Any]:
     columns = list(table.columns)
+    rows = [list(map(row.get, columns)) for row in table]
     return {
         "type": kind,
         "columns": columns,
-        "rows": [[_write_cell(row.get(column)) for column in columns] for row in table],
+        "rows": [[cell if type(cell) in _AS_THEY_ARE else _write_cell(cell) for cell in row] for row in rows],
     }
 
 
@@ -268,7 +271,10 @@ def _require_sweep_row(row: Any, where: str) -> None:
 
 
 def _read_cell(value: Any) -> Any:
-    return tuple(map(_read_cell, value)) if isinstance(value, list) else from_plain(value)
+    kind = type(value)
+    if kind is list:
+        return tuple(map(_read_cell, value))
+    return from_plain(value) if kind is dict else value
 
 
 def _read_tuple(value: Mapping[str, Any], where: str) -> tuple[Any, ...]:
