@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from ..model.types import LARGEST
 from .values import Array, Value
 
-__all__ = ["evaluate", "fold", "is_of_shape", "is_repeatable", "read_array"]
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
+
+__all__ = ["evaluate", "fold", "is_of_shape", "is_repeatable", "make_evaluator", "read_array"]
 
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -87,6 +90,13 @@ def _drop_large(array: object) -> Array | None:
     return array if isinstance(array, np.ndarray) and array.size <= LARGEST else None
 
 
+def make_evaluator(model: ModelProto) -> ReferenceEvaluator:
+    """Return what runs a model without a runtime; its operators, which few models need here, take 0.1 s to import."""
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model)
+
+
 def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
     """Return what a node of the standard makes of arrays, None for what is no array; None if that is not known."""
     names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
@@ -94,7 +104,7 @@ def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[st
     model = _make_model(node, names, opsets)
     try:
         with np.errstate(all="ignore"):
-            results = iter(ReferenceEvaluator(model).run(None, feeds))
+            results = iter(make_evaluator(model).run(None, feeds))
     except MemoryError:
         raise
     except Exception:  # an operator or a dtype that the reference lacks: then the value is not known

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
-from onnx.reference import ReferenceEvaluator
 
-from .folding import is_repeatable
+from .folding import is_repeatable, make_evaluator
 from .values import Array, Value
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 __all__ = ["count_trips"]
 
@@ -82,7 +84,7 @@ def count_trips(
     if arrays is None:
         return None
     returned = [names.comes_out, *(names.carried_out[index] for index in needed.carried)]
-    turn = ReferenceEvaluator(_make_model(needed.nodes, {names.number, names.goes_in, *arrays}, returned, opsets))
+    turn = make_evaluator(_make_model(needed.nodes, {names.number, names.goes_in, *arrays}, returned, opsets))
     try:
         return _run_turns(turn, arrays, names, needed, limit)
     except MemoryError:
