@@ -79,7 +79,8 @@ def build_report(
 
 
 def _is_measured(status: StatusKey) -> bool:
-    return isinstance(status.value, Measurement) or bool(status.outcome.runs)
+    # Not its value: that of some is a text, drawn when it is first read.
+    return isinstance(status.outcome.value, Measurement) or bool(status.outcome.runs)
 
 
 def _machine() -> dict[str, str]:

@@ -198,5 +198,7 @@ def test_a_table_that_nobody_reads_is_not_drawn(
     profiler = make_profiler(model, ComputeLayerwiseSummary())
     profiler.compute(["layerwise_summary", "layerwise_data"])
     assert (len(drawn), profiler.status_get("layerwise_data") is None) == (0, False)
+    profiler.report(["layerwise_data"])
+    assert drawn == []
     assert profiler.status_get("layerwise_summary") == profiler.status_to_dict()["layerwise_summary"] == "drawn"
     assert len(drawn) == 1
