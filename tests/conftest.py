@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Threads of an operator that wait for one another sleep. By default they spin, which takes the cores from the other
 # process of tests: a fifth of the time of those of torch.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# What XLA compiles here runs once or twice: without LLVM's optimizations, which change no count, the tests of JAX take
+# two thirds of the time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 # CUDA builds of torch bring Triton, which crashes the process if TensorFlow 2.20 or 2.21 was imported before it:
 # https://github.com/tensorflow/tensorflow/issues/124205
