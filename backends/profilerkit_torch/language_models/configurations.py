@@ -15,6 +15,7 @@ from .decoders import find_sound_positions, require_no_encoder
 __all__ = [
     "describe_execution",
     "find_folder",
+    "find_index_stride",
     "find_longest_context",
     "find_most_attended",
     "find_number",
@@ -104,6 +105,11 @@ def find_most_attended(config: Any) -> int | None:
     if blocks is not None and size is not None:
         return (blocks - 1) * size + 1
     return find_number(text, "index_topk", "indexer_budget")
+
+
+def find_index_stride(config: Any) -> int:
+    """Return of how many keys an indexer makes one, in a step and not in the cache; 1 for none."""
+    return find_number(find_text_configuration(config), "indexer_compress_ratio") or 1
 
 
 def find_sizes(config: Any) -> ModelSizes:

@@ -26,6 +26,7 @@ from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .configurations import (
     describe_execution,
+    find_index_stride,
     find_longest_context,
     find_routing,
     find_sizes,
@@ -48,7 +49,9 @@ _GROWING = (
     "the work of a step grows with the cache in these layers, by no law that is known here: a step counts as after the "
     "traced prompt, so that its work is a lower bound for longer ones"
 )
-_TELLING = "traced with a prompt of {count:,} tokens, after which the step fills entries of its cache; others follow"
+_TELLING = (
+    "traced with a prompt of {count:,} tokens, after which the step fills entries of several tokens; others follow"
+)
 _UNROUTED = (
     "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
     "the configuration"
@@ -74,7 +77,7 @@ def find_facts(
     length, notes = choose_length(language_model, prompt)
     trace, calls = follow(language_model, length, batch, 1)
     parts = find_cache_growth(language_model, calls.contents)
-    strides = sorted({part.stride for part in parts if part.stride > 1 and not part.waits})
+    strides = sorted(({part.stride for part in parts if not part.waits} | {find_index_stride(config)}) - {1})
     telling = _find_telling_length(strides, length)
     if telling != length and telling < (find_longest_context(config) or telling + 1):
         length, notes = telling, [_TELLING.format(count=telling)]

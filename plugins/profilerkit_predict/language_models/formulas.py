@@ -93,8 +93,9 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
             count = count_attended_pairs if attended else pairs_as_written
             window = term.most_attended if attended and term.window is None else term.window
             total += term.rate * count(new_tokens, cached, window)
-        elif term.law is Law.ENTRY and attended:
-            total += term.rate * count_attended_entries(new_tokens, cached, term.stride, term.most_attended)
+        elif term.law is Law.ENTRY and (attended or term.is_causal):
+            limit = term.most_attended if attended else None
+            total += term.rate * count_attended_entries(new_tokens, cached, term.stride, limit)
         elif term.law is Law.ENTRY:
             total += term.rate * new_tokens * ((new_tokens + cached) // term.stride)
         elif term.law is Law.KEY:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from profilerkit.trace.records import ModelTrace, OpRecord
 
+from .formulas import count_attended_entries
 from .growth import is_index
 from .records import Law, Term
 
@@ -73,7 +74,7 @@ class Passes(NamedTuple):
         batch: The sequences of both.
         prompt: The tokens of each prompt.
         windows: How many tokens a layer attends to, by its path or one around it; None for all.
-        strides: For how many tokens entries of the cache stand that are for several.
+        strides: For how many tokens entries stand that are for several, in the cache or as an indexer makes them.
         limits: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses
             them.
     """
@@ -146,13 +147,16 @@ def _find_entries(first: int, rate: int, layer: str, passes: Passes, keys: int) 
 
     ``rate`` is the work of a sequence in the step, which sees so many keys of tokens.
     """
-    prompt = passes.prompt
+    prompt, limit = passes.prompt, _find_limit(layer, passes)
     for stride in passes.strides:
         before, after = prompt // stride, (prompt + 1) // stride
+        seen = count_attended_entries(prompt, 0, stride)
+        if before and rate % after == 0 and first == passes.batch * seen * (rate // after):
+            return (Term(Law.ENTRY, rate // after, stride=stride, most_attended=limit, is_causal=True),)
         for prompt_keys, step_keys in ((0, 0), (prompt, keys)):
             unit, rest = divmod(rate, step_keys + after) if before else (0, 1)
             if rest == 0 and first == passes.batch * prompt * unit * (prompt_keys + before):
-                entries = Term(Law.ENTRY, unit, stride=stride, most_attended=_find_limit(layer, passes))
+                entries = Term(Law.ENTRY, unit, stride=stride, most_attended=limit)
                 window = _find_around(layer, passes.windows)
                 return (Term(Law.PAIR, unit, window), entries) if prompt_keys else (entries,)
     return ()

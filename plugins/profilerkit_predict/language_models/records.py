@@ -180,6 +180,7 @@ class Term:
         stride: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
         most_attended: How many keys or entries a query attends to at most in an engine, where an indexer chooses them;
             None for all.
+        is_causal: Of `Law.ENTRY`: whether the model's own code too computes no more than what a query sees.
     """
 
     law: Law
@@ -188,6 +189,7 @@ class Term:
     prefill_rate: Fraction | None = None
     stride: int = 1
     most_attended: int | None = None
+    is_causal: bool = False
 
 
 class ReadIn(StrEnum):
