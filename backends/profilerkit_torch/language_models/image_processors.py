@@ -79,9 +79,10 @@ def _without_warnings() -> Iterator[None]:
 
 
 def _load_processor(folder: Path | None) -> Any:
-    from transformers import AutoImageProcessor
+    import transformers
 
-    return AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    loader: Any = transformers.AutoImageProcessor
+    return loader.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def _make_usual_processor(config: Any) -> Any:

@@ -45,7 +45,8 @@ def make_mistral() -> Any:
 
 
 def encode(config: Any, image_size: str) -> Any:
-    return llm(config, image_size=image_size, **LENGTHS).cost.inputs[0].encoder
+    report: Any = llm(config, image_size=image_size, **LENGTHS)
+    return report.cost.inputs[0].encoder
 
 
 def count_layer(patches: int, inner: int, matrices: int, windows: int = 1) -> int:
