@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 __all__ = ["Figure", "Table", "find_worse", "read_table", "write_tables"]
 
-#: How much larger than the page's a figure may be.
-TOLERANCE = 0.10
+#: How much larger than the page's a figure may be, and that it may be in any case: one in the last digit that is shown.
+TOLERANCE, LAST_DIGIT = 0.10, 0.01
 _NUMBER = re.compile(r"[\d,]*\.?\d+")
 
 
@@ -51,10 +51,15 @@ def find_worse(before: Table, now: Table) -> list[str]:
     """Return a line for each guarded figure that is worse than before by more than the tolerance."""
     earlier = dict(before.list_figures())
     return [
-        f"{where.row}, {where.column}: {figure:.3g}, {figure / earlier[where] - 1:+.0%} against {earlier[where]:.3g}"
+        f"{where.row}, {where.column}: {_write_change(earlier[where], figure)}"
         for where, figure in now.list_figures()
-        if where in earlier and figure > earlier[where] * (1 + TOLERANCE)
+        if where in earlier and figure > max(earlier[where] * (1 + TOLERANCE), earlier[where] + 1.01 * LAST_DIGIT)
     ]
+
+
+def _write_change(before: float, now: float) -> str:
+    change = f"{now / before - 1:+.0%}" if before else "new"
+    return f"{now:.3g}, {change} against {before:.3g}"
 
 
 def read_table(page: Path, name: str, guarded: tuple[str, ...]) -> Table | None:

@@ -101,6 +101,8 @@ def test_a_guarded_figure_may_be_a_tenth_worse(tables: Any) -> None:
     assert tables.find_worse(rows("1,000", "2.0"), rows("1,099", "2.2")) == []
     assert tables.find_worse(rows("1,000", "2.0"), rows("900", "2.3")) == ["b, ratio: 2.3, +15% against 2"]
     assert tables.find_worse(rows("not there", "2.0"), rows("5", "1.0")) == []
+    assert tables.find_worse(rows("0.00", "0.03"), rows("0.01", "0.04")) == [], "one in the last digit"
+    assert tables.find_worse(rows("0.00", "0.03"), rows("0.02", "0.04")) == ["a, ratio: 0.02, new against 0"]
 
 
 def test_the_page_has_a_place_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
