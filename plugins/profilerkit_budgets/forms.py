@@ -99,8 +99,8 @@ def _list_remarks(finding: Finding) -> tuple[str, ...]:
 
 def _name_finding(finding: Finding) -> str:
     """Return the limit as text, for a layer with the path that it was checked for in place of its pattern."""
-    limit = str(finding.limit)
-    return visible(limit if finding.limit.pattern is None else f"{finding.subject}: {limit.partition(': ')[2]}")
+    limit = finding.limit
+    return visible(str(limit) if limit.pattern is None else f"{finding.subject}: {limit.condition}")
 
 
 #: The forms by name, for the command line.

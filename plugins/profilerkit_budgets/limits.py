@@ -102,11 +102,15 @@ class Limit:
         """Return whether a value keeps to the bound."""
         return _COMPARISONS[self.comparison](value, bound)
 
-    def __str__(self) -> str:
+    @property
+    def condition(self) -> str:
+        """What the limit asks of the model, or of each layer that it is for: "macs <= 5 G"."""
         number = f"{self.number:.15g}"
         amount = f"{number}x" if self.relative else f"{number} {self.suffix}".rstrip()
-        where = f"layers {self.pattern!r}: " if self.pattern is not None else ""
-        return f"{where}{self.key} {self.comparison} {amount}"
+        return f"{self.key} {self.comparison} {amount}"
+
+    def __str__(self) -> str:
+        return self.condition if self.pattern is None else f"layers {self.pattern!r}: {self.condition}"
 
 
 def _read_finite(text: str) -> float | None:

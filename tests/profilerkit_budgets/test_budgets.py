@@ -76,6 +76,7 @@ def test_a_budget_from_a_file(tmp_path: Path) -> None:
     path.write_text('macs = ["<= 5 G", "<= 1x"]\n[layers."head.*"]\nparams = "<= 1 M"\n', encoding="utf-8")
     budget = Budget.load(path)
     assert list(map(str, budget.limits)) == ["macs <= 5 G", "macs <= 1x", "layers 'head.*': params <= 1 M"]
+    assert Limit.parse("params", "<= 1 M", "a: b").condition == "params <= 1 M"
     assert (budget.metrics, budget.needs_baseline) == (("macs",), True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from profilerkit.backend_kit.einsum_labels import read_sizes
 from profilerkit.costs import elementwise, matmul
 
 from .fused import add_activation
@@ -95,16 +96,8 @@ def einsum(call: NodeCall) -> Cost:
     equation = str(call.attribute("equation")).replace(" ", "")
     operands, arrow, result = equation.partition("->")
     terms = operands.split(",")
-    sized = [_read_sizes(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
+    sized = [read_sizes(term, shape) for term, shape in zip(terms, call.inputs, strict=True)]
     if arrow:
-        return matmul.contraction(sized, _read_sizes(result, call.outputs[0]))
+        return matmul.contraction(sized, read_sizes(result, call.outputs[0]))
     once = {label for term in sized for label in term if label.startswith("...") or operands.count(label) == 1}
     return matmul.contraction(sized, once)
-
-
-def _read_sizes(term: str, shape: Shape) -> dict[str, int]:
-    """Return the size of each label of a term; the dimensions of an ellipsis are labels counted from the right."""
-    before, dots, after = term.partition("...")
-    hidden = len(shape) - len(before) - len(after)
-    labels = [*before, *(f"...{hidden - index}" for index in range(hidden if dots else 0)), *after]
-    return dict(zip(labels, shape, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from profilerkit.backend_kit.einsum_labels import read_sizes
 from profilerkit.costs import matmul
 
 from .registry import Cost, OpCall, Shape, register_op_cost, register_op_costs
@@ -37,17 +38,9 @@ def einsum(call: OpCall) -> Cost:
     Dimensions under an ellipsis are labels, and broadcast. A gradient is by `profilerkit.costs.matmul.einsum_gradient`.
     """
     operands, _, result = call.attribute("equation").replace(" ", "").partition("->")
-    terms = [_read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
+    terms = [read_sizes(term, shape) for term, shape in zip(operands.split(","), call.inputs, strict=True)]
     formula = matmul.einsum_gradient if call.is_gradient_of_einsum else matmul.einsum
-    return formula(terms, _read_sizes(result, call.outputs[0]))
-
-
-def _read_sizes(term: str, shape: Shape) -> dict[str, int]:
-    """Return the size of each label of a term; those under an ellipsis are numbered from the right."""
-    before, ellipsis, after = term.partition("...")
-    covered = len(shape) - len(before) - len(after) if ellipsis else 0
-    labels = [*before, *(f"...{position}" for position in range(covered, 0, -1)), *after]
-    return dict(zip(labels, shape, strict=True))
+    return formula(terms, read_sizes(result, call.outputs[0]))
 
 
 @register_op_cost("SparseTensorDenseMatMul")
