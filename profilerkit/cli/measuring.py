@@ -218,22 +218,8 @@ def profile_spec(spec: str, request: Request) -> Measured:
             options = ", ".join(f"--{option}" for option in placing)
             raise click.UsageError(f"{options} gets a process of its own already; leave out the options of isolation")
         return _profile_in_place(spec, replace(request, further=others), placing)
-    if request.is_isolated:
-        from ..plugging.manager import announce
-
-        with _end_in_a_line():
-            report = request.profile_isolated([spec])[0]
-            report = replace(report, name=request.name[0]) if request.name else report
-            announce(report)
-        return Measured(report)
-    name = names_for([spec], request)[0] if request.name else None
-    with _end_in_a_line():
-        request.require_known_names()
-    with progress_enabled(not request.quiet):
-        model = load_argument(spec, request.trust)
-    with _end_in_a_line(), progress_enabled(not request.quiet):
-        profiler = request.make_profiler(model, name)
-        return Measured(request.make_report(profiler), profiler)
+    names_for([spec], request)
+    return _profile_models({0: spec}, request)[0]
 
 
 def _profile_in_place(spec: str, request: Request, placing: Mapping[str, Any]) -> Measured:
@@ -269,14 +255,14 @@ def compare_specs(specs: Sequence[str], request: Request) -> tuple[Comparison, l
 def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
     """Return the reports of models, which are measured in turn, and of files; they are called as --name says, if so."""
     names_for(specs, request)  # a wrong number of them is said before anything is measured
-    profile = _profile_isolated if request.is_isolated else _profile_here
-    by_index = {index: Measured(load_report(spec)) for index, spec in enumerate(specs) if is_saved(spec)}
-    by_index |= profile({index: spec for index, spec in enumerate(specs) if index not in by_index}, request)
-    measured = [by_index[index] for index in range(len(specs))]
-    if not request.name:
-        return measured
-    named = zip(request.name, measured, strict=True)
-    return [Measured(replace(one.report, name=name), one.profiler) for name, one in named]
+    saved = {index: _rename(load_report(spec), request, index) for index, spec in enumerate(specs) if is_saved(spec)}
+    measured = _profile_models({index: spec for index, spec in enumerate(specs) if index not in saved}, request)
+    return [Measured(saved[index]) if index in saved else measured[index] for index in range(len(specs))]
+
+
+def _rename(report: Report, request: Request, index: int) -> Report:
+    """Return the report of the MODEL at an index, called as --name says."""
+    return replace(report, name=request.name[index]) if request.name else report
 
 
 def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: Sequence[Report]) -> list[Report]:
@@ -299,20 +285,26 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: S
     ]
 
 
+def _profile_models(specs: Mapping[int, str], request: Request) -> dict[int, Measured]:
+    """Return the reports of the MODELs at these indices, which are measured in turn; plugins see them so too."""
+    return _profile_isolated(specs, request) if request.is_isolated else _profile_here(specs, request)
+
+
 def _profile_isolated(specs: Mapping[int, str], request: Request) -> dict[int, Measured]:
-    """Return the reports of models in processes of their own, which take turns."""
+    """Return the reports of models in processes of their own."""
     from ..plugging.manager import announce
     from ..results.comparison import side_by_side
 
     with _end_in_a_line():
         reports = request.profile_isolated(list(specs.values())) if specs else []
+        reports = [_rename(report, request, index) for index, report in zip(specs, reports, strict=True)]
         if reports:
             announce(side_by_side(reports) if len(reports) > 1 else reports[0])
     return {index: Measured(report) for index, report in zip(specs, reports, strict=True)}
 
 
 def _profile_here(specs: Mapping[int, str], request: Request) -> dict[int, Measured]:
-    """Return the reports of models, measured in turn, with their profilers."""
+    """Return the reports of models, with their profilers."""
     from ..profiler import compare_profilers
 
     with _end_in_a_line():
@@ -320,7 +312,8 @@ def _profile_here(specs: Mapping[int, str], request: Request) -> dict[int, Measu
     with progress_enabled(not request.quiet):
         models = [load_argument(spec, request.trust) for spec in specs.values()]
     with _end_in_a_line(), progress_enabled(not request.quiet):
-        profilers = list(map(request.make_profiler, models))
+        names = [request.name[index] if request.name else None for index in specs]
+        profilers = list(map(request.make_profiler, models, names))
         if len(profilers) > 1:
             reports = compare_profilers(
                 profilers, request.metric or None, request.arguments, strict=request.strict, static=request.static

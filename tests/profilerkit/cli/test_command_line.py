@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from profilerkit import (
     Backend,
+    Comparison,
     ExternalProfilerFunction,
     InputError,
     LoaderInfo,
@@ -313,6 +314,21 @@ def test_a_conflict_of_plugins_is_said_in_a_line(
             "two plugins offer renderer 'shout': 'shouts' of my-shouts 3.1 and 'twin' of no package (registered by"
         )
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("isolated", [(), ("--isolate",)])
+def test_plugins_see_the_names_that_were_typed(isolated: tuple[str, ...], shouting: None, model_file: str) -> None:
+    created: list[list[str]] = []
+
+    def note(report: Report | Comparison) -> None:
+        created.append([one.name for one in getattr(report, "reports", [report])])
+
+    manager().register(types.SimpleNamespace(profilerkit_report_created=hookimpl(note)), name="store")
+    options = ("--input-shape", "4", "--metric", "params", *isolated)
+    spec = f"{model_file}:build"
+    assert run("profile", spec, "--name", "one", *options)[0] == 0
+    assert run("compare", spec, spec, "--name", "old", "--name", "new", *options)[0] == 0
+    assert created == [["one"], ["old", "new"]]
 
 
 def test_formats_are_completed_from_the_hook(shouting: None) -> None:
