@@ -42,282 +42,8 @@ def infer(call: LiteRTCall) -> list[Result] | None:
     return [tuple(result) if isinstance(result, tuple) else np.asarray(result) for result in results]
 
 
-# Element by element ---------------------------------------------------------------------------------------------------
-
-
-def _same(call: LiteRTCall) -> Any:
-    return call.inputs[0]
-
-
-def _copy(call: LiteRTCall) -> Any:
-    return call.array() if call.is_known(0) else call.inputs[0]
-
-
-def _are_integers(call: LiteRTCall) -> bool:
-    return all(call.array(index).dtype.kind in "iub" for index in range(len(call.inputs)))
-
-
-def _broadcast(function: Callable[..., Array] | None) -> Rule:
-    def rule(call: LiteRTCall) -> Any:
-        if function is not None and call.is_known() and _are_integers(call):
-            return function(*(call.array(index) for index in range(len(call.inputs))))
-        return np.broadcast_shapes(*(call.inputs[index] for index in range(len(call.inputs))))
-
-    return rule
-
-
-# Products and windows -------------------------------------------------------------------------------------------------
-
-
-def _windows(
-    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: int
-) -> list[int]:
-    """Return the number of windows along each dimension: padding 0 is SAME, 1 is VALID."""
-    reach = [0 if padding == 0 else (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)]
-    if min(strides) < 1:
-        raise ValueError("a stride is below 1")
-    return [-(-(size - less) // stride) for size, less, stride in zip(sizes, reach, strides, strict=True)]
-
-
-def _convolve(call: LiteRTCall) -> Any:
-    batch, *sizes, _ = call.inputs[0]
-    filters = call.inputs[1]
-    axes = "DHW"[-len(sizes) :]
-    kernel, channels = (filters[:-2], filters[-1]) if len(sizes) == 3 else (filters[1:-1], filters[0])
-    if call.type == "DEPTHWISE_CONV_2D":
-        channels = filters[-1]
-    strides, dilations = (
-        [call.option(f"{word}{axis}{end}", 1) for axis in axes]
-        for word, end in (("stride", ""), ("dilation", "Factor"))
-    )
-    return (batch, *_windows(sizes, kernel, strides, dilations, call.option("padding", 0)), channels)
-
-
-def _pool(call: LiteRTCall) -> Any:
-    batch, *sizes, channels = call.inputs[0]
-    kernel, strides = (
-        [call.option("filterHeight"), call.option("filterWidth")],
-        [call.option("strideH"), call.option("strideW")],
-    )
-    return (batch, *_windows(sizes, kernel, strides, (1, 1), call.option("padding", 0)), channels)
-
-
-def _transpose_convolve(call: LiteRTCall) -> Any:
-    return tuple(call.list_numbers(0))
-
-
-def _connect(call: LiteRTCall) -> Any:
-    units, features = call.inputs[1]
-    *leading, last = call.inputs[0]
-    elements = math.prod((*leading, last))
-    if elements % max(features, 1) or (call.option("keepNumDims", False) and last != features):
-        raise ValueError(f"{call.inputs[0]} has no rows of {features} features")
-    return (*leading, units) if call.option("keepNumDims", False) else (elements // max(features, 1), units)
-
-
-def _multiply(call: LiteRTCall) -> Any:
-    x, y = call.inputs[0], call.inputs[1]
-    rows, summed = x[-2:] if not call.option("adjX", False) else x[:-3:-1]
-    others, columns = y[-2:] if not call.option("adjY", False) else y[:-3:-1]
-    if summed != others:
-        raise ValueError(f"a product of {x} and {y} sums over {summed} and {others}")
-    return (*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns)
-
-
-# Recurrent layers -----------------------------------------------------------------------------------------------------
-
-
-def _recur(units_of: int) -> Rule:
-    """Return the rule of a sequence of which each step makes as many values as that input has columns."""
-
-    def rule(call: LiteRTCall) -> Any:
-        units = call.inputs[16][0] if "LSTM" in call.type and call.has_input(16) else call.inputs[units_of][0]
-        return (*call.inputs[0][:-1], units)
-
-    return rule
-
-
-# Movements ------------------------------------------------------------------------------------------------------------
-
-
-def _reshape(call: LiteRTCall) -> Any:
-    sizes = call.list_numbers(1) if call.has_input(1) else call.option("newShape")
-    if sizes is None:
-        raise UnknownCostError
-    return _move(call, lambda array: array.reshape([int(size) for size in sizes]))
-
-
-def _move(call: LiteRTCall, move: Callable[[Array], Array]) -> Any:
-    moved = move(call.array())
-    return moved if call.is_known(0) else np.shape(moved)
-
-
-def _slice_strided(call: LiteRTCall) -> Any:
-    masks = {name: call.option(f"{name}Mask", 0) for name in ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")}
-    picked: list[Any] = []
-    for number, (begin, end, stride) in enumerate(zip(*(call.list_numbers(index) for index in (1, 2, 3)), strict=True)):
-        bit = 1 << number
-        if masks["ellipsis"] & bit:
-            picked.append(Ellipsis)
-        elif masks["newAxis"] & bit:
-            picked.append(None)
-        elif masks["shrinkAxis"] & bit:
-            picked.append(begin)
-        else:
-            stop = begin + end if call.option("offset", False) else end
-            picked.append(slice(None if masks["begin"] & bit else begin, None if masks["end"] & bit else stop, stride))
-    return _move(call, lambda array: array[tuple(picked)])
-
-
-def _slice(call: LiteRTCall) -> Any:
-    begins, sizes = call.list_numbers(1), call.list_numbers(2)
-    index = tuple(slice(begin, None if size == -1 else begin + size) for begin, size in zip(begins, sizes, strict=True))
-    return _move(call, lambda array: array[index])
-
-
-def _concatenate(call: LiteRTCall) -> Any:
-    axis, count = call.option("axis", 0), len(call.inputs)
-    if call.is_known():
-        return np.concatenate([call.array(index) for index in range(count)], axis)
-    sizes = list(call.inputs[0])
-    sizes[axis] = sum(call.inputs[index][axis] for index in range(count))
-    return tuple(sizes)
-
-
-def _pack(call: LiteRTCall) -> Any:
-    axis, count = call.option("axis", 0), len(call.inputs)
-    if call.is_known():
-        return np.stack([call.array(index) for index in range(count)], axis)
-    sizes = list(call.inputs[0])
-    sizes.insert(axis % (len(sizes) + 1), count)
-    return tuple(sizes)
-
-
-def _unpack(call: LiteRTCall) -> Any:
-    axis = call.option("axis", 0)
-    parts = [np.take(call.array(), index, axis) if call.is_known(0) else None for index in range(call.inputs[0][axis])]
-    sizes = list(call.inputs[0])
-    del sizes[axis]
-    return [tuple(sizes) if part is None else part for part in parts]
-
-
-def _split(call: LiteRTCall) -> Any:
-    """Split evenly, along the axis that the first input names, or into the sizes that the second one has."""
-    if call.type == "SPLIT":
-        axis, sizes, number = call.list_numbers(0)[0], list(call.inputs[1]), call.option("numSplits", 1)
-        parts = [sizes[axis] // number] * number
-    else:
-        axis, sizes, parts = call.list_numbers(2)[0], list(call.inputs[0]), call.list_numbers(1)
-        rest = sizes[axis] - sum(part for part in parts if part != -1)
-        parts = [rest if part == -1 else part for part in parts]
-    axis %= len(sizes)
-    return [(*sizes[:axis], part, *sizes[axis + 1 :]) for part in parts]
-
-
-def _gather(call: LiteRTCall) -> Any:
-    axis, batch = call.option("axis", 0), call.option("batchDims", 0)
-    values, indices = call.inputs[0], call.inputs[1]
-    axis %= max(len(values), 1)
-    if call.is_known(0, 1) and not batch:
-        return np.take(call.array(0), call.array(1), axis)
-    return (*values[:axis], *indices[batch:], *values[axis + 1 :])
-
-
-def _gather_nd(call: LiteRTCall) -> Any:
-    *leading, depth = call.inputs[1]
-    return (*leading, *call.inputs[0][depth:])
-
-
-def _pad(call: LiteRTCall) -> Any:
-    pads = call.read(1).reshape(-1, 2)
-    return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.inputs[0], pads, strict=True))
-
-
-def _tile(call: LiteRTCall) -> Any:
-    return tuple(size * times for size, times in zip(call.inputs[0], call.list_numbers(1), strict=True))
-
-
-def _squeeze(call: LiteRTCall) -> Any:
-    axes = call.option("squeezeDims")
-    chosen = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
-    return _move(call, lambda array: np.squeeze(array, chosen))
-
-
-def _reduce(function: Callable[..., Array] | None) -> Rule:
-    def rule(call: LiteRTCall) -> Any:
-        axes, keep = tuple(call.list_numbers(1)), bool(call.option("keepDims", False))
-        if function is not None and call.is_known(0) and call.array().dtype.kind in "iub":
-            return function(call.array(), axis=axes, keepdims=keep)
-        chosen = {axis % max(len(call.inputs[0]), 1) for axis in axes}
-        sizes = [1 if index in chosen else size for index, size in enumerate(call.inputs[0])]
-        return tuple(size for index, size in enumerate(sizes) if keep or index not in chosen)
-
-    return rule
-
-
-def _pick(call: LiteRTCall) -> Any:
-    axis = call.list_numbers(1)[0] % len(call.inputs[0])
-    return tuple(size for index, size in enumerate(call.inputs[0]) if index != axis)
-
-
-def _resize(call: LiteRTCall) -> Any:
-    return (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1])
-
-
-def _blocks(call: LiteRTCall) -> Any:
-    (batch, height, width, channels), size = call.inputs[0], call.option("blockSize", 1)
-    if call.type == "DEPTH_TO_SPACE":
-        return (batch, height * size, width * size, channels // size**2)
-    return (batch, height // size, width // size, channels * size**2)
-
-
-def _blocks_and_batch(call: LiteRTCall) -> Any:
-    batch, *sizes = call.inputs[0]
-    blocks, pads = call.list_numbers(1), call.read(2).reshape(-1, 2).sum(1).tolist()
-    area = int(np.prod(blocks))
-    count = len(blocks)
-    if call.type == "SPACE_TO_BATCH_ND":
-        changed = [(size + pad) // block for size, block, pad in zip(sizes, blocks, pads, strict=False)]
-        return (batch * area, *changed, *sizes[count:])
-    changed = [size * block - crop for size, block, crop in zip(sizes, blocks, pads, strict=False)]
-    return (batch // area, *changed, *sizes[count:])
-
-
-def _fill(call: LiteRTCall) -> Any:
-    sizes = tuple(call.list_numbers(0))
-    if call.type == "FILL" and call.is_known(1) and np.prod(sizes) <= 64:
-        return np.full(sizes, call.array(1))
-    return sizes
-
-
-def _one_hot(call: LiteRTCall) -> Any:
-    sizes, axis = list(call.inputs[0]), call.option("axis", -1)
-    sizes.insert(len(sizes) if axis == -1 else axis, call.list_numbers(1)[0])
-    return tuple(sizes)
-
-
-def _top(call: LiteRTCall) -> Any:
-    return [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2
-
-
-_RULES: dict[str, Rule] = {}
-
-
-def _register(rule: Rule, names: str) -> None:
-    _RULES.update(dict.fromkeys(names.split(), rule))
-
-
-_register(
-    _same,
-    """
-    ABS CEIL COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION
-    LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOGICAL_NOT LOGISTIC LOG LOG_SOFTMAX MATRIX_SET_DIAG NEG
-    QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX SQRT SQUARE
-    TANH ZEROS_LIKE
-    """,
-)
-_register(_copy, "CAST")
-_BY_NUMPY: dict[str, Callable[..., Any]] = {
+#: What works out integers that are known, such as the sizes of a shape, element by element.
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
     "ADD": np.add,
     "SUB": np.subtract,
     "MUL": np.multiply,
@@ -336,49 +62,359 @@ _BY_NUMPY: dict[str, Callable[..., Any]] = {
     "SELECT": np.where,
     "SELECT_V2": np.where,
 }
-for _name, _function in _BY_NUMPY.items():
-    _register(_broadcast(_function), _name)
-_register(_broadcast(None), "ADD_N ATAN2 BITWISE_XOR DIV POW PRELU RIGHT_SHIFT SQUARED_DIFFERENCE")
-_register(_convolve, "CONV_2D CONV_3D DEPTHWISE_CONV_2D")
-_register(_pool, "AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D")
-_register(_transpose_convolve, "CONV_3D_TRANSPOSE TRANSPOSE_CONV")
-_register(_connect, "FULLY_CONNECTED")
-_register(_multiply, "BATCH_MATMUL")
-_register(_recur(2), "UNIDIRECTIONAL_SEQUENCE_LSTM")
-_register(_recur(1), "UNIDIRECTIONAL_SEQUENCE_RNN RNN")
-_register(_reshape, "RESHAPE")
-_register(lambda call: _move(call, lambda array: np.transpose(array, call.list_numbers(1))), "TRANSPOSE")
-_register(lambda call: _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0])), "EXPAND_DIMS")
-_register(lambda call: np.asarray(call.inputs[0], np.int64), "SHAPE")
-_register(lambda call: len(call.inputs[0]), "RANK")
-_register(lambda call: np.arange(*(call.read(index).item() for index in range(3))), "RANGE")
-_register(
-    lambda call: np.asarray(np.broadcast_shapes(*(tuple(call.list_numbers(index)) for index in range(2)))),
-    "BROADCAST_ARGS",
+#: The same, over axes.
+_REDUCTIONS: dict[str, Callable[..., Array]] = {
+    "SUM": np.sum,
+    "REDUCE_PROD": np.prod,
+    "REDUCE_MAX": np.max,
+    "REDUCE_MIN": np.min,
+}
+_RULES: dict[str, Rule] = {}
+
+
+def _register(names: str) -> Callable[[Rule], Rule]:
+    """Return a decorator: a function is the rule of the operators of these names."""
+
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(names.split(), rule))
+        return rule
+
+    return register
+
+
+# Element by element ---------------------------------------------------------------------------------------------------
+
+
+@_register(
+    """
+    ABS CEIL COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION
+    LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOGICAL_NOT LOGISTIC LOG LOG_SOFTMAX MATRIX_SET_DIAG NEG
+    QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX SQRT SQUARE
+    TANH ZEROS_LIKE
+    """
 )
-_register(lambda call: tuple(call.list_numbers(1)), "BROADCAST_TO")
-_register(lambda call: (*call.inputs[0], *call.inputs[1][1:]), "EMBEDDING_LOOKUP")
-_register(lambda call: (*call.inputs[0], call.inputs[0][-1]), "MATRIX_DIAG")
-_register(_slice_strided, "STRIDED_SLICE")
-_register(_slice, "SLICE")
-_register(_concatenate, "CONCATENATION")
-_register(_pack, "PACK")
-_register(_unpack, "UNPACK")
-_register(_split, "SPLIT SPLIT_V")
-_register(_gather, "GATHER")
-_register(_gather_nd, "GATHER_ND")
-_register(_pad, "MIRROR_PAD PAD PADV2")
-_register(_tile, "TILE")
-_register(_squeeze, "SQUEEZE")
-_register(_reduce(None), "MEAN REDUCE_ALL REDUCE_ANY")
-_register(_reduce(np.sum), "SUM")
-_register(_reduce(np.prod), "REDUCE_PROD")
-_register(_reduce(np.max), "REDUCE_MAX")
-_register(_reduce(np.min), "REDUCE_MIN")
-_register(_pick, "ARG_MAX ARG_MIN")
-_register(_resize, "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR")
-_register(_blocks, "DEPTH_TO_SPACE SPACE_TO_DEPTH")
-_register(_blocks_and_batch, "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND")
-_register(_fill, "FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM")
-_register(_one_hot, "ONE_HOT")
-_register(_top, "TOPK_V2")
+def _same(call: LiteRTCall) -> Any:
+    return call.inputs[0]
+
+
+@_register("CAST")
+def _copy(call: LiteRTCall) -> Any:
+    return call.array() if call.is_known(0) else call.inputs[0]
+
+
+def _are_integers(call: LiteRTCall) -> bool:
+    return all(call.array(index).dtype.kind in "iub" for index in range(len(call.inputs)))
+
+
+@_register(" ".join(_FUNCTIONS))
+@_register("ADD_N ATAN2 BITWISE_XOR DIV POW PRELU RIGHT_SHIFT SQUARED_DIFFERENCE")
+def _broadcast(call: LiteRTCall) -> Any:
+    if call.type in _FUNCTIONS and call.is_known() and _are_integers(call):
+        return _FUNCTIONS[call.type](*(call.array(index) for index in range(len(call.inputs))))
+    return np.broadcast_shapes(*(call.inputs[index] for index in range(len(call.inputs))))
+
+
+# Products and windows -------------------------------------------------------------------------------------------------
+
+
+def _windows(
+    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: int
+) -> list[int]:
+    """Return the number of windows along each dimension: padding 0 is SAME, 1 is VALID."""
+    reach = [0 if padding == 0 else (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)]
+    if min(strides) < 1:
+        raise ValueError("a stride is below 1")
+    return [-(-(size - less) // stride) for size, less, stride in zip(sizes, reach, strides, strict=True)]
+
+
+@_register("CONV_2D CONV_3D DEPTHWISE_CONV_2D")
+def _convolve(call: LiteRTCall) -> Any:
+    batch, *sizes, _ = call.inputs[0]
+    filters = call.inputs[1]
+    axes = "DHW"[-len(sizes) :]
+    kernel, channels = (filters[:-2], filters[-1]) if len(sizes) == 3 else (filters[1:-1], filters[0])
+    if call.type == "DEPTHWISE_CONV_2D":
+        channels = filters[-1]
+    strides, dilations = (
+        [call.option(f"{word}{axis}{end}", 1) for axis in axes]
+        for word, end in (("stride", ""), ("dilation", "Factor"))
+    )
+    return (batch, *_windows(sizes, kernel, strides, dilations, call.option("padding", 0)), channels)
+
+
+@_register("AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D")
+def _pool(call: LiteRTCall) -> Any:
+    batch, *sizes, channels = call.inputs[0]
+    kernel, strides = (
+        [call.option("filterHeight"), call.option("filterWidth")],
+        [call.option("strideH"), call.option("strideW")],
+    )
+    return (batch, *_windows(sizes, kernel, strides, (1, 1), call.option("padding", 0)), channels)
+
+
+@_register("CONV_3D_TRANSPOSE TRANSPOSE_CONV")
+def _transpose_convolve(call: LiteRTCall) -> Any:
+    return tuple(call.list_numbers(0))
+
+
+@_register("FULLY_CONNECTED")
+def _connect(call: LiteRTCall) -> Any:
+    units, features = call.inputs[1]
+    *leading, last = call.inputs[0]
+    elements = math.prod((*leading, last))
+    if elements % max(features, 1) or (call.option("keepNumDims", False) and last != features):
+        raise ValueError(f"{call.inputs[0]} has no rows of {features} features")
+    return (*leading, units) if call.option("keepNumDims", False) else (elements // max(features, 1), units)
+
+
+@_register("BATCH_MATMUL")
+def _multiply(call: LiteRTCall) -> Any:
+    x, y = call.inputs[0], call.inputs[1]
+    rows, summed = x[-2:] if not call.option("adjX", False) else x[:-3:-1]
+    others, columns = y[-2:] if not call.option("adjY", False) else y[:-3:-1]
+    if summed != others:
+        raise ValueError(f"a product of {x} and {y} sums over {summed} and {others}")
+    return (*np.broadcast_shapes(x[:-2], y[:-2]), rows, columns)
+
+
+# Recurrent layers -----------------------------------------------------------------------------------------------------
+
+
+@_register("RNN UNIDIRECTIONAL_SEQUENCE_RNN")
+def _recur(call: LiteRTCall) -> Any:
+    return (*call.inputs[0][:-1], call.inputs[1][0])
+
+
+@_register("UNIDIRECTIONAL_SEQUENCE_LSTM")
+def _recur_with_gates(call: LiteRTCall) -> Any:
+    """Each step makes as many values as a gate has, or as the matrix has rows that they are projected by."""
+    return (*call.inputs[0][:-1], call.inputs[16 if call.has_input(16) else 2][0])
+
+
+# Movements ------------------------------------------------------------------------------------------------------------
+
+
+@_register("RESHAPE")
+def _reshape(call: LiteRTCall) -> Any:
+    sizes = call.list_numbers(1) if call.has_input(1) else call.option("newShape")
+    if sizes is None:
+        raise UnknownCostError
+    return _move(call, lambda array: array.reshape([int(size) for size in sizes]))
+
+
+def _move(call: LiteRTCall, move: Callable[[Array], Array]) -> Any:
+    moved = move(call.array())
+    return moved if call.is_known(0) else np.shape(moved)
+
+
+@_register("STRIDED_SLICE")
+def _slice_strided(call: LiteRTCall) -> Any:
+    masks = {name: call.option(f"{name}Mask", 0) for name in ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")}
+    picked: list[Any] = []
+    for number, (begin, end, stride) in enumerate(zip(*(call.list_numbers(index) for index in (1, 2, 3)), strict=True)):
+        bit = 1 << number
+        if masks["ellipsis"] & bit:
+            picked.append(Ellipsis)
+        elif masks["newAxis"] & bit:
+            picked.append(None)
+        elif masks["shrinkAxis"] & bit:
+            picked.append(begin)
+        else:
+            stop = begin + end if call.option("offset", False) else end
+            picked.append(slice(None if masks["begin"] & bit else begin, None if masks["end"] & bit else stop, stride))
+    return _move(call, lambda array: array[tuple(picked)])
+
+
+@_register("SLICE")
+def _slice(call: LiteRTCall) -> Any:
+    begins, sizes = call.list_numbers(1), call.list_numbers(2)
+    index = tuple(slice(begin, None if size == -1 else begin + size) for begin, size in zip(begins, sizes, strict=True))
+    return _move(call, lambda array: array[index])
+
+
+@_register("CONCATENATION")
+def _concatenate(call: LiteRTCall) -> Any:
+    axis, count = call.option("axis", 0), len(call.inputs)
+    if call.is_known():
+        return np.concatenate([call.array(index) for index in range(count)], axis)
+    sizes = list(call.inputs[0])
+    sizes[axis] = sum(call.inputs[index][axis] for index in range(count))
+    return tuple(sizes)
+
+
+@_register("PACK")
+def _pack(call: LiteRTCall) -> Any:
+    axis, count = call.option("axis", 0), len(call.inputs)
+    if call.is_known():
+        return np.stack([call.array(index) for index in range(count)], axis)
+    sizes = list(call.inputs[0])
+    sizes.insert(axis % (len(sizes) + 1), count)
+    return tuple(sizes)
+
+
+@_register("UNPACK")
+def _unpack(call: LiteRTCall) -> Any:
+    axis = call.option("axis", 0)
+    parts = [np.take(call.array(), index, axis) if call.is_known(0) else None for index in range(call.inputs[0][axis])]
+    sizes = list(call.inputs[0])
+    del sizes[axis]
+    return [tuple(sizes) if part is None else part for part in parts]
+
+
+@_register("SPLIT SPLIT_V")
+def _split(call: LiteRTCall) -> Any:
+    """Split evenly, along the axis that the first input names, or into the sizes that the second one has."""
+    if call.type == "SPLIT":
+        axis, sizes, number = call.list_numbers(0)[0], list(call.inputs[1]), call.option("numSplits", 1)
+        parts = [sizes[axis] // number] * number
+    else:
+        axis, sizes, parts = call.list_numbers(2)[0], list(call.inputs[0]), call.list_numbers(1)
+        rest = sizes[axis] - sum(part for part in parts if part != -1)
+        parts = [rest if part == -1 else part for part in parts]
+    axis %= len(sizes)
+    return [(*sizes[:axis], part, *sizes[axis + 1 :]) for part in parts]
+
+
+@_register("GATHER")
+def _gather(call: LiteRTCall) -> Any:
+    axis, batch = call.option("axis", 0), call.option("batchDims", 0)
+    values, indices = call.inputs[0], call.inputs[1]
+    axis %= max(len(values), 1)
+    if call.is_known(0, 1) and not batch:
+        return np.take(call.array(0), call.array(1), axis)
+    return (*values[:axis], *indices[batch:], *values[axis + 1 :])
+
+
+@_register("GATHER_ND")
+def _gather_nd(call: LiteRTCall) -> Any:
+    *leading, depth = call.inputs[1]
+    return (*leading, *call.inputs[0][depth:])
+
+
+@_register("MIRROR_PAD PAD PADV2")
+def _pad(call: LiteRTCall) -> Any:
+    pads = call.read(1).reshape(-1, 2)
+    return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.inputs[0], pads, strict=True))
+
+
+@_register("TILE")
+def _tile(call: LiteRTCall) -> Any:
+    return tuple(size * times for size, times in zip(call.inputs[0], call.list_numbers(1), strict=True))
+
+
+@_register("SQUEEZE")
+def _squeeze(call: LiteRTCall) -> Any:
+    axes = call.option("squeezeDims")
+    chosen = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
+    return _move(call, lambda array: np.squeeze(array, chosen))
+
+
+@_register(" ".join(_REDUCTIONS))
+@_register("MEAN REDUCE_ALL REDUCE_ANY")
+def _reduce(call: LiteRTCall) -> Any:
+    axes, keep = tuple(call.list_numbers(1)), bool(call.option("keepDims", False))
+    if call.type in _REDUCTIONS and call.is_known(0) and call.array().dtype.kind in "iub":
+        return _REDUCTIONS[call.type](call.array(), axis=axes, keepdims=keep)
+    chosen = {axis % max(len(call.inputs[0]), 1) for axis in axes}
+    sizes = [1 if index in chosen else size for index, size in enumerate(call.inputs[0])]
+    return tuple(size for index, size in enumerate(sizes) if keep or index not in chosen)
+
+
+@_register("ARG_MAX ARG_MIN")
+def _pick(call: LiteRTCall) -> Any:
+    axis = call.list_numbers(1)[0] % len(call.inputs[0])
+    return tuple(size for index, size in enumerate(call.inputs[0]) if index != axis)
+
+
+@_register("RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR")
+def _resize(call: LiteRTCall) -> Any:
+    return (call.inputs[0][0], *call.list_numbers(1), call.inputs[0][-1])
+
+
+@_register("DEPTH_TO_SPACE SPACE_TO_DEPTH")
+def _blocks(call: LiteRTCall) -> Any:
+    (batch, height, width, channels), size = call.inputs[0], call.option("blockSize", 1)
+    if call.type == "DEPTH_TO_SPACE":
+        return (batch, height * size, width * size, channels // size**2)
+    return (batch, height // size, width // size, channels * size**2)
+
+
+@_register("BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND")
+def _blocks_and_batch(call: LiteRTCall) -> Any:
+    batch, *sizes = call.inputs[0]
+    blocks, pads = call.list_numbers(1), call.read(2).reshape(-1, 2).sum(1).tolist()
+    area = int(np.prod(blocks))
+    count = len(blocks)
+    if call.type == "SPACE_TO_BATCH_ND":
+        changed = [(size + pad) // block for size, block, pad in zip(sizes, blocks, pads, strict=False)]
+        return (batch * area, *changed, *sizes[count:])
+    changed = [size * block - crop for size, block, crop in zip(sizes, blocks, pads, strict=False)]
+    return (batch // area, *changed, *sizes[count:])
+
+
+@_register("FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM")
+def _fill(call: LiteRTCall) -> Any:
+    sizes = tuple(call.list_numbers(0))
+    if call.type == "FILL" and call.is_known(1) and np.prod(sizes) <= 64:
+        return np.full(sizes, call.array(1))
+    return sizes
+
+
+@_register("ONE_HOT")
+def _one_hot(call: LiteRTCall) -> Any:
+    sizes, axis = list(call.inputs[0]), call.option("axis", -1)
+    sizes.insert(len(sizes) if axis == -1 else axis, call.list_numbers(1)[0])
+    return tuple(sizes)
+
+
+@_register("TOPK_V2")
+def _top(call: LiteRTCall) -> Any:
+    return [(*call.inputs[0][:-1], call.list_numbers(1)[0])] * 2
+
+
+@_register("TRANSPOSE")
+def _transpose(call: LiteRTCall) -> Any:
+    return _move(call, lambda array: np.transpose(array, call.list_numbers(1)))
+
+
+@_register("EXPAND_DIMS")
+def _expand(call: LiteRTCall) -> Any:
+    return _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0]))
+
+
+@_register("BROADCAST_TO")
+def _broadcast_to(call: LiteRTCall) -> Any:
+    return tuple(call.list_numbers(1))
+
+
+@_register("EMBEDDING_LOOKUP")
+def _look_up(call: LiteRTCall) -> Any:
+    return (*call.inputs[0], *call.inputs[1][1:])
+
+
+@_register("MATRIX_DIAG")
+def _make_diagonal(call: LiteRTCall) -> Any:
+    return (*call.inputs[0], call.inputs[0][-1])
+
+
+# Sizes as values ------------------------------------------------------------------------------------------------------
+
+
+@_register("SHAPE")
+def _read_shape(call: LiteRTCall) -> Any:
+    return np.asarray(call.inputs[0], np.int64)
+
+
+@_register("RANK")
+def _count_dimensions(call: LiteRTCall) -> Any:
+    return np.asarray(len(call.inputs[0]))
+
+
+@_register("RANGE")
+def _count_up(call: LiteRTCall) -> Any:
+    return np.arange(*(call.read(index).item() for index in range(3)))
+
+
+@_register("BROADCAST_ARGS")
+def _broadcast_sizes(call: LiteRTCall) -> Any:
+    return np.asarray(np.broadcast_shapes(*(tuple(call.list_numbers(index)) for index in range(2))))
