@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -128,45 +129,111 @@ def compile_program(lowered: Any) -> DeviceProgram:
 
 def read_device_program(text: str, memory: Memory) -> DeviceProgram:
     """Return what the text of a divided program says; nothing for an empty text, of a program that is not divided."""
-    instructions = read_program(text)
-    chains = {name: list_numbers(instruction.scopes.partition(";")[0]) for name, instruction in instructions.items()}
-    readers: dict[str, list[str]] = {}
-    for name, instruction in instructions.items():
-        for operand in instruction.operands:
-            readers.setdefault(operand, []).append(name)
-    shapes: dict[Chain, list[tuple[int, ...]]] = {}
-    macs: dict[Chain, int] = {}
-    exchanges: list[Exchange] = []
-    for name, instruction in reversed(instructions.items()):
-        chain = chains[name]
-        if chain and all(chains[reader] != chain for reader in readers.get(name, ())):
-            shapes.setdefault(chain, []).extend(array.shape for array in _list_arrays(instruction.type))
-        if instruction.opcode == "dot":
-            macs[chain] = macs.get(chain, 0) + _count_macs(instruction, instructions)
-        if instruction.opcode in _KINDS:
-            around = [instructions[reader] for reader in readers.get(name, ())]
-            is_gather = _KINDS[instruction.opcode] == "all-gather"
-            equation = _find_reading_equation(name, chains, readers) if is_gather else chain
-            exchanges.insert(0, _read_exchange(instruction, equation, instructions, around))
-    return DeviceProgram(shapes, macs, exchanges, memory)
+    divided = _Text(text)
+    return DeviceProgram(divided.find_shapes(), divided.count_macs(), divided.list_exchanges(), memory)
 
 
-def _find_reading_equation(name: str, chains: Mapping[str, Chain], readers: Mapping[str, Sequence[str]]) -> Chain:
-    """Return the numbers of the equation that an instruction gathers something for.
+class _Text:
+    """The text of a divided program.
 
-    They are its own, or those of an equation inside that reads what it returns: from jaxlib 0.12 on, what gathers a
-    weight has the scope of the weight, or of the loop or checkpoint around.
+    An instruction is a line. This one is of the equation number 7::
+
+        %dot.3 = f32[4,8] dot(%x.1, %w.2), lhs_contracting_dims={1}, metadata={op_name=".../profilerkit-equation.7/dot"}
+
+    Attributes:
+        instructions: The instructions by name.
+        chains: The numbers of the equation that each was made of.
+        readers: The names of those that read what each returns.
     """
-    around, waiting, visited = chains[name], [name], {name}
-    while waiting:
-        for reader in readers.get(waiting.pop(0), ()):
-            chain = chains[reader]
-            if len(chain) > len(around) and chain[: len(around)] == around:
-                return chain
-            if reader not in visited:
-                visited.add(reader)
-                waiting.append(reader)
-    return around
+
+    def __init__(self, text: str) -> None:
+        self.instructions = read_program(text)
+        self.chains: dict[str, Chain] = {
+            name: list_numbers(instruction.scopes.partition(";")[0]) for name, instruction in self.instructions.items()
+        }
+        self.readers: defaultdict[str, list[str]] = defaultdict(list)
+        for name, instruction in self.instructions.items():
+            for operand in instruction.operands:
+                self.readers[operand].append(name)
+
+    def find_shapes(self) -> dict[Chain, list[tuple[int, ...]]]:
+        """Return the shapes of the arrays that leave each equation: no instruction of it reads them; the last first."""
+        shapes: defaultdict[Chain, list[tuple[int, ...]]] = defaultdict(list)
+        for name in reversed(self.instructions):
+            chain = self.chains[name]
+            if chain and all(self.chains[reader] != chain for reader in self.readers[name]):
+                shapes[chain] += (array.shape for array in _list_arrays(self.instructions[name].type))
+        return dict(shapes)
+
+    def count_macs(self) -> Counter[Chain]:
+        """Return the multiply-accumulates of the products of each equation."""
+        macs: Counter[Chain] = Counter()
+        for name, instruction in self.instructions.items():
+            if instruction.opcode == "dot":
+                macs[self.chains[name]] += self._count_macs_of_product(instruction)
+        return macs
+
+    def list_exchanges(self) -> list[Exchange]:
+        """Return what is exchanged, in the order of the text."""
+        return [
+            self._read_exchange(name, instruction)
+            for name, instruction in self.instructions.items()
+            if instruction.opcode in _KINDS
+        ]
+
+    def _count_macs_of_product(self, instruction: Instruction) -> int:
+        """Return as many for each element of the product as dimensions are summed over."""
+        [left] = self._list_given(instruction)
+        contracted = _CONTRACTED.search(instruction.attributes)
+        sums = prod(left.shape[int(index)] for index in contracted[1].split(",") if index) if contracted else 1
+        return sums * sum(prod(array.shape) for array in _list_arrays(instruction.type))
+
+    def _read_exchange(self, name: str, instruction: Instruction) -> Exchange:
+        kind = _KINDS[instruction.opcode]
+        returned = _list_arrays(instruction.type)
+        elements = sum(prod(array.shape) for array in returned)
+        slice_elements = self._count_slice(name) if len(returned) == 1 else None
+        return Exchange(
+            chain=self._find_reading_equation(name) if kind == "all-gather" else self.chains[name],
+            scopes=instruction.scopes,
+            kind=kind,
+            groups=instruction.attributes,
+            shape=self._list_given(instruction)[0].shape,
+            elements=elements,
+            bytes=sum(array.bytes for array in returned),
+            slices=1 if slice_elements is None else elements // max(1, slice_elements),
+        )
+
+    def _count_slice(self, name: str) -> int | None:
+        """Return the elements of the slice that alone is read of what an instruction returns; None if all is."""
+        readers = [self.instructions[reader] for reader in self.readers[name]]
+        if len(readers) != 1 or readers[0].opcode != "dynamic-slice":
+            return None
+        return prod(_list_arrays(readers[0].type)[0].shape)
+
+    def _find_reading_equation(self, name: str) -> Chain:
+        """Return the numbers of the equation that an instruction gathers something for.
+
+        They are its own, or those of an equation inside that reads what it returns: from jaxlib 0.12 on, what gathers a
+        weight has the scope of the weight, or of the loop or checkpoint around.
+        """
+        around, waiting, visited = self.chains[name], [name], {name}
+        while waiting:
+            for reader in self.readers[waiting.pop(0)]:
+                chain = self.chains[reader]
+                if len(chain) > len(around) and chain[: len(around)] == around:
+                    return chain
+                if reader not in visited:
+                    visited.add(reader)
+                    waiting.append(reader)
+        return around
+
+    def _list_given(self, instruction: Instruction) -> list[_Array]:
+        """Return the arrays of an instruction's first operand; from jaxlib 0.12 on it may be of a tuple: ``%w#0``."""
+        name = instruction.operands[0]
+        arrays = _list_arrays(self.instructions[name].type)
+        element = re.match(rf"%{re.escape(name)}#(\d+)", instruction.attributes)
+        return [arrays[int(element[1])]] if element else arrays
 
 
 def _list_arrays(text: str) -> list[_Array]:
@@ -174,39 +241,3 @@ def _list_arrays(text: str) -> list[_Array]:
     return [
         _Array(dtype, tuple(int(size) for size in sizes.split(",") if size)) for dtype, sizes in _ARRAY.findall(text)
     ]
-
-
-def _list_given(instruction: Instruction, instructions: Mapping[str, Instruction]) -> list[_Array]:
-    """Return the arrays of an instruction's first operand; from jaxlib 0.12 on one of a tuple may be ``%name#0``."""
-    name = instruction.operands[0]
-    arrays = _list_arrays(instructions[name].type)
-    element = re.match(rf"%{re.escape(name)}#(\d+)", instruction.attributes)
-    return [arrays[int(element[1])]] if element else arrays
-
-
-def _count_macs(instruction: Instruction, instructions: Mapping[str, Instruction]) -> int:
-    """Return the multiply-accumulates of a product: of each element as many as dimensions are summed over."""
-    [left] = _list_given(instruction, instructions)
-    contracted = _CONTRACTED.search(instruction.attributes)
-    sums = prod(left.shape[int(index)] for index in contracted[1].split(",") if index) if contracted else 1
-    return sums * sum(prod(array.shape) for array in _list_arrays(instruction.type))
-
-
-def _read_exchange(
-    instruction: Instruction, chain: Chain, instructions: Mapping[str, Instruction], readers: Sequence[Instruction]
-) -> Exchange:
-    """Return an instruction that exchanges something; the readers of its result say whether a slice of that is kept."""
-    first, returned = _list_given(instruction, instructions), _list_arrays(instruction.type)
-    elements = sum(prod(array.shape) for array in returned)
-    slices = [_list_arrays(reader.type) for reader in readers if reader.opcode == "dynamic-slice"]
-    is_sliced = len(slices) == len(readers) == 1 and len(returned) == 1
-    return Exchange(
-        chain,
-        instruction.scopes,
-        _KINDS[instruction.opcode],
-        instruction.attributes,
-        first[0].shape,
-        elements,
-        sum(array.bytes for array in returned),
-        elements // max(1, prod(slices[0][0].shape)) if is_sliced else 1,
-    )
