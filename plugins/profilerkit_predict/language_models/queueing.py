@@ -88,7 +88,18 @@ def predict_burst(cost: StepCost, batch: int, prompt: int, most_tokens: int) -> 
 def _list_passes(
     prompts: int, prompt: int, shared: int, most_tokens: int, replicas: int
 ) -> Iterator[tuple[list[Piece], int]]:
-    """Yield what each pass runs, alike pieces as one, and how many prompts end in it."""
+    """Yield what each pass runs, alike pieces as one, and how many prompts end in it.
+
+    The prompts are run in order, and a pass that a prompt does not fill goes on with the next one: of three prompts of
+    five tokens, with four tokens in a pass:
+
+    >>> for pieces, finished in _list_passes(3, 5, 0, 4, 1):
+    ...     print([piece.new_tokens for piece in pieces], finished)
+    [4] 0
+    [1, 3] 1
+    [2, 2] 1
+    [3] 1
+    """
     most_tokens = max(most_tokens // replicas, 1)
     waiting, cached = prompts, shared
     while waiting:
