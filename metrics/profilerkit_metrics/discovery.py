@@ -17,7 +17,10 @@ __all__ = ["default_functions", "find_public_names", "import_metric_modules", "s
 
 _PACKAGE = __name__.rpartition(".")[0]
 #: The modules that define no metric.
-_OTHERS = frozenset({"discovery", "kinds", "output_arrays", "plugin", "scoring", "scoring_arrays", "scoring_notes"})
+_OTHERS = frozenset(
+    {"discovery", "evaluation_functions", "kinds", "output_arrays", "plugin", "scoring", "scoring_arrays"}
+    | {"scoring_notes"}
+)
 
 
 class _Default(NamedTuple):
