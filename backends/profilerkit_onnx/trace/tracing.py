@@ -24,6 +24,7 @@ from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
 from .functions import list_functions
 from .node_outputs import Declarations
+from .settings import add_settings
 from .values import Value, find_value
 from .walk import Walk
 
@@ -50,7 +51,8 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
         outputs = _walk_graph(walk, model, received)
         notes, names = tuple(describe_constants(walk.constants)), name_nodes(model.graph)
         values, chains, types = list(received.values()), scopes.chains, scopes.types
-        return trace_work(walk.work, chains, types, weights, values, outputs, _VIEWS, METHOD, notes, names)
+        trace = trace_work(walk.work, chains, types, weights, values, outputs, _VIEWS, METHOD, notes, names)
+        return add_settings(trace, model.graph.node, paths)
     except Exception as error:  # whatever a damaged file leads to
         calls: dict[str, list[LayerCall]] = {}
         if walk is not None and walk.node >= 0:
