@@ -156,17 +156,29 @@ class _Fitted:
 
 
 def _leave_out_columns(grid: Grid, available: int) -> tuple[Grid, list[str]]:
-    """Return a grid without those columns that it needs least, as far as it is too wide, and the titles of those."""
-    left_out = []
+    """Return a grid without those columns that it needs least, as far as it is too wide, and the titles of those.
+
+    One that has room once a wider one is left out after it comes back.
+    """
+    left_out: list[str] = []
     for title in filter(grid.titles.__contains__, grid.least_needed):
-        if fits(grid, available):
+        if fits(_without_columns(grid, left_out), available):
             break
-        if title == "Type":
-            grid = _fold_types(grid)
-        else:
-            grid = _leave_out(grid, grid.titles.index(title))
-            left_out += [" ".join(title.split())] if title else []
-    return grid, left_out
+        left_out.append(title)
+    for title in left_out[:-1]:
+        others = [other for other in left_out if other != title]
+        if fits(_without_columns(grid, others), available):
+            left_out = others
+    return _without_columns(grid, left_out), [
+        " ".join(title.split()) for title in left_out if title not in ("Type", "")
+    ]
+
+
+def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
+    """Return a grid without some columns; types of layers then stand behind their names."""
+    for title in titles:
+        grid = _fold_types(grid) if title == "Type" else _leave_out(grid, grid.titles.index(title))
+    return grid
 
 
 def _leave_out(grid: Grid, left: int) -> Grid:

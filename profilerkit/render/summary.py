@@ -100,9 +100,10 @@ def _draw_heading(report: Report) -> Iterator[RenderableType]:
 
 def _list_conditions(report: Report) -> Iterator[str]:
     """Yield the device and the number of threads of what was measured, where the backend tells them."""
-    if not any(isinstance(record.value, Measurement) for record in report.statuses.values()):
+    device = report.environment.get("device", "").removeprefix("/").lower()
+    if not device and not any(isinstance(record.value, Measurement) for record in report.statuses.values()):
         return
-    yield report.environment.get("device", "").removeprefix("/").lower()
+    yield device
     threads = report.arguments.get("num_threads") or report.environment.get("intra_op_threads", "0")
     if threads.isdecimal() and threads != "0":
         yield "1 thread" if threads == "1" else f"{threads} threads"

@@ -135,9 +135,10 @@ def test_where_the_memory_is_at_the_peak() -> None:
     [
         (100, "Type Output Parameters MACs"),
         (90, "Type Parameters MACs"),
-        (75, "Parameters MACs"),
-        (66, "Parameters"),
-        (60, ""),
+        (75, "Type Parameters MACs"),
+        (70, "Parameters MACs"),
+        (66, "Type Parameters"),
+        (60, "Type"),
     ],
 )
 def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
