@@ -106,7 +106,10 @@ class ComputeLargestBatch(ProfilerFunction):
         """
         if fit_in is None:
             return _UNASKED
-        traces = _trace_sizes(profiler, model, backend, "trace")
+        try:
+            traces = _trace_sizes(profiler, model, backend, "trace")
+        except InputError as error:
+            return Unavailable(error_line(error))
         return _find_largest(traces, lambda trace: trace.memory.peak_bytes(), ROOM("fit_in", fit_in))
 
 
@@ -135,7 +138,10 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
         """
         if fit_in is None:
             return _UNASKED
-        traces = _trace_sizes(profiler, model, backend, "training_trace")
+        try:
+            traces = _trace_sizes(profiler, model, backend, "training_trace")
+        except InputError as error:
+            return Unavailable(error_line(error))
         size = find_optimizer_bytes(backend, model, traces[_CHECKED], optimizer)
         counted = OptimizerBytes(0, missing=size) if isinstance(size, str) else size
         missing = (counted.missing,) if counted.missing else ()

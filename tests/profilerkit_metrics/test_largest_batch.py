@@ -96,3 +96,14 @@ def test_the_command() -> None:
     result = CliRunner().invoke(cli, [*arguments, "--fit-in", "much"])
     assert result.exit_code == 2
     assert "give a memory" in result.output
+
+
+def test_inputs_without_a_batch_are_a_reason() -> None:
+    class Fixed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.reshape(1, 8) * 2
+
+    report = profile(Fixed(), torch.zeros(1, 8), fit_in="1 MB", metrics=["largest_batch"])
+    record = report.status("largest_batch")
+    assert (record.value, record.completeness) == (None, Completeness.UNAVAILABLE)
+    assert "could not be traced" in record.missing[0]
