@@ -23,8 +23,8 @@ from ..model.types import LARGEST
 from ..model.weights import list_constants, weight_records
 from .control_flow import HANDLERS, holds_conditions
 from .functions import list_functions
+from .layer_settings import add_settings
 from .node_outputs import Declarations
-from .settings import add_settings
 from .values import Value, find_value
 from .walk import Walk
 
