@@ -227,6 +227,18 @@ def test_layers_make_up_the_peak(steps: dict[str, RankTrace]) -> None:
             assert sum_parts(step.left)["gradients"] == step.gradient_bytes, name
 
 
+def test_what_is_there_in_the_update(steps: dict[str, RankTrace]) -> None:
+    """Weights, gradients and inputs; and what stays from step to step: buckets, and small weights of stage 3."""
+    whole, inputs = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE, BATCH * LENGTH * 8
+    assert sum_parts(steps["alone"].left) == {"weights": whole, "gradients": whole, "inputs": inputs}
+    assert sum_parts(steps["fsdp2"].left) == {"weights": whole // 4, "gradients": whole // 4, "inputs": inputs}
+    assert sum_parts(steps["ddp"].left) == sum_parts(steps["alone"].left) | {"communication": whole}
+    assert sum_parts(steps["zero3"].left) == sum_parts(steps["fsdp2"].left) | {
+        "gathered weights": whole,
+        "communication": BUCKET * BYTE,
+    }
+
+
 def test_peak_by_layer_by_hand(steps: dict[str, RankTrace]) -> None:
     """The peak is where the first block's "up" gives back, in the backward pass: the second block's part of it is over.
 
