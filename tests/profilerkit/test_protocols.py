@@ -157,7 +157,7 @@ def test_the_doctor_lists_the_protocols_of_a_backend(monkeypatch: pytest.MonkeyP
     assert "times of single layers" in offered
     assert "training counts and memory" in lacking
     assert sorted([*offered, *lacking]) == sorted(
-        offered_capability.offers for offered_capability in offers.offered_capabilities() if offered_capability.offers
+        capability.offers for capability in offers.list_capabilities() if capability.offers
     )
 
 

@@ -81,7 +81,7 @@ class Padded(nn.Module):
     ],
 )
 def test_what_cannot_be_said_has_a_reason(model: nn.Module, shape: Any, reason: str) -> None:
-    memory = {} if shape is None else {"fit_in": "1 MB"}
+    memory: dict[str, Any] = {} if shape is None else {"fit_in": "1 MB"}
     report = profile(model, input_shape=(8,), metrics=["largest_batch"], **memory)
     record = report.status("largest_batch")
     assert record.completeness is Completeness.UNAVAILABLE

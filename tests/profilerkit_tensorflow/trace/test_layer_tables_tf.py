@@ -57,7 +57,7 @@ def test_layers_are_left_out_of_a_keras_model() -> None:
     assert "left out by ignore=: 2 layers" in report.notes[0]
 
 
-class Mine(keras.layers.Layer):
+class Mine(keras.layers.Layer):  # type: ignore[misc]
     """A layer of the user's, whose attributes may be anything."""
 
     @property
