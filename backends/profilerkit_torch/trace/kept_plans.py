@@ -1,16 +1,19 @@
 """Plans of torch's own operators, kept from one trace of a process to the next.
 
 Models share operators: one that is profiled again, one that it is compared with, the next of a family. A plan follows
-from what `signature` has, from the device of the model, and from the formulas. A formula of the user's may look at
-anything, and another library may give its operators other kernels: with the first, and for the second, a trace keeps
-its plans to itself.
+from what `signature` has, from the device of the model, from the formulas and from the numbers of the convention. A
+formula of the user's may look at anything, and another library may give its operators other kernels: with the first,
+and for the second, a trace keeps its plans to itself.
 """
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
+
+from profilerkit.costs import convention
 
 from ..costs import are_as_shipped
 from .replay import Plan
@@ -55,10 +58,11 @@ class PlanStore(NamedTuple):
             self.kept.clear()
 
 
-#: The plans that traces share, by the device of the model.
-_kept: dict[torch.device | None, dict[Any, Plan]] = {}
+#: The plans that traces share, by the device of the model and by the numbers of the convention.
+_kept: dict[tuple[torch.device | None, Any], dict[Any, Plan]] = {}
+_read_numbers = attrgetter(*(name for name in vars(convention) if name.isupper()))
 
 
 def find_plans(device: torch.device | None) -> PlanStore:
     """Return the plans for a trace on the meta device of a model that is on another one."""
-    return PlanStore(_kept.setdefault(device, {}) if are_as_shipped() else {}, {})
+    return PlanStore(_kept.setdefault((device, _read_numbers(convention)), {}) if are_as_shipped() else {}, {})
