@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat
-from .engines import ANY_ENGINE, EngineRule
+from .engines import ANY_ENGINE, EngineRule, WindowPool
 from .formulas import dtype_bytes
 from .layout import Layout
-from .records import CacheLayer, ModelFacts
+from .records import CacheLayer, LatentAttention, ModelFacts
 
 if TYPE_CHECKING:
     from .step_cost import Piece
@@ -52,17 +52,16 @@ class EngineCache:
 
         Heads that the library repeats before it caches them are in it once. Parts that grow alike are one.
         """
-        if self.facts.work.latent is not None:
-            return self._list_latents()
+        latent = self.facts.work.latent
+        if latent is not None:
+            return self._list_latents(latent)
         alike: dict[CacheLayer, list[CacheLayer]] = {}
         for layer in self.facts.cache.parts:
             alike.setdefault(replace(layer, path="", bytes_per_entry=0, constant_bytes=0), []).append(layer)
         return tuple(self._join_parts(layers) for layers in alike.values())
 
-    def _list_latents(self) -> tuple[CacheLayer, ...]:
+    def _list_latents(self, latent: LatentAttention) -> tuple[CacheLayer, ...]:
         """Return the latents, and the keys of an indexer where there is one."""
-        latent = self.facts.work.latent
-        assert latent is not None  # noqa: S101 - asked for such models alone
         layout = self.engine.sparse_latents if latent.most_attended is not None else None
         entry = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
         keys = latent.index_bytes
@@ -125,19 +124,18 @@ class EngineCache:
             return part.entries(tokens)
         pool = self.engine.window_pool
         if pool is not None and any(other.window is not None for other in self.parts):
-            return self._count_entries_of_pool(part, tokens)
+            return self._count_entries_of_pool(part, tokens, pool)
         blocks = math.ceil(part.entries(tokens) / self.block_size)
         if part.window is not None:
             blocks = min(blocks + self.engine.window_spare_blocks, math.ceil(tokens / self.block_size))
         return blocks * self.block_size
 
-    def _count_entries_of_pool(self, part: CacheLayer, tokens: int) -> int:
+    def _count_entries_of_pool(self, part: CacheLayer, tokens: int, pool: WindowPool) -> int:
         """Return the entries of one sequence in pools whose ratio is fixed: one is full before the other.
 
         A sequence takes as much of both as of the pool that has less room for it.
         """
-        pool, entries = self.engine.window_pool, replace(part, window=None).entries(tokens)
-        assert pool is not None  # noqa: S101 - asked for such engines alone
+        entries = replace(part, window=None).entries(tokens)
         if self.facts.architecture in pool.architectures:
             needed = max(other.entries(tokens) for other in self.parts if other.window is not None)
             entries = max(entries, math.ceil(needed / pool.share))
@@ -170,18 +168,28 @@ class EngineCache:
     def _count_traffic_of_one(self, piece: Piece, tensor: int) -> tuple[CacheTraffic, float]:
         """Return the bytes of one sequence, and which of those that it reads are of the prefix.
 
-        What is constant is a state, which each step reads and writes, or the cross attention's part, written once.
+        What is constant is a state, which each step after the prompt reads and each step writes; of a model with an
+        encoder it is the cross attention's part, which the prompt writes and no later step.
         """
-        before, is_decode = self._count_tokens(piece.cached) if piece.cached else 0, piece.cached > 0
-        new = 1 if self.facts.is_encoder_decoder else piece.new_tokens
-        keeps_constant = self.facts.is_encoder_decoder and is_decode
+        is_decode, is_cross_attention = piece.cached > 0, self.facts.is_encoder_decoder
+        before = self._count_tokens(piece.cached) if is_decode else 0
+        new = 1 if is_cross_attention else piece.new_tokens
         read = written = shared = 0.0
         for part in self.parts:
-            shares = min(tensor, part.heads or tensor)
-            is_even = part.stride == 1 or part.waits
-            added = part.entries(new) if is_even else part.entries(before + new) - part.entries(before)
-            entries, constant = part.entries_read(before), part.constant_bytes
-            read += (part.bytes_per_entry * entries + constant * is_decode) / shares
-            written += (part.bytes_per_entry * added + constant * (not keeps_constant)) / shares
-            shared += part.bytes_per_entry * min(self._count_shared_entries(part), entries) / shares
+            devices = min(tensor, part.heads or tensor)
+            entries = part.entries_read(before)
+            constant_read = part.constant_bytes if is_decode else 0
+            constant_written = 0 if is_decode and is_cross_attention else part.constant_bytes
+            read += (part.bytes_per_entry * entries + constant_read) / devices
+            written += (part.bytes_per_entry * _count_added_entries(part, before, new) + constant_written) / devices
+            shared += part.bytes_per_entry * min(self._count_shared_entries(part), entries) / devices
         return CacheTraffic(read, written), shared
+
+
+def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:
+    """Return how many entries a step writes that adds so many tokens to those before.
+
+    A window of the last tokens is full and written over. Entries of several tokens are written as they fill.
+    """
+    has_entry_of_each_token = part.stride == 1 or part.waits
+    return part.entries(new) if has_entry_of_each_token else part.entries(before + new) - part.entries(before)
