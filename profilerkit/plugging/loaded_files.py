@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader, Source
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 from .namespace_imports import Importlib, make_imported_spec
@@ -121,6 +121,8 @@ class Namespace:
             spec = PathFinder.find_spec(fullname, self._current_folders() if parent == self.name else path)
         if spec is not None and isinstance(spec.loader, (SourceFileLoader, SourcelessFileLoader)):
             spec.loader.create_module = self.new_module  # type: ignore[method-assign]
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader.path_stats = _compare_with_no_cache  # type: ignore[method-assign]
         return spec
 
     # Imports --------------------------------------------------------------------------------------------------------
@@ -218,6 +220,14 @@ class _Finder:
         key = fullname.removeprefix(_PREFIX).partition(".")[0]
         namespace = _namespaces.get(key) or _rebuild(key)
         return namespace.find_spec(fullname, path) if namespace else None
+
+
+def _compare_with_no_cache(path: str) -> NoReturn:
+    """Have a file compiled from its source each time, by raising what a file system without times would.
+
+    Python takes its cache for that of a file with the same size and second, also where it was saved twice in one.
+    """
+    raise OSError
 
 
 class _PlainNames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pickle
 import sys
 import textwrap
@@ -248,6 +249,19 @@ def test_a_file_runs_anew_each_time_and_its_modules_when_they_have_changed(tmp_p
     assert first[0] is second[0]
     write(tmp_path, helper="WIDTH = 1600")
     assert load(f"{tmp_path / 'net.py'}:build", tmp_path)[0].WIDTH == 1600
+
+
+def test_a_file_that_is_saved_twice_in_a_second(tmp_path: Path) -> None:
+    """Python's cache has its size and its second, and the code of the first."""
+    code = (
+        f"from profilerkit.plugging.loaders import load_model; print(load_model({str(tmp_path / 'net.py')!r} + ':net'))"
+    )
+    cached = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    for width in (3, 4):
+        write(tmp_path, net=f"from helper import WIDTH\nnet = (WIDTH, {width})", helper=f"WIDTH = {width}")
+        for name in ("net", "helper"):
+            os.utime(tmp_path / f"{name}.py", (1e9, 1e9))
+        assert run_python(code, env=cached).stdout == f"({width}, {width})\n"
 
 
 CLASSES = """
