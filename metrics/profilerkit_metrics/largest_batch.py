@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from profilerkit import Comparative, InputError, Metric, Partial, Profiler, ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import Check
 from profilerkit.backend import Backend
-from profilerkit.backend_kit.optimizers import OptimizerBytes
 from profilerkit.devices import device
 from profilerkit.error_text import error_line
 from profilerkit.inputs import ModelInputs
@@ -21,7 +20,7 @@ from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.records import MemoryTimeline, ModelTrace
 
-from .training import find_optimizer_bytes, find_step_peak
+from .training import find_known_bytes, find_optimizer_bytes, find_step_peak
 
 __all__ = ["ComputeLargestBatch", "ComputeLargestTrainingBatch", "LargestBatch", "LargestTrainingBatch"]
 
@@ -142,9 +141,8 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
             traces = _trace_sizes(profiler, model, backend, "training_trace")
         except InputError as error:
             return Unavailable(error_line(error))
-        size = find_optimizer_bytes(backend, model, traces[_CHECKED], optimizer)
-        counted = OptimizerBytes(0, missing=size) if isinstance(size, str) else size
-        missing = (counted.missing,) if counted.missing else ()
+        last = traces[_CHECKED]
+        counted, missing = find_known_bytes(last, find_optimizer_bytes(backend, model, last, optimizer))
         return _find_largest(traces, lambda trace: find_step_peak(trace, counted), ROOM("fit_in", fit_in), missing)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "TrainingMacs",
     "TrainingMemory",
     "TrainingMemoryParts",
+    "find_known_bytes",
     "find_optimizer_bytes",
     "find_step_memory",
     "find_step_peak",
@@ -212,8 +213,7 @@ def find_step_memory(
     trace: ModelTrace, optimizer_size: OptimizerBytes | str, optimizer: Any, backend: Backend
 ) -> dict[str, Any]:
     """Return the peak with what the optimizer takes, and its parts; lower bounds where a part is not known."""
-    counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
-    missing = (*([counted.missing] if counted.missing else []), *_list_untold_gradients(trace))
+    counted, missing = find_known_bytes(trace, optimizer_size)
     is_in_update = _count_update_bytes(trace, counted) > trace.memory.peak_bytes()
     parts = _divide_update(trace, counted) if is_in_update else _divide_peak(trace, counted)
     is_without = optimizer is None and optimizer_size == OptimizerBytes(0)
@@ -224,6 +224,12 @@ def find_step_memory(
         TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, *trace.notes, hint]),
         TrainingMemoryParts.NAME: qualify(parts, missing) if trace.memory.parts else unsaid,
     }
+
+
+def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) -> tuple[OptimizerBytes, tuple[str, ...]]:
+    """Return what is known of the bytes of an optimizer, and what of the memory of a step is not known."""
+    counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
+    return counted, (*([counted.missing] if counted.missing else []), *_list_untold_gradients(trace))
 
 
 def find_step_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:

@@ -22,6 +22,7 @@ from profilerkit.backend_kit.optimizers import OptimizerBytes, optimizer_bytes
 from profilerkit.protocols import LimitsMetrics, list_inapplicable
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
+from profilerkit.trace.bounds import Bounds
 from profilerkit_metrics import ComputeTraining
 
 X = FakeTensor((1, 3))
@@ -86,6 +87,19 @@ def test_memory_of_training_is_a_lower_bound_where_the_trained_weights_are_not_k
     outcome = profiler.status_get("training_memory", to_value=False).outcome
     assert outcome.completeness.value == "partial"
     assert outcome.missing == (
+        "the state of adam: it is not known whether these weights are trained: weight",
+        "the gradients of weights of which it is not known whether they are trained (weight)",
+    )
+
+
+def test_the_largest_training_batch_is_an_upper_bound_there() -> None:
+    """Of 9,000 usable bytes weights take 48, and a sample 40: what is not known may leave less room."""
+    net = model()
+    net.layers[0].activation_bytes = 40
+    asked: dict[str, Any] = {"metrics": ["largest_training_batch"], "optimizer": "adam", "fit_in": 10_000}
+    said = profile(net, X, backend=Training(), **asked).status("largest_training_batch")
+    assert (said.value, said.completeness.value, said.bounds) == (223, "partial", Bounds(0, 223))
+    assert said.missing == (
         "the state of adam: it is not known whether these weights are trained: weight",
         "the gradients of weights of which it is not known whether they are trained (weight)",
     )
