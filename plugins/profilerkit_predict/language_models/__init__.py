@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat, WeightKind
     from .adapters import Adapters
     from .api import kv_bytes, kv_bytes_per_token, llm
+    from .arrivals import Arrivals
+    from .bursts import Burst
     from .caching import CacheBytes
     from .comparison import LanguageModelComparison
     from .engines import EngineRule
     from .fitting import Fit, Memory
     from .formulas import count_expected_experts
     from .layout import Layout
-    from .queueing import Arrivals, Burst
     from .records import (
         CacheContents,
         CacheGrowth,
@@ -106,7 +107,8 @@ _MODULES = module_of_each(
         "..checkpoints.formats": "WEIGHT_FORMATS WeightFormat WeightKind",
         ".formulas": "count_expected_experts",
         ".layout": "Layout",
-        ".queueing": "Arrivals Burst",
+        ".arrivals": "Arrivals",
+        ".bursts": "Burst",
         ".records": """
             CacheContents CacheGrowth CacheLayer CacheTensor ExecutionModel GeneratedTokens InputEncoder InputKind
             LatentAttention Law MatrixShape ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses

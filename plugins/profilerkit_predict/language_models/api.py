@@ -17,13 +17,13 @@ from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import weight_format
 from .adapters import read_adapters
+from .arrivals import read_rate
 from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, find_engine
 from .followed import follow
 from .image_sizes import read_image_size
 from .layout import read_layout
-from .queueing import read_rate
 from .records import InputKind, ModelFacts
 from .report import LanguageModelReport
 from .requests import Request, add_drafter, find_drafter, find_peak_dtype, make_report

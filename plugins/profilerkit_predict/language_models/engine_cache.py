@@ -1,11 +1,10 @@
-"""The cache of a serving engine: its parts, its bytes in blocks, and what a step reads and writes of it."""
+"""The cache of a serving engine: its parts, and its bytes in blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
 
 from profilerkit.process.cached import cached_property
 
@@ -15,17 +14,7 @@ from .formulas import dtype_bytes
 from .layout import Layout
 from .records import CacheLayer, LatentAttention, ModelFacts
 
-if TYPE_CHECKING:
-    from .step_cost import Piece
-
-__all__ = ["CacheTraffic", "EngineCache"]
-
-
-class CacheTraffic(NamedTuple):
-    """Bytes of a cache that a step reads, and those that it writes."""
-
-    read: float
-    written: float
+__all__ = ["EngineCache"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ class EngineCache:
 
     def count_bytes(self, context: int, batch: int = 1) -> int:
         """Return its bytes in blocks after so many tokens of so many sequences."""
-        tokens = self._count_tokens(context)
+        tokens = self.count_tokens(context)
         return sum(self._count_paged_bytes(part, tokens, batch) for part in self.parts)
 
     def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
@@ -101,7 +90,7 @@ class EngineCache:
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole.
         """
-        tokens, sequences = self._count_tokens(context), math.ceil(batch / layout.data)
+        tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         return sum(
             math.ceil(
                 self._count_paged_bytes(part, tokens, sequences)
@@ -113,7 +102,7 @@ class EngineCache:
 
     def _count_paged_bytes(self, part: CacheLayer, tokens: int, sequences: int) -> int:
         """Return the bytes of a part in blocks, of which whole ones can be of several sequences."""
-        blocks = self._count_shared_entries(part) // self.block_size
+        blocks = self.count_shared_entries(part) // self.block_size
         shared = part.bytes_per_entry * blocks * self.block_size
         entries = self._count_entries_in_blocks(part, tokens)
         return sequences * (part.constant_bytes + part.bytes_per_entry * entries) - (sequences - 1) * shared
@@ -143,53 +132,11 @@ class EngineCache:
                 entries = math.ceil(pool.share * entries)
         return math.ceil(entries / self.block_size) * self.block_size
 
-    def _count_shared_entries(self, part: CacheLayer) -> int:
+    def count_shared_entries(self, part: CacheLayer) -> int:
         """Return how many entries of a part are those of the prefix: none where only the last tokens are kept."""
         return 0 if part.window is not None or part.waits else part.entries(self.shared_prefix)
 
-    def _count_tokens(self, context: int) -> int:
+    def count_tokens(self, context: int) -> int:
         """Return how many tokens the growing part has: those of an encoder's prompt are in its states."""
         source = self.facts.encoder_prompt
         return context if source is None else max(context - source + 1, 0)
-
-    def count_traffic(self, pieces: Iterable[Piece], tensor: int = 1) -> CacheTraffic:
-        """Return the bytes that a step reads and writes, of one of so many devices that share the heads.
-
-        A prefix that sequences share is read once.
-        """
-        read = written = most_shared = 0.0
-        for piece in pieces:
-            of_one, shared = self._count_traffic_of_one(piece, tensor)
-            read += piece.sequences * (of_one.read - shared)
-            written += piece.sequences * of_one.written
-            most_shared = max(most_shared, shared)
-        return CacheTraffic(read + most_shared, written)
-
-    def _count_traffic_of_one(self, piece: Piece, tensor: int) -> tuple[CacheTraffic, float]:
-        """Return the bytes of one sequence, and which of those that it reads are of the prefix.
-
-        What is constant is a state, which each step after the prompt reads and each step writes; of a model with an
-        encoder it is the cross attention's part, which the prompt writes and no later step.
-        """
-        is_decode, is_cross_attention = piece.cached > 0, self.facts.is_encoder_decoder
-        before = self._count_tokens(piece.cached) if is_decode else 0
-        new = 1 if is_cross_attention else piece.new_tokens
-        read = written = shared = 0.0
-        for part in self.parts:
-            devices = min(tensor, part.heads or tensor)
-            entries = part.entries_read(before)
-            constant_read = part.constant_bytes if is_decode else 0
-            constant_written = 0 if is_decode and is_cross_attention else part.constant_bytes
-            read += (part.bytes_per_entry * entries + constant_read) / devices
-            written += (part.bytes_per_entry * _count_added_entries(part, before, new) + constant_written) / devices
-            shared += part.bytes_per_entry * min(self._count_shared_entries(part), entries) / devices
-        return CacheTraffic(read, written), shared
-
-
-def _count_added_entries(part: CacheLayer, before: int, new: int) -> int:
-    """Return how many entries a step writes that adds so many tokens to those before.
-
-    A window of the last tokens is full and written over. Entries of several tokens are written as they fill.
-    """
-    has_entry_of_each_token = part.stride == 1 or part.waits
-    return part.entries(new) if has_entry_of_each_token else part.entries(before + new) - part.entries(before)

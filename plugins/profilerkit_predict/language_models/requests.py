@@ -10,9 +10,10 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.errors import InputError
 
 from ..checkpoints.formats import WeightFormat, list_product_dtypes
+from .arrivals import Arrivals, predict_arrivals
+from .bursts import predict_burst
 from .fitting import Fit, fit
 from .followed import FollowedFile, FollowedModel
-from .queueing import Arrivals, predict_arrivals, predict_burst
 from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import average_later_token, predict_serving

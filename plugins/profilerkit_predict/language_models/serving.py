@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from .arrivals import Arrivals
+from .bursts import Burst
 from .estimating import Estimate, average, compute_rate
-from .queueing import Arrivals, Burst
 from .speculation import Speculation
 from .step_cost import Piece, Step, StepCost
 

@@ -15,6 +15,7 @@ from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat
 from .adapters import Adapters
+from .cache_traffic import count_cache_traffic
 from .engine_cache import EngineCache
 from .engines import ANY_ENGINE, EngineRule
 from .estimating import Estimate, Estimator
@@ -242,7 +243,7 @@ class StepCost:
         for piece in pieces:
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
-        read, written = map(round, self.cache.count_traffic(pieces))
+        read, written = map(round, count_cache_traffic(self.cache, pieces))
         sequences, tokens = _count_sequences(pieces), _count_tokens(pieces)
         terms = tuple(self._list_terms(pieces))
         return Step(
@@ -293,7 +294,7 @@ class StepCost:
         sequences = _count_sequences(device_pieces)
         batch = min(_count_sequences(pieces), sequences * layout.data)
         amounts["adapters"] = self._count_adapter_bytes(sequences, batch, layout.data) / shares
-        read, written = self.cache.count_traffic(device_pieces, layout.tensor)
+        read, written = count_cache_traffic(self.cache, device_pieces, layout.tensor)
         amounts |= {"cache, read": read / stages, "cache, written": written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():

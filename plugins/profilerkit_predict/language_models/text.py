@@ -13,9 +13,10 @@ from .growth import find_layer
 from .notes import general_notes, report_notes
 
 if TYPE_CHECKING:
+    from .arrivals import Arrivals
+    from .bursts import Burst
     from .comparison import LanguageModelComparison
     from .fitting import Fit
-    from .queueing import Arrivals, Burst
     from .records import PassCounts
     from .report import LanguageModelReport
     from .serving import Serving

@@ -10,8 +10,9 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit.devices import DeviceInfo
 from profilerkit_predict.language_models import StepCost
+from profilerkit_predict.language_models.arrivals import predict_arrivals, read_rate
+from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
-from profilerkit_predict.language_models.queueing import predict_arrivals, predict_burst, read_rate
 from profilerkit_predict.language_models.requests import Request, make_report
 from profilerkit_predict.language_models.step_cost import Piece
 

@@ -1,36 +1,15 @@
-"""When prompts that wait for each other have their first token: all of a batch at once, or requests at a rate."""
+"""When requests that arrive at a rate have their first token, and how many can be served."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
-from .step_cost import Piece, StepCost
-
-__all__ = ["Arrivals", "Burst", "predict_arrivals", "predict_burst", "read_rate"]
-
-
-@dataclass(frozen=True, slots=True)
-class Burst:
-    """The first tokens of prompts that arrive at once and are run in order, at most so many tokens in a pass.
-
-    Attributes:
-        batch: The prompts.
-        passes: How many passes they take; those of one replica where there are several.
-        first: Seconds until the first of them has its first token.
-        mean: The mean over all of them.
-        last: Seconds until the last of them has it.
-    """
-
-    batch: int
-    passes: int
-    first: float
-    mean: float
-    last: float
+__all__ = ["Arrivals", "predict_arrivals", "read_rate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,58 +45,6 @@ def read_rate(rate: Any) -> float | None:
     if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 < rate < float("inf"):
         raise ArgumentError(f"rate={shown(rate)}: give the requests that arrive in a second, a number above 0")
     return float(rate)
-
-
-def predict_burst(cost: StepCost, batch: int, prompt: int, most_tokens: int) -> Burst | None:
-    """Return when prompts that arrive at once have their first tokens; None if a figure of the device is not known.
-
-    A pass takes the next tokens of all prompts in their order: the rest of one and the start of the next together.
-    """
-    replicas = cost.layout.data
-    prompts = -(-batch // replicas)
-    clock, ends, passes = 0.0, [], 0
-    for pieces, finished in _list_passes(prompts, prompt, cost.shared_prefix, most_tokens, replicas):
-        seconds = cost.run_together(pieces).seconds
-        if seconds is None:
-            return None
-        clock, passes = clock + seconds, passes + 1
-        ends += [clock] * finished
-    return Burst(batch, passes, ends[0], sum(ends) / len(ends), ends[-1])
-
-
-def _list_passes(
-    prompts: int, prompt: int, shared: int, most_tokens: int, replicas: int
-) -> Iterator[tuple[list[Piece], int]]:
-    """Yield what each pass runs, alike pieces as one, and how many prompts end in it.
-
-    The prompts are run in order, and a pass that a prompt does not fill goes on with the next one: of three prompts of
-    five tokens, with four tokens in a pass:
-
-    >>> for pieces, finished in _list_passes(3, 5, 0, 4, 1):
-    ...     print([piece.new_tokens for piece in pieces], finished)
-    [4] 0
-    [1, 3] 1
-    [2, 2] 1
-    [3] 1
-    """
-    most_tokens = max(most_tokens // replicas, 1)
-    waiting, cached = prompts, shared
-    while waiting:
-        room, pieces, before = most_tokens, [], waiting
-        if cached > shared:
-            taken = min(room, prompt - cached)
-            pieces.append(Piece(replicas, taken, cached))
-            room, cached = room - taken, cached + taken
-            if cached == prompt:
-                waiting, cached = waiting - 1, shared
-        whole = min(waiting, room // (prompt - shared)) if cached == shared else 0
-        if whole:
-            pieces.append(Piece(whole * replicas, prompt - shared, shared, has_inputs=True))
-            room, waiting = room - whole * (prompt - shared), waiting - whole
-        if room and waiting and cached == shared:
-            pieces.append(Piece(replicas, room, shared, has_inputs=True))
-            cached += room
-        yield pieces, before - waiting
 
 
 def predict_arrivals(
