@@ -41,21 +41,21 @@ def read_structure(model: Any) -> list[Any]:
     parts = _Structure(model)
     contents = Contents(_write_identity, reads_globals=True)
     written = contents.written
-    for value, kind, names, values in parts.objects:
-        written += (Identity(value), kind, names)
-        contents.add_class(type(value))
-        _add_all(values, contents)
-    for value, slots in parts.slotted:
-        written += (Identity(value), tuple(slots))
-        _add_all(slots.values(), contents)
-    for _, keys, values in parts.dicts:
-        _add_all((*keys, *values), contents)
-    for _, items in parts.sequences:
-        _add_all(items, contents)
-    for _, members in parts.sets:
-        plain = [member for member in members if isinstance(member, _PLAIN)]
-        written += (len(members), set(plain))
-    _add_all((content for _, content in parts.cells), contents)
+    for of_object in parts.objects:
+        written += (Identity(of_object.value), of_object.kind, of_object.names)
+        contents.add_class(of_object.kind)
+        _add_all(of_object.values, contents)
+    for slotted in parts.slotted:
+        written += (Identity(slotted.value), tuple(slotted.attributes))
+        _add_all(slotted.attributes.values(), contents)
+    for of_dict in parts.dicts:
+        _add_all((*of_dict.keys, *of_dict.values), contents)
+    for sequence in parts.sequences:
+        _add_all(sequence.items, contents)
+    for of_set in parts.sets:
+        plain = [member for member in of_set.members if isinstance(member, _PLAIN)]
+        written += (len(of_set.members), set(plain))
+    _add_all((cell.content for cell in parts.cells), contents)
     return written
 
 

@@ -14,7 +14,7 @@ import random
 import threading
 import types
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from inspect import Signature
 from typing import Any, NamedTuple
@@ -25,6 +25,19 @@ import tensorflow as tf
 from profilerkit.process.contents import list_slots
 
 from ..compat.variables import MethodTarget, ResourceVariable
+from .snapshots import (
+    MISSING,
+    CellSnapshot,
+    ClassSnapshot,
+    DictSnapshot,
+    GeneratorSnapshot,
+    GlobalSnapshot,
+    ObjectSnapshot,
+    SequenceSnapshot,
+    SetSnapshot,
+    SlotsSnapshot,
+    list_class_attributes,
+)
 from .users_code import (
     FRAMEWORKS,
     is_of_a_framework,
@@ -35,10 +48,8 @@ from .users_code import (
     read_names,
 )
 
-__all__ = ["MISSING", "HeldState", "Visit", "contents"]
+__all__ = ["HeldState", "Visit"]
 
-#: The value of a name that is not bound.
-MISSING: Any = object()
 _BUILT_IN = ("builtins", "abc", "typing", "collections", "functools", "enum", "wrapt", "dataclasses", "threading")
 #: The number of steps that other objects and containers are followed from a layer or module.
 _DEPTH = 4
@@ -68,16 +79,6 @@ class Visit(NamedTuple):
     is_part_of_model: bool
 
 
-def contents(container: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the keys and the values of a dict, by the methods of its base class: a subclass may do more."""
-    if type(container) is dict:
-        return tuple(container), tuple(container.values())
-    if isinstance(container, OrderedDict):
-        keys = tuple(OrderedDict.__iter__(container))
-        return keys, tuple(dict.__getitem__(container, key) for key in keys)
-    return tuple(dict.__iter__(container)), tuple(dict.values(container))
-
-
 def _can_be_read(value: Any, name: str) -> bool:
     try:
         return hasattr(value, name)
@@ -91,20 +92,17 @@ class HeldState:
     """Every object that is reached from the roots, once each, with its content at that time."""
 
     def __init__(self, *roots: Any) -> None:
-        #: (object, its class, names, values), and the same for slots.
-        self.objects: list[tuple[Any, type, tuple[Any, ...], tuple[Any, ...]]] = []
-        self.slotted: list[tuple[Any, dict[str, Any]]] = []
-        #: (container, keys, values); for sequences and sets (container, items).
-        self.dicts: list[tuple[dict[Any, Any], tuple[Any, ...], tuple[Any, ...]]] = []
-        self.sequences: list[tuple[Any, tuple[Any, ...]]] = []
-        self.sets: list[tuple[set[Any], frozenset[Any]]] = []
-        self.cells: list[tuple[types.CellType, Any]] = []
-        #: (function that sets the state of a generator, its state).
-        self.generators: list[tuple[Callable[[Any], Any], Any]] = []
-        #: The user's classes of layers and modules, with their attributes.
-        self.classes: list[tuple[type, dict[str, Any]]] = []
-        #: (namespace of a module, name, value) of the globals that the user's functions assign to.
-        self.globals: list[tuple[dict[str, Any], str, Any]] = []
+        self.objects: list[ObjectSnapshot] = []
+        self.slotted: list[SlotsSnapshot] = []
+        self.dicts: list[DictSnapshot] = []
+        self.sequences: list[SequenceSnapshot] = []
+        self.sets: list[SetSnapshot] = []
+        self.cells: list[CellSnapshot] = []
+        self.generators: list[GeneratorSnapshot] = []
+        #: The user's classes of layers and modules.
+        self.classes: list[ClassSnapshot] = []
+        #: The globals that the user's functions assign to.
+        self.globals: list[GlobalSnapshot] = []
         #: The variables with a value of their own, which Keras' and distributed variables wrap.
         self.variables: list[Any] = []
         self._waiting: deque[tuple[Iterable[Any], int]] = deque()
@@ -113,35 +111,30 @@ class HeldState:
         self._walk(roots)
 
     def _walk(self, roots: Iterable[Any]) -> None:
+        """Visit what the roots lead to, the nearest first; what waits is followed so many steps further."""
         met: set[int] = set()
-        visits, waiting = self._visits, self._waiting
-        waiting.append((roots, _DEPTH))
-        while waiting:
-            children, depth = waiting.popleft()
+        self._waiting.append((roots, _DEPTH))
+        while self._waiting:
+            children, depth = self._waiting.popleft()
             for child in children:
                 kind = type(child)
-                try:
-                    visit = visits[kind]
-                except KeyError:
-                    visit = visits[kind] = self.find_visit(kind)
+                if kind not in self._visits:
+                    self._visits[kind] = self.find_visit(kind)
+                visit = self._visits[kind]
                 if visit is None or id(child) in met:
                     continue
                 met.add(id(child))
                 further = visit.follow(child)
                 if visit.is_part_of_model:
-                    waiting.append((further, _DEPTH))
+                    self._waiting.append((further, _DEPTH))
                 elif depth > 1:
-                    waiting.append((further, depth - 1))
+                    self._waiting.append((further, depth - 1))
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited; None for those that are not."""
-        for above, follow in self._visits_by_base():
-            if issubclass(kind, above):
+        for base, follow in self._list_visits():
+            if issubclass(kind, base):
                 return Visit(follow, is_of_a_framework(kind))
-        if issubclass(kind, np.random.Generator | np.random.RandomState):
-            return Visit(self._visit_numpy_generator, is_part_of_model=False)
-        if issubclass(kind, type):
-            return Visit(self._visit_class, is_part_of_model=False)
         if issubclass(kind, _NOT_FOLLOWED) or (kind.__name__ in _NEVER_CHANGE and name_package(kind) in FRAMEWORKS):
             return None
         slots = tuple(slot.__name__ for slot in list_slots(kind))
@@ -153,8 +146,8 @@ class HeldState:
         follow = functools.partial(self._visit_slots, slots) if slots else self._visit_object
         return Visit(follow, is_part_of_model)
 
-    def _visits_by_base(self) -> Iterable[tuple[type, Callable[[Any], Iterable[Any]]]]:
-        """Return how objects of some classes, and of those derived from them, are followed; the first that fits."""
+    def _list_visits(self) -> Iterable[tuple[type, Callable[[Any], Iterable[Any]]]]:
+        """Return how objects of some classes, and of those derived from them, are followed: the first that fits."""
         return (
             (tf.Variable, self._visit_variable),
             (dict, self._visit_dict),
@@ -169,6 +162,9 @@ class HeldState:
             (types.CellType, self._visit_cell),
             (functools.partial, lambda bound: (bound.func, *bound.args, *bound.keywords.values())),
             (random.Random, self._visit_python_generator),
+            (np.random.RandomState, self._visit_old_numpy_generator),
+            (np.random.Generator, self._visit_numpy_generator),
+            (type, self._visit_class),
         )
 
     def _visit_object(self, value: Any) -> Iterable[Any]:
@@ -181,12 +177,12 @@ class HeldState:
         except Exception:  # an object of the user that cannot be read yet cannot be changed either
             return wrapped
         names, values = tuple(attributes), tuple(attributes.values())
-        self.objects.append((value, kind, names, values))
+        self.objects.append(ObjectSnapshot(value, kind, names, values))
         return (*wrapped, *values)
 
     def _visit_slots(self, slots: tuple[str, ...], value: Any) -> Iterable[Any]:
         attributes = {name: getattr(value, name) if _can_be_read(value, name) else MISSING for name in slots}
-        self.slotted.append((value, attributes))
+        self.slotted.append(SlotsSnapshot(value, attributes))
         others = self._visit_object(value) if hasattr(value, "__dict__") else ()
         return (*attributes.values(), *others)
 
@@ -201,18 +197,18 @@ class HeldState:
         return self._visit_object(variable)
 
     def _visit_dict(self, container: dict[Any, Any]) -> Iterable[Any]:
-        keys, values = contents(container)
-        self.dicts.append((container, keys, values))
-        return self._list_children(container, values)
+        snapshot = DictSnapshot.take(container)
+        self.dicts.append(snapshot)
+        return self._list_children(container, snapshot.values)
 
     def _visit_sequence(self, kind: Any, container: Any) -> Iterable[Any]:
         items = tuple(kind.__iter__(container))
-        self.sequences.append((container, items))
+        self.sequences.append(SequenceSnapshot(container, items))
         return self._list_children(container, items)
 
     def _visit_set(self, container: set[Any]) -> Iterable[Any]:
         items = frozenset(set.__iter__(container))
-        self.sets.append((container, items))
+        self.sets.append(SetSnapshot(container, items))
         return self._list_children(container, tuple(items))
 
     def _list_children(self, container: Any, items: tuple[Any, ...]) -> Iterable[Any]:
@@ -220,16 +216,15 @@ class HeldState:
         if len(items) > _LONGEST_FOLLOWED and not is_of_a_framework(type(items[0])):
             items = ()
         kind = type(container)
-        return (
-            (*items, *self._visit_object(container)) if kind.__dictoffset__ and name_package(kind) != "keras" else items
-        )
+        has_attributes = kind.__dictoffset__ and name_package(kind) != "keras"
+        return (*items, *self._visit_object(container)) if has_attributes else items
 
     def _visit_cell(self, cell: types.CellType) -> Iterable[Any]:
         try:
             content = cell.cell_contents
         except ValueError:  # not filled yet
             return ()
-        self.cells.append((cell, content))
+        self.cells.append(CellSnapshot(cell, content))
         return (content,)
 
     def _visit_function(self, function: types.FunctionType) -> Iterable[Any]:
@@ -237,22 +232,24 @@ class HeldState:
             return ()
         defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
         scope = function.__globals__
-        self.globals += [(scope, name, scope.get(name, MISSING)) for name in read_names(function.__code__).written]
+        written = read_names(function.__code__).written
+        self.globals += [GlobalSnapshot(scope, name, scope.get(name, MISSING)) for name in written]
         return (*(function.__closure__ or ()), *self._visit_object(function), *defaults, *list_globals(function))
 
     def _visit_concrete_function(self, function: Any) -> Iterable[Any]:
         return (*self._visit_object(function), *function.variables)
 
     def _visit_python_generator(self, generator: random.Random) -> Iterable[Any]:
-        self.generators.append((generator.setstate, generator.getstate()))
+        self.generators.append(GeneratorSnapshot(generator.setstate, generator.getstate()))
         return ()
 
-    def _visit_numpy_generator(self, generator: Any) -> Iterable[Any]:
-        if isinstance(generator, np.random.RandomState):
-            self.generators.append((generator.set_state, generator.get_state()))
-        else:
-            numbers = generator.bit_generator
-            self.generators.append((functools.partial(setattr, numbers, "state"), numbers.state))
+    def _visit_old_numpy_generator(self, generator: np.random.RandomState) -> Iterable[Any]:
+        self.generators.append(GeneratorSnapshot(generator.set_state, generator.get_state()))
+        return ()
+
+    def _visit_numpy_generator(self, generator: np.random.Generator) -> Iterable[Any]:
+        numbers = generator.bit_generator
+        self.generators.append(GeneratorSnapshot(functools.partial(setattr, numbers, "state"), numbers.state))
         return ()
 
     def _note_classes(self, kind: type) -> None:
@@ -261,8 +258,8 @@ class HeldState:
             if cls in self._known_classes or name_package(cls) in (*FRAMEWORKS, *_BUILT_IN):
                 continue
             self._known_classes.add(cls)
-            attributes = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
-            self.classes.append((cls, attributes))
+            attributes = list_class_attributes(cls)
+            self.classes.append(ClassSnapshot(cls, attributes))
             followed = (dict, list, set, deque, _types.PolymorphicFunction, tf.Variable)
             self._waiting.append((tuple(value for value in attributes.values() if isinstance(value, followed)), _DEPTH))
             self._waiting.append((tuple(list_functions(cls)), _DEPTH))

@@ -25,7 +25,8 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from profilerkit import ModelInputs, ProfilerKitWarning
 from profilerkit.backend import RunOptions
 from profilerkit_tensorflow import TFBackend, get_accuracy
-from profilerkit_tensorflow.untouched.leftovers import forget_tensors, graphs_made
+from profilerkit_tensorflow.untouched.leftovers import forget_tensors
+from profilerkit_tensorflow.untouched.new_graphs import collect_new_graphs
 
 BACKEND = TFBackend()
 X = np.ones((2, 4), "float32")
@@ -156,8 +157,8 @@ def test_only_graphs_of_this_thread_and_of_this_call_are_looked_at() -> None:
         caching.HIDDEN_LIST.append(x + 1)
         return x
 
-    with graphs_made() as outer:
-        with graphs_made() as inner:
+    with collect_new_graphs() as outer:
+        with collect_new_graphs() as inner:
             made = tf.function(keeping).get_concrete_function(tf.TensorSpec(()))
             thread = threading.Thread(target=tf.function(lambda x: x).get_concrete_function, args=(tf.TensorSpec(()),))
             thread.start()
@@ -175,7 +176,7 @@ def test_a_child_of_a_fork_has_tensorflows_own_method() -> None:
     original, entered, done = FuncGraph.__init__, threading.Event(), threading.Event()
 
     def profiling() -> None:
-        with graphs_made():
+        with collect_new_graphs():
             entered.set()
             done.wait(60)
 
