@@ -1,4 +1,4 @@
-"""Checks of the content of a Keras file, and of a saved model of TensorFlow, before it is loaded.
+"""Checks of the content of a Keras file before it is loaded.
 
 The configuration of a Keras model names classes and functions, which Keras looks up and calls with arguments from the
 file; some of them hold Python code. Keras' own safe mode differs from version to version, and ``.h5`` files had none
@@ -17,9 +17,7 @@ import tensorflow as tf
 
 from profilerkit.plugging.extension import make_refusal
 
-from ..compat.saved_models import make_saved_model
-
-__all__ = ["require_harmless_keras_file", "require_harmless_saved_model"]
+__all__ = ["require_harmless_keras_file"]
 
 #: Classes of Keras that hold code or load further files, with their descriptions in the error message.
 _CODE_CLASSES = {
@@ -33,18 +31,19 @@ _CODE_CLASSES = {
 #: Packages of Keras whose classes and functions a configuration may name.
 _MODEL_PACKAGES = frozenset(
     [
-        *("layers", "models", "engine", "activations", "initializers", "regularizers", "constraints", "losses"),
-        *("metrics", "optimizers", "dtype_policies", "mixed_precision", "quantizers", "random", "ops", "legacy"),
-        *("legacy_tf_layers", "backend", "trainers"),
+        *("layers", "models", "engine", "activations", "initializers", "regularizers", "constraints"),  # of layers
+        *("losses", "metrics", "optimizers", "trainers"),  # of training
+        *("dtype_policies", "mixed_precision", "quantizers", "random", "ops", "backend"),  # of numbers
+        *("legacy", "legacy_tf_layers"),
     ]
 )
-#: Operators that run Python code, or write files whose names are in the graph.
-_UNSAFE_OPERATORS = frozenset(["PyFunc", "PyFuncStateless", "EagerPyFunc", "WriteFile", "SaveSlices", "Save"])
+#: What stands between ``keras`` and the name of such a package, in one version or another: ``keras.src.layers``.
+_LEVELS_BETWEEN = ("src", "api", "_tf_keras")
 
 
 def require_harmless_keras_file(path: Path) -> None:
     """Raise `InputError` for a ``.keras`` or ``.h5`` file whose configuration leads to code beyond Keras' own."""
-    for part in _list_parts(_read_configuration(path)):
+    for part in _list_parts(_read_configurations(path)):
         problem = _describe_code(part)
         if problem:
             raise make_refusal(path, f"has {problem}")
@@ -54,24 +53,24 @@ def require_harmless_keras_file(path: Path) -> None:
                 raise make_refusal(path, "has weights that may be pickled")
 
 
-def _read_configuration(path: Path) -> Any:
-    """Return the configuration in a file; an empty dict for a broken file, whose fault Keras reports on loading."""
+def _read_configurations(path: Path) -> list[Any]:
+    """Return the configurations in a file; none for a broken file, whose fault Keras reports on loading."""
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                return json.loads(archive.read("config.json"))
+                return [json.loads(archive.read("config.json"))]
         import h5py  # type: ignore[import-untyped,unused-ignore]
 
         with h5py.File(path, "r") as file:
             texts = [file.attrs.get(name) for name in ("model_config", "training_config")]
         return [json.loads(text) for text in texts if text is not None]
     except (KeyError, ValueError, OSError, ImportError):
-        return {}
+        return []
 
 
-def _list_parts(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield each dict in a configuration."""
-    left = [value]
+def _list_parts(configurations: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield each dict in configurations: those of layers and functions, and those inside of them."""
+    left = [*configurations]
     while left:
         part = left.pop()
         if isinstance(part, dict):
@@ -83,17 +82,24 @@ def _list_parts(value: Any) -> Iterator[dict[str, Any]]:
 
 def _describe_code(part: dict[str, Any]) -> str:
     """Return what in a part of a configuration may run code; empty if nothing does."""
-    name = str(part.get("class_name"))
-    if name in _CODE_CLASSES and "config" in part and not _names_its_function(part):
-        return _CODE_CLASSES[name]
-    module = part.get("module")
-    if "config" not in part or not isinstance(module, str) or module == "builtins" or _is_registered(part):
+    if "config" not in part:
         return ""
-    package, *inner = [item for item in module.split(".") if item not in ("src", "api", "_tf_keras")]
-    if package not in ("keras", "tf_keras") or (inner and inner[0] not in _MODEL_PACKAGES):
-        called = part["config"] if name == "function" else name
-        return f"{module}.{called}, which is not a layer or function of Keras"
-    return ""
+    name, module = str(part.get("class_name")), part.get("module")
+    if name in _CODE_CLASSES and not _names_its_function(part):
+        return _CODE_CLASSES[name]
+    if not isinstance(module, str) or _is_of_keras(module) or _is_registered(part):
+        return ""
+    called = part["config"] if name == "function" else name
+    return f"{module}.{called}, which is not a layer or function of Keras"
+
+
+def _is_of_keras(module: str) -> bool:
+    """Return whether a module holds nothing but what models are made of: it is one of Keras', or Python's own."""
+    if module == "builtins":
+        return True
+    names = [name for name in module.split(".") if name not in _LEVELS_BETWEEN]
+    is_in_keras = names[:1] in (["keras"], ["tf_keras"])
+    return is_in_keras and (len(names) == 1 or names[1] in _MODEL_PACKAGES)
 
 
 def _names_its_function(part: dict[str, Any]) -> bool:
@@ -107,32 +113,3 @@ def _is_registered(part: dict[str, Any]) -> bool:
     """Return whether the caller has registered what a part names: its code is not from the file then."""
     names = (part.get("registered_name"), part["config"] if isinstance(part["config"], str) else None)
     return any(name is not None and tf.keras.utils.get_registered_object(name) is not None for name in names)
-
-
-def require_harmless_saved_model(folder: Path) -> None:
-    """Raise `InputError` for a saved model whose graph runs Python code or writes files."""
-    saved = make_saved_model()
-    try:
-        saved.ParseFromString((folder / "saved_model.pb").read_bytes())
-    except MemoryError:
-        raise
-    except Exception:  # TensorFlow reports the fault on loading
-        return
-    for function, node in _list_nodes(saved):
-        if _is_unsafe(node):
-            where = f"{node.name} of {function}" if function else node.name
-            raise make_refusal(folder, f"runs {node.op} ({where})")
-
-
-def _list_nodes(saved: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the nodes of the graphs of a saved model, each with the name of its function; those outside have none."""
-    for graph in saved.meta_graphs:
-        yield from (("", node) for node in graph.graph_def.node)
-        for function in graph.graph_def.library.function:
-            yield from ((function.signature.name, node) for node in function.node_def)
-
-
-def _is_unsafe(node: Any) -> bool:
-    """Return whether a node runs Python code or writes files."""
-    prints_to_file = node.op == "PrintV2" and node.attr["output_stream"].s.startswith(b"file:")
-    return node.op in _UNSAFE_OPERATORS or prints_to_file

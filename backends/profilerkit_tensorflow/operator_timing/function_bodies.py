@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from profilerkit.process.cached import cached_property
 
 from ..compat.graphs import read_forward_graph
 from ..trace.graph_access import find_body, forward_function, function_attributes
@@ -12,35 +14,46 @@ from ..trace.ownership import Owner, Ownership
 
 __all__ = ["Body", "Call", "find_boundary", "find_call", "find_called", "find_forward_graph", "is_compiled"]
 
-#: The attribute of a loop or a branch that has the function, by what the names of the nodes in it call that.
-_ATTRIBUTES = {"body": "body", "cond": "cond", "then": "then_branch", "else": "else_branch"}
+#: The attributes of a branch that have its functions, where the names of the nodes in these call them otherwise.
+_ATTRIBUTES = {"then": "then_branch", "else": "else_branch"}
 
 
 @dataclass(eq=False)
 class Body:
-    """A function's graph as it runs in one place, called by ``owner``.
+    """A function's graph as it runs in one place.
 
-    From the operator of index ``boundary`` on it computes gradients, those of ``forward``.
+    Attributes:
+        graph: The graph.
+        owner: The call of the layer that calls the function.
+        boundary: The index of the first operator that computes gradients: 0 where all do, the number of all where none
+            does.
+        forward: The body whose gradients these are; None where that is not known.
     """
 
     graph: Any
     owner: Owner
     boundary: int
     forward: Body | None = None
-    operators: Mapping[str, Any] = field(init=False)
-    position: Mapping[str, int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Index the operators by name."""
-        operators = self.graph.get_operations()
-        self.operators = {operator.name: operator for operator in operators}
-        self.position = {operator.name: index for index, operator in enumerate(operators)}
+    @cached_property
+    def operators(self) -> Mapping[str, Any]:
+        """The operators by name, in the order of the graph."""
+        return {operator.name: operator for operator in self.graph.get_operations()}
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """The index of each operator by name."""
+        return {name: index for index, name in enumerate(self.operators)}
 
     def is_gradient(self, name: str) -> bool:
-        """Return whether an operator computes gradients."""
-        if self.position.get(name, -1) < self.boundary:
+        """Return whether an operator computes gradients.
+
+        One that reads a variable after the forward pass does not: what it reads is returned by the step.
+        """
+        if name not in self.position or self.position[name] < self.boundary:
             return False
-        return self.boundary == 0 or self.operators[name].type != "ReadVariableOp"  # what the step returns besides
+        is_step = self.boundary > 0
+        return not (is_step and self.operators[name].type == "ReadVariableOp")
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,7 @@ def find_call(body: Body, caller: str) -> Call | None:
         name, _, part = caller.rpartition("/")
         attribute = _ATTRIBUTES.get(part, part)
     operator = body.operators.get(name)
-    if operator is None:
-        return None
-    function = find_called(operator, attribute)
+    function = None if operator is None else find_called(operator, attribute)
     graph = find_body(body.graph, function)
     return None if graph is None else Call(operator, function, graph)
 
@@ -72,16 +83,16 @@ def find_call(body: Body, caller: str) -> Call | None:
 def find_called(operator: Any, attribute: str) -> str | None:
     """Return the name of the function that an operator calls; None where it calls none.
 
-    Most have it in the attribute ``f``; of a branch by its number, ``branch0``, it is one of ``branches``.
+    Most operators have it in the attribute ``f``, loops in ``cond`` and ``body``, branches in ``then_branch`` and
+    ``else_branch``. ``branch2`` is no attribute, but the third of ``branches``.
     """
+    number = attribute.removeprefix("branch")
     try:
-        if attribute.startswith("branch"):
-            name: str = operator.get_attr("branches")[int(attribute.removeprefix("branch"))].name
-        else:
-            name = operator.get_attr(attribute).name
+        if attribute.startswith("branch") and number.isdecimal():
+            return str(operator.get_attr("branches")[int(number)].name)
+        return str(operator.get_attr(attribute).name)
     except (ValueError, AttributeError, IndexError):
         return None
-    return name
 
 
 def is_compiled(graph: Any, function: str | None) -> bool:
@@ -101,13 +112,13 @@ def find_forward_graph(outer: Any, function: str | None, graph: Any) -> Any:
 def find_boundary(graph: Any, ownership: Ownership, forward_operators: int) -> int:
     """Return the index of the first operator that computes gradients, after the forward pass and the sum of outputs."""
     operators = graph.get_operations()
-    whole = [call.end for call in ownership.calls if call.graph is graph and not call.path]
-    start = min(max(whole, default=forward_operators), len(operators))
-    for index in range(start, len(operators)):
-        operator = operators[index]
-        function = find_called(operator, "f")
-        if operator.name.startswith("gradient_tape/"):
-            return index
-        if function is not None and forward_function(graph, function):
-            return index
-    return len(operators)
+    ends = [call.end for call in ownership.calls if call.graph is graph and not call.path]
+    start = min(max(ends, default=forward_operators), len(operators))
+    later = range(start, len(operators))
+    return next((index for index in later if _begins_gradients(operators[index], graph)), len(operators))
+
+
+def _begins_gradients(operator: Any, graph: Any) -> bool:
+    """Return whether an operator is one of a gradient tape, or calls a function that computes gradients."""
+    function = find_called(operator, "f")
+    return operator.name.startswith("gradient_tape/") or bool(function and forward_function(graph, function))

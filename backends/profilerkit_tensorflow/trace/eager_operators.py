@@ -1,4 +1,4 @@
-"""Operators that TensorFlow runs one by one, as its callbacks show them: what they are called with, and their cost."""
+"""Operators that TensorFlow runs one by one, as its callbacks show them: their layers, their cost, the bytes alive."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-import tensorflow as tf
-
-from profilerkit.costs import Cost, Shape
 from profilerkit.process.restoring import restored
 
 from ..compat.eager_runs import add_callback, remove_callback
-from ..costs import OpCall, Shapes
+from ..costs import OpCall
+from .eager_calls import describe_tensor, make_call
 from .eager_patterns import EagerPatterns
 from .ownership import Owner
 from .pricing import make_layer_operator, price
-from .tensor_facts import Tensor, static_shape
 from .values import Executed
 
-__all__ = ["EagerOperators", "is_small", "watch_operators"]
+__all__ = ["EagerOperators", "watch_operators"]
 
 
 class _Ran(NamedTuple):
@@ -68,18 +65,18 @@ class EagerOperators:
             owner: The call of the layer.
             live_bytes: The bytes alive after it.
         """
-        read = list(map(_describe, inputs))
+        read = list(map(describe_tensor, inputs))
         executed = Executed(
             type=kind,
             name=kind,
             inputs=tuple(tensor.number for tensor in read),
-            outputs=tuple(map(_describe, outputs)),
+            outputs=tuple(map(describe_tensor, outputs)),
             times=1,
             owner=owner,
             input_bytes=sum(tensor.bytes for tensor in read),
             input_dtypes=tuple(tensor.dtype for tensor in read[:2]),
         )
-        self._ran.append(_Ran(executed, _make_call(kind, inputs, attributes, outputs), live_bytes))
+        self._ran.append(_Ran(executed, make_call(kind, inputs, attributes, outputs), live_bytes))
         self._patterns.note(executed, inputs, outputs)
 
     def price_all(self) -> None:
@@ -87,19 +84,25 @@ class EagerOperators:
 
         The formula of a layer stands for all operators inside the layer, which then count nothing themselves.
         """
-        costs: dict[Owner, Cost | None] = {}
-        for executed, call, live_bytes in self._ran:
-            self._keep(executed, live_bytes)
-            covering = executed.owner.cover
-            if covering is not None and covering not in costs:
-                costs[covering] = cost = None if covering.cost is None else covering.cost()
-                if cost is not None:
-                    self._keep(make_layer_operator(covering, cost, 1), live_bytes)
-            if covering is None or costs[covering] is None:
-                price(executed, call)
-            if executed.missing:
-                self.uncounted[executed.missing] += 1
+        is_priced: dict[Owner, bool] = {}
+        for ran in self._ran:
+            self._keep(ran.executed, ran.live_bytes)
+            layer = ran.executed.owner.cover
+            if layer is not None and layer not in is_priced:
+                is_priced[layer] = self._price_layer(layer, ran.live_bytes)
+            if layer is None or not is_priced[layer]:
+                price(ran.executed, ran.call)
+            if ran.executed.missing:
+                self.uncounted[ran.executed.missing] += 1
         self._patterns.apply()
+
+    def _price_layer(self, layer: Owner, live_bytes: int) -> bool:
+        """Keep one operator with the work of a layer's call; return whether the layer's formula knows its cost."""
+        cost = None if layer.cost is None else layer.cost()
+        if cost is None:
+            return False
+        self._keep(make_layer_operator(layer, cost, times=1), live_bytes)
+        return True
 
     def _keep(self, executed: Executed, live_bytes: int) -> None:
         self.executed.append(executed)
@@ -112,39 +115,3 @@ def watch_operators(callback: Any) -> Iterator[None]:
     with restored(partial(remove_callback, callback), in_child=False):
         add_callback(callback)
         yield
-
-
-def _describe(tensor: Any) -> Tensor:
-    """Return number, shape and dtype of an eager tensor, which is known by its `id` while it is alive."""
-    return Tensor(id(tensor), static_shape(tensor), tensor.dtype.name)
-
-
-def _make_call(kind: str, inputs: Sequence[Any], attributes: Any, outputs: Sequence[Any]) -> OpCall:
-    """Return a call as formulas get it; the numbers in small tensors are read now, as the tensors are not kept."""
-    values = [tensor.numpy() if is_small(tensor) else None for tensor in inputs]
-    return OpCall(
-        type=kind,
-        inputs=Shapes([_find_known_shape(tensor) for tensor in inputs]),
-        outputs=Shapes([_find_known_shape(tensor) for tensor in outputs]),
-        input_dtypes=tuple(tensor.dtype.name for tensor in inputs),
-        output_dtypes=tuple(tensor.dtype.name for tensor in outputs),
-        attribute=_name_attributes(attributes).get,
-        value=values.__getitem__,
-    )
-
-
-def _name_attributes(flat: Any) -> dict[str, Any]:
-    """Return an eager operator's attributes by name, text as ``str``."""
-    named = dict(zip(flat[::2], flat[1::2], strict=True)) if flat else {}
-    return {name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()}
-
-
-def _find_known_shape(tensor: Any) -> Shape | None:
-    """Return the shape of a tensor; None where a size is not known."""
-    shape = static_shape(tensor)
-    return None if shape is None or None in shape else Shape(size for size in shape if size is not None)
-
-
-def is_small(tensor: Any) -> bool:
-    """Return whether the numbers in a tensor may be read at each operator."""
-    return tensor.dtype not in (tf.resource, tf.variant, tf.string) and (tensor.shape.num_elements() or 0) <= 64

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from profilerkit.backend_kit.live_bytes import Step
 
-from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, is_too_small, list_reusable
+from .kernel_memory import LIST_WRITES, count_scratch_bytes, find_shared_input, list_reusable
 from .tensor_facts import Tensor
 from .values import Executed
 
-__all__ = ["count_constant_bytes", "find_unsized_tensors", "write_steps"]
+__all__ = ["write_steps"]
 
 
 def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> tuple[Step, ...]:
@@ -20,41 +19,14 @@ def write_steps(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) ->
 
     ``inputs`` are the tensors that the caller holds, resource handles among them. What an operator reads that is
     neither an input nor made by another operator is held elsewhere, and takes nothing here; nor do constants
-    (`count_constant_bytes`).
+    (`tensor_sizes.count_constant_bytes`).
     """
     writer = _StepWriter(inputs)
     return tuple(writer.write(operator) for operator in operators)
 
 
-def count_constant_bytes(operators: Iterable[Executed]) -> int:
-    """Return the bytes of the constants in a graph, which holds them as long as it is there."""
-    constants = [operator for operator in operators if operator.type == "Const"]
-    return sum(output.bytes for constant in constants for output in constant.outputs)
-
-
-def find_unsized_tensors(operators: Iterable[Executed], inputs: Iterable[Tensor] = ()) -> dict[str, int]:
-    """Return the operators that make tensors of unknown size, with their calls; those of the caller are ``input``.
-
-    What shares an input's buffer takes none of its own.
-    """
-    tensors = {tensor.number: tensor for tensor in inputs}
-    unsized = Counter("input" for tensor in tensors.values() if tensor.is_unsized)
-    for operator in operators:
-        sources = [tensors.get(number) for number in operator.inputs]
-        makes_unsized = any(
-            output.is_unsized
-            and not is_too_small(operator.type, index)
-            and find_shared_input(operator.type, index, sources, output) is None
-            for index, output in enumerate(operator.outputs)
-        )
-        if makes_unsized:
-            unsized[operator.type] += operator.times
-        tensors.update((output.number, output) for output in operator.outputs)
-    return dict(unsized)
-
-
 @dataclass(frozen=True)
-class _Facts:
+class _ValueFacts:
     """What is known about a value.
 
     Attributes:
@@ -78,7 +50,7 @@ class _StepWriter:
     """Turns operators into steps, one after the other, and keeps what is known about each value."""
 
     def __init__(self, inputs: Iterable[Tensor]) -> None:
-        self._facts = {tensor.number: _Facts(tensor, origin=tensor.number) for tensor in inputs}
+        self._facts = {tensor.number: _ValueFacts(tensor, origin=tensor.number) for tensor in inputs}
         #: The origins of the items of all lists.
         self._listed: set[int] = set()
 
@@ -97,8 +69,8 @@ class _StepWriter:
             size = 0 if is_held_elsewhere else self._count_bytes(operator, sources, output, source)
             makes.append((output.number, size))
             self._remember(operator, output, sources[0] if operator.type in LIST_WRITES else source, size)
-        first = sources[0] if sources else None
-        reusable = list_reusable(operator.type, tensors, "" if first is None else first.maker)
+        maker = sources[0].maker if sources and sources[0] is not None else ""
+        reusable = list_reusable(operator.type, tensors, maker)
         return Step(
             reads=tuple(tensor.number for tensor in tensors if tensor is not None),
             makes=tuple(makes),
@@ -107,9 +79,9 @@ class _StepWriter:
             scratch=count_scratch_bytes(operator.type, tensors, operator.outputs, operator.equation),
         )
 
-    def _remember(self, operator: Executed, output: Tensor, before: _Facts | None, size: int) -> None:
+    def _remember(self, operator: Executed, output: Tensor, before: _ValueFacts | None, size: int) -> None:
         """Keep what is known about an output; ``before`` is the value that it is another name or a later state of."""
-        self._facts[output.number] = _Facts(
+        self._facts[output.number] = _ValueFacts(
             output,
             origin=output.number if before is None or operator.silent else before.origin,
             maker=operator.type,
@@ -119,7 +91,7 @@ class _StepWriter:
         )
 
     def _count_bytes(
-        self, operator: Executed, sources: Sequence[_Facts | None], output: Tensor, source: _Facts | None
+        self, operator: Executed, sources: Sequence[_ValueFacts | None], output: Tensor, source: _ValueFacts | None
     ) -> int:
         """Return the bytes of an output: of a tensor its own, of a list (a variant) those of its items."""
         if output.dtype != "variant":
@@ -131,7 +103,7 @@ class _StepWriter:
             return first.tensor.bytes
         return 0 if source is None else source.list_bytes
 
-    def _count_written_list(self, operator: Executed, before: _Facts | None, item: _Facts | None) -> int:
+    def _count_written_list(self, operator: Executed, before: _ValueFacts | None, item: _ValueFacts | None) -> int:
         """Return the bytes of a list after an operator in a loop has written an item to it in each run.
 
         An item that the loop does not make is the same tensor in each run, and counted elsewhere; unless it is one of

@@ -18,7 +18,8 @@ from profilerkit.trace.cross_check import ObservedRun
 from ..compat.eager_runs import CALL_FLAT, FUNCTION_CLASS, shows_operators
 from .control_flow import HANDLERS
 from .departures import Departures
-from .eager_operators import EagerOperators, is_small, watch_operators
+from .eager_calls import is_small
+from .eager_operators import EagerOperators, watch_operators
 from .layers import LayerCalls
 from .ownership import Owner, Ownership
 from .program import ProgramInput

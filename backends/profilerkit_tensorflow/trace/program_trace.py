@@ -17,11 +17,12 @@ from ..model.saved_packing import read_packing
 from ..model.weights import count_bytes, identify
 from .control_flow import HANDLERS
 from .layer_records import count_weight_bytes, layer_records
-from .live_bytes import count_constant_bytes, find_unsized_tensors, write_steps
+from .live_bytes import write_steps
 from .observation import sum_work
 from .operator_records import count_operator_macs, select_shown
 from .program import Program, ProgramInput
 from .tensor_facts import Tensor, count_tensor_bytes, static_shape
+from .tensor_sizes import count_constant_bytes, find_unsized_tensors
 from .values import Executed, Value
 from .walk import Walk
 
