@@ -212,7 +212,7 @@ def test_events_inside_another_are_its_own() -> None:
         {"name": "model_run", "cat": "Session", "ts": 9, "dur": 25, "args": {}},
     ]
     [single] = profiled.read_passes(events)
-    assert ([node["name"] for node in single.nodes], single.seconds) == (["loop", "after"], 25e-6)
+    assert ([kernel.name for kernel in single.kernels], single.seconds) == (["loop", "after"], 25e-6)
 
 
 # The graph as it is run -------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_memory_is_what_the_operators_had_at_once() -> None:
 def test_where_the_arena_does_not_tell_memory_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     from profilerkit_onnx.running import measured_memory
 
-    silent = [profiled.ProfiledPass([{"name": "a", "args": {}}], 1.0)]
+    silent = [profiled.ProfiledPass([profiled.RanKernel("a", "a", 1.0, {})], 1.0)]
     monkeypatch.setattr(measured_memory, "profile_passes", lambda *arguments: silent)
     with pytest.raises(NotOfferedError, match="does not tell what its arena has given out; a newer one does"):
         BACKEND.measure_memory(build_mlp(), X)

@@ -53,7 +53,7 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
     kernels = _sum_up(rewritten.nodes, kept).average(len(kept))
     share = compute_layer_share(kernels)
     if share < _LEAST_SHARE:
-        names = ", ".join(dict.fromkeys(str(event["name"]) for event in kept[0].nodes))
+        names = ", ".join(dict.fromkeys(kernel.name for kernel in kept[0].kernels))
         raise ProfileFileError(
             f"the profile is of another model: the nodes that both have take {share:.0%} of its time. The profile has "
             f"{names[:200]}"
@@ -69,7 +69,7 @@ def _read_passes(profile: ProfileFile) -> list[ProfiledPass]:
             "profiled"
         )
     passes = read_passes([event for event in profile.events if _is_whole(event)])
-    if not any(single.nodes for single in passes):
+    if not any(single.kernels for single in passes):
         raise ProfileFileError(
             f"{profile.path} has {len(passes)} passes, and no operator in them; was the model run while the profiler "
             "was on, and end_profiling() called?"
@@ -89,7 +89,7 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
 
     Raises `ProfileFileError` if the runtime rewrites the graph by none of them.
     """
-    names = [event["name"] for event in profiled.nodes]
+    names = [kernel.name for kernel in profiled.kernels]
     best, most = None, -1
     problem: Exception | None = None
     for level in LEVELS:
@@ -131,13 +131,12 @@ def _sum_up(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> KernelT
     times = KernelTimes()
     for single in passes:
         repeats: Counter[str] = Counter()
-        for event in single.nodes:
-            name = event["name"]
-            of_name = layers.get(name, [None])
-            layer = of_name[min(repeats[name], len(of_name) - 1)]
-            repeats[name] += 1
-            operator = str(event["args"].get("op_name", name))
-            times.add(event["dur"] / 1e6, operator, layer, around="" if name in layers else name)
+        for kernel in single.kernels:
+            of_name = layers.get(kernel.name, [None])
+            layer = of_name[min(repeats[kernel.name], len(of_name) - 1)]
+            repeats[kernel.name] += 1
+            around = "" if kernel.name in layers else kernel.name
+            times.add(kernel.seconds, kernel.operator, layer, around=around)
     return times
 
 
@@ -145,7 +144,7 @@ def _make_recording(
     rewritten: _RewrittenGraph, kernels: tuple[RecordedKernel, ...], passes: Sequence[ProfiledPass]
 ) -> Recording:
     providers = sorted(
-        {str(event["args"].get("provider", "")) for single in passes for event in single.nodes} - {"", "None"}
+        {str(kernel.facts.get("provider", "")) for single in passes for kernel in single.kernels} - {"", "None"}
     )
     seconds = tuple(single.seconds for single in passes)
     return Recording(

@@ -10,7 +10,6 @@ from os import PathLike, fspath
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs
-from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 from profilerkit.process.files import obstacle
@@ -18,8 +17,7 @@ from profilerkit.times.operator_times import CalledOperator
 
 from ..model.scopes import find_scopes
 from ..running.optimized import Rewritten, main_node, rewrite
-from ..running.profiled import ProfiledPass, profile_passes
-from ..running.rewritten_nodes import Origin
+from ..running.profiled import ProfiledPass, profile_passes, switch_profiler_on
 from ..running.runs import make_feeds
 from ..running.sessions import make_options
 from ..trace.pricing import name_operator
@@ -45,15 +43,11 @@ def time_nodes(
         raise InputError(f"export={fspath(export or '')!r}: {wrong}")
     feeds = make_feeds(model, inputs)
     options = make_options(level)
-    rewritten: list[Rewritten] = []
-
-    def make_session() -> object:  # called when the options have the profiler switched on
-        rewritten.append(rewrite(model, options, device, inputs))
-        return rewritten[0].session
-
-    profiled = profile_passes(options, make_session, feeds, passes, device, inputs, export)
+    with switch_profiler_on(options):
+        rewritten = rewrite(model, options, device, inputs)
+        profiled = profile_passes(rewritten.session, feeds, passes, device, inputs, export)
     layers = find_scopes(model)
-    nodes = _add_seconds(_attribute_nodes(model, inputs, rewritten[0], layers), profiled)
+    nodes = _add_seconds(_attribute_nodes(model, inputs, rewritten, layers), profiled)
     return RanGraph(nodes, [single.seconds for single in profiled], layers)
 
 
@@ -63,20 +57,16 @@ def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: st
 
 
 def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritten, layers: Scopes) -> list[RanNode]:
-    """Return the nodes of a rewritten graph with the layers and operators of the written graph that they work for."""
+    """Return the nodes of a rewritten graph with the layers and operators of the written graph that they work for.
+
+    Of the written nodes whose work a node does, the one with the most arithmetic has the time.
+    """
     executed = list_operators(model, inputs)
-    return [
-        _attribute_node(node.name, name_operator(node), origin, executed, layers)
-        for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True)
-    ]
-
-
-def _attribute_node(
-    name: str, operator: str, origin: Origin, executed: dict[int, list[Executed]], layers: Scopes
-) -> RanNode:
-    """Return one node; of the written nodes whose work it does, the one with the most arithmetic has the time."""
-    covered = [op for index in origin.covered for op in executed.get(index, ())]
-    return make_node(name, operator, covered, layers.chains, main_node(origin))
+    nodes = []
+    for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
+        covered = [operator for index in origin.covered for operator in executed.get(index, ())]
+        nodes.append(make_node(node.name, name_operator(node), covered, layers.chains, main_node(origin)))
+    return nodes
 
 
 def _add_seconds(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
@@ -84,9 +74,9 @@ def _add_seconds(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> li
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(passes))
     operators: dict[str, str] = {}
     for index, single in enumerate(passes):
-        for event in single.nodes:
-            seconds[event["name"]][index] += event["dur"] / 1e6
-            operators[event["name"]] = event["args"].get("op_name", event["name"])
+        for kernel in single.kernels:
+            seconds[kernel.name][index] += kernel.seconds
+            operators[kernel.name] = kernel.operator
     known_names = {node.name for node in nodes}
     unknown = [
         RanNode(name, operator, "", (), CalledOperator(""))

@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from profilerkit import ModelInputs, NotOfferedError
 
-from .profiled import profile_passes
+from .profiled import profile_passes, switch_profiler_on
 from .runs import make_feeds
 from .sessions import make_options, make_session
 
@@ -27,14 +27,15 @@ def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: s
     feeds = make_feeds(model, inputs)
     options = make_options(level)
     options.enable_mem_pattern = False
-    [single] = profile_passes(options, lambda: make_session(model, options, device, inputs), feeds, 1, device, inputs)
-    usage = [event["args"] for event in single.nodes]
-    if not usage or any(_IN_USE not in event or _ADDED not in event for event in usage):
+    with switch_profiler_on(options):
+        [single] = profile_passes(make_session(model, options, device, inputs), feeds, 1, device, inputs)
+    usage = [kernel.facts for kernel in single.kernels]
+    if not usage or any(_IN_USE not in facts or _ADDED not in facts for facts in usage):
         raise NotOfferedError(
             "the profiler of the installed onnxruntime does not tell what its arena has given out; a newer one does"
         )
     before = int(usage[0][_IN_USE]) - int(usage[0][_ADDED])
-    return max(int(event[_IN_USE]) for event in usage) - before + sum(map(_bytes, feeds.values()))
+    return max(int(facts[_IN_USE]) for facts in usage) - before + sum(map(_bytes, feeds.values()))
 
 
 def _bytes(array: Any) -> int:

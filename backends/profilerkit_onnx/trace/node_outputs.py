@@ -72,18 +72,24 @@ def _infer_types(node: NodeProto, inputs: Sequence[Value | None], opsets: Mappin
         ) from None
 
 
-def _choose_type(declarations: Declarations, name: str, kind: TypeProto | None, array: Array | None) -> TypeProto:
-    """Return the type of an output: as inferred, else as the file declares it."""
-    if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
-        return kind
-    if array is not None and kind is not None:
-        return tensor_type(kind.tensor_type.elem_type, array.shape)
+def _choose_type(declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None) -> TypeProto:
+    """Return the type of an output: as inferred, else as the file declares it; an empty one where neither tells."""
     declared = declarations.types.get(name)
-    if declared is not None and (kind is None or read_shape(kind, {}) is None):
-        shape = read_shape(declared, declarations.sizes)
-        if shape is not None:
-            return tensor_type(declared.tensor_type.elem_type, shape)
-    return declared or TypeProto() if kind is None else kind
+    if inferred is None:
+        return _bind_sizes(declared, declarations.sizes) or declared or TypeProto()
+    if inferred.WhichOneof("value") not in (None, "tensor_type"):  # a sequence, a map: it has no shape
+        return inferred
+    if array is not None:
+        return tensor_type(inferred.tensor_type.elem_type, array.shape)
+    if read_shape(inferred, {}) is not None:
+        return inferred
+    return _bind_sizes(declared, declarations.sizes) or inferred
+
+
+def _bind_sizes(declared: TypeProto | None, sizes: Mapping[str, int]) -> TypeProto | None:
+    """Return a declared type with the sizes that the inputs bind; None where that leaves a size open."""
+    shape = None if declared is None else read_shape(declared, sizes)
+    return None if declared is None or shape is None else tensor_type(declared.tensor_type.elem_type, shape)
 
 
 def _is_inferred(value: Value, kind: TypeProto | None) -> bool:
