@@ -59,7 +59,7 @@ from .model.scripted import type_name
 from .model.structure import read_structure
 from .model.wrapped import inner_model
 from .operator_timing.passes import times_of_operators
-from .running import ceilings, devices, zeros
+from .running import ceilings, devices, nonzero_trace, zeros
 from .running.measured_memory import measure_peak
 from .running.runs import prepare_run
 from .trace.conditions import conditions
@@ -240,7 +240,7 @@ class TorchBackend(
 
     def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
         """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
-        return zeros.trace_of_nonzero(model, inputs.map(data.as_tensor))
+        return nonzero_trace.trace_nonzero(model, inputs.map(data.as_tensor))
 
     def measure_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""

@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_torch.meshes.ranks import trace_rank
-from profilerkit_torch.running.measured_memory import on_cpu
+from profilerkit_torch.running.measured_memory import measure_cpu_peak
 
 #: How many ranks there are.
 SIZES = (2, 4)
@@ -112,7 +112,7 @@ def measure(store: str, rank: int, ranks: int) -> dict[str, int]:
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
     cpu = torch.device("cpu")
     peaks = {
-        f"{name} {ranks}": min(on_cpu(partial(train, scheme, ranks), cpu) for _ in range(TRIALS))
+        f"{name} {ranks}": min(measure_cpu_peak(partial(train, scheme, ranks), cpu) for _ in range(TRIALS))
         for name, scheme in SCHEMES.items()
     }
     dist.destroy_process_group()

@@ -6,15 +6,14 @@ from typing import Any
 
 import torch
 
-from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula, matmul
+from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula
 
-from ..compat.operators import find_operator
 from .classification import Kind, schema_name
 from .elementwise import count_operations
 from .registry import UNCOUNTED, find_formula
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
 
-__all__ = ["is_product_of_gradient", "op_cost", "product_of_gradient"]
+__all__ = ["op_cost"]
 
 
 def _multiply(a: Shape, b: Shape, *, out: Shape) -> Cost:
@@ -43,13 +42,15 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     if kind is Kind.FREE:
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
-        first = result[0] if isinstance(result, (tuple, list)) else result
-        return _price_elements(func, first, args, kwargs, result) if has_floats(first) else Cost(0, 0)
-    if kind is Kind.REDUCTION:
-        reduces_floats = has_floats(args[0]) or has_floats(result)
-        return _price_elements(func, args[0], args, kwargs, result) if reduces_floats else Cost(0, 0)
-    formula = find_formula(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
-    return None if formula is None else _price_by_formula(func, formula, args, kwargs, result)
+        counted = result[0] if isinstance(result, (tuple, list)) else result
+        works_on_floats = has_floats(counted)
+    elif kind is Kind.REDUCTION:
+        counted = args[0]
+        works_on_floats = has_floats(counted) or has_floats(result)
+    else:
+        formula = find_formula(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
+        return None if formula is None else _price_by_formula(func, formula, args, kwargs, result)
+    return _price_elements(func, counted, args, kwargs, result) if works_on_floats else Cost(0, 0)
 
 
 def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:
@@ -81,24 +82,3 @@ def _price_call(name: str, formula: Formula, call: ShapedCall, numbers: Numbers)
         lambda: f"{args!r}, {kwargs!r} and out={out!r}",
         numbers,
     )
-
-
-# Gradients of products with vectors -----------------------------------------------------------------------------------
-
-#: Nodes of the autograd graph whose gradients are products of a vector with a vector, or with a number. Torch spells
-#: these with a multiplication; as matrices they are products of which one element is summed over.
-_NODES_OF_VECTORS = {"AddmvBackward0", "DotBackward0", "MvBackward0", "VdotBackward0"}
-_MULTIPLY = find_operator("aten.mul.Tensor")
-
-
-def is_product_of_gradient(func: Any, args: Any, node: Any) -> bool:
-    """Return whether an operator of a node's is one of the products that are the gradient of a product."""
-    return func is _MULTIPLY and all(map(torch.is_tensor, args)) and node.name() in _NODES_OF_VECTORS
-
-
-def product_of_gradient(args: Any, result: Any) -> Cost:
-    """Return the cost of the gradient of ``a @ x`` by a, ``outer(dy, x)``: a multiply-accumulate for each element.
-
-    So the gradient by each factor of a product takes as many as the product, with vectors as with matrices.
-    """
-    return apply_formula(matmul.product, find_numbers(args, {}, result), count_stored_elements(result))

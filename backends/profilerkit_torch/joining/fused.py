@@ -6,35 +6,48 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 import msgspec
 
 from profilerkit import ModelTrace
+from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import OpRecord
 
+from ..operator_timing.operators import find_profiled_name
 from .trace_events import Frame, Kind
 
-__all__ = ["as_profiled", "notes_of_whole_layers"]
-
-#: Operators that run a whole layer, with the type of that layer; outer ones first. A trace has what they are made of.
-_WHOLE_LAYERS = {
-    "aten::_transformer_encoder_layer_fwd": "TransformerEncoderLayer",
-    "aten::_native_multi_head_attention": "MultiheadAttention",
-    "aten::lstm": "LSTM",
-    "aten::gru": "GRU",
-    "aten::rnn_tanh": "RNN",
-    "aten::rnn_relu": "RNN",
-}
-#: Those of layers that hold others: torch's fast paths for inference. The second runs in the first too.
-_FAST_PATHS = ("aten::_transformer_encoder_layer_fwd", "aten::_native_multi_head_attention")
-#: What a compiler runs products as, where the model's own operators are not in a profile.
-_COMPILED: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), ("aten::convolution", "mkldnn::_convolution_pointwise")),
-    "linear": ("aten::addmm", "mkldnn::_linear_pointwise"),
-}
+__all__ = ["explain_whole_layers", "follow_profile"]
 
 
-def as_profiled(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
+class _WholeLayer(NamedTuple):
+    """An operator of a profile that runs a whole layer, where a trace has the operators that the layer is made of.
+
+    Attributes:
+        operator: Its name.
+        layer_type: The type of the layer.
+        holds_layers: Whether that layer holds others, which have no time of their own then.
+    """
+
+    operator: str
+    layer_type: str
+    holds_layers: bool = False
+
+
+#: Outer ones first: the fast path of an encoder layer runs that of its attention. Both are torch's for inference.
+_WHOLE_LAYERS = (
+    _WholeLayer("aten::_transformer_encoder_layer_fwd", "TransformerEncoderLayer", holds_layers=True),
+    _WholeLayer("aten::_native_multi_head_attention", "MultiheadAttention", holds_layers=True),
+    _WholeLayer("aten::lstm", "LSTM"),
+    _WholeLayer("aten::gru", "GRU"),
+    _WholeLayer("aten::rnn_tanh", "RNN"),
+    _WholeLayer("aten::rnn_relu", "RNN"),
+)
+_WHOLE_NAMES = frozenset(whole.operator for whole in _WHOLE_LAYERS)
+_CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
+
+
+def follow_profile(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     """Return the trace with operators that are named and joined as those of a profile, to find them there.
 
     A layer that the profile runs as one operator is one operator of the trace, with all its products; but only if each
@@ -43,56 +56,56 @@ def as_profiled(trace: ModelTrace, frames: Sequence[Frame]) -> ModelTrace:
     """
     profiled = Counter(frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR)
     operators: Sequence[OpRecord] = trace.operators
-    for name, kind in _WHOLE_LAYERS.items():
-        if profiled[name] and not any(_is_named(operator, name) for operator in operators):
-            joined = list(_join(operators, name, [layer.path for layer in trace.layers if layer.type == kind]))
-            calls = sum(operator.operator == name for operator in joined)
-            if calls and _count_outermost(frames, name) % calls == 0:  # each pass has so many
-                operators = joined
+    for whole in _WHOLE_LAYERS:
+        if profiled[whole.operator]:
+            paths = {layer.path for layer in trace.layers if layer.type == whole.layer_type}
+            operators = _join_layers(operators, whole.operator, paths, frames)
     return replace(trace, operators=tuple(_name_as_compiled(operator, profiled) for operator in operators))
 
 
-def notes_of_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
-    """Yield a note for each operator that runs layers together with the layers inside of them."""
+def explain_whole_layers(frames: Iterable[Frame]) -> Iterator[str]:
+    """Yield a note where a profile runs a layer together with the layers inside of it; the outermost kind is named."""
     names = {frame.event.name for frame in frames if frame.event.kind is Kind.OPERATOR}
-    for name in _FAST_PATHS:
-        if name in names:
-            kind = _WHOLE_LAYERS[name]
-            yield f"{name} runs a {kind} as a whole: its time is that of the layer, and the layers inside have none"
+    for whole in _WHOLE_LAYERS:
+        if whole.holds_layers and whole.operator in names:
+            yield (
+                f"{whole.operator} runs a {whole.layer_type} as a whole: its time is that of the layer, and the layers "
+                "inside have none"
+            )
             return
 
 
-def _is_named(operator: OpRecord, name: str) -> bool:
-    """Return whether an operator of the trace has a name of the profiler's."""
-    return operator.operator.replace("::", ".").split(".")[:2] == name.split("::")
+# Whole layers ---------------------------------------------------------------------------------------------------------
 
 
-def _count_outermost(frames: Iterable[Frame], name: str) -> int:
-    """Return how many operators of a name run in no other operator that runs a whole layer."""
-    return sum(
-        frame.event.name == name
-        and not any(outer.event.name in _WHOLE_LAYERS for outer in frame.around if outer is not frame)
-        for frame in frames
-    )
+def _join_layers(
+    operators: Sequence[OpRecord], name: str, paths: set[str], frames: Sequence[Frame]
+) -> Sequence[OpRecord]:
+    """Return the operators with each call of the layers at ``paths`` as one operator of that name.
+
+    They are returned as they are if the trace has that operator itself, or if the calls are not those of the profile.
+    """
+    if any(find_profiled_name(operator.operator) == name for operator in operators):
+        return operators
+    joined = list(_join_calls(operators, name, paths))
+    calls = sum(operator.operator == name for operator in joined)
+    is_in_each_pass = calls > 0 and _count_outermost(frames, name) % calls == 0
+    return joined if is_in_each_pass else operators
 
 
-def _join(operators: Sequence[OpRecord], name: str, paths: Sequence[str]) -> Iterator[OpRecord]:
-    """Yield the operators, those of one call of one of these layers as one of a name."""
-    whole = {path: _find_layer_around(path, paths) for path in {operator.layer for operator in operators}}
+def _join_calls(operators: Sequence[OpRecord], name: str, paths: set[str]) -> Iterator[OpRecord]:
+    """Yield the operators, those of each forward call of one of the layers as one of that name."""
+    layers = {operator.layer for operator in operators}
+    whole_layers = {path: next((around for around in walk_outwards(path) if around in paths), "") for path in layers}
 
     def find_whole_layer(operator: OpRecord) -> str:
-        return whole[operator.layer] if operator.phase == "forward" else ""
+        return whole_layers[operator.layer] if operator.phase == "forward" else ""
 
     for path, group in groupby(operators, key=find_whole_layer):
         if path:
             yield _add_up(tuple(group), name, path)
         else:
             yield from group
-
-
-def _find_layer_around(path: str, paths: Sequence[str]) -> str:
-    """Return the path itself or the first around it that is among others; an empty text for none."""
-    return path if path in paths else next((around for around in paths if path.startswith(f"{around}.")), "")
 
 
 def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
@@ -110,14 +123,32 @@ def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
     )
 
 
+def _count_outermost(frames: Iterable[Frame], name: str) -> int:
+    """Return how many operators of a name run in no other operator that runs a whole layer."""
+    return sum(
+        frame.event.name == name
+        and not any(outer.event.name in _WHOLE_NAMES for outer in frame.around if outer is not frame)
+        for frame in frames
+    )
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
 def _name_as_compiled(operator: OpRecord, profiled: Mapping[str, int]) -> OpRecord:
     """Return an operator by the name that a compiler gives it, if the profile has that and not its own."""
-    space, _, name = operator.operator.replace("::", ".").partition(".")
-    name = name.partition(".")[0]
-    if not operator.macs or name not in _COMPILED or f"{space}::{name}" in profiled:
+    name = find_profiled_name(operator.operator)
+    if not operator.macs or name in profiled:
         return operator
-    names = _COMPILED[name]
-    if name == "linear" and operator.flops == 2 * operator.macs:  # without a bias
-        names = ("aten::mm", *names[1:])
-    compiled = next((candidate for candidate in names if candidate in profiled), None)
+    compiled = next((candidate for candidate in _list_compiled_names(name, operator) if candidate in profiled), None)
     return operator if compiled is None else msgspec.structs.replace(operator, operator=compiled)
+
+
+def _list_compiled_names(name: str, operator: OpRecord) -> Sequence[str]:
+    """Return what compilers run a product as."""
+    if name in _CONVOLUTIONS:
+        return ("aten::convolution", "mkldnn::_convolution_pointwise")
+    if name == "aten::linear":
+        has_bias = operator.flops != 2 * operator.macs
+        return ("aten::addmm" if has_bias else "aten::mm", "mkldnn::_linear_pointwise")
+    return ()

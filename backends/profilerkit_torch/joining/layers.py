@@ -14,7 +14,7 @@ from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.event_walk import NodeMakers
-from .fused import as_profiled
+from .fused import follow_profile
 from .modules import name_layers_by_modules
 from .operator_names import common_name, find_common_name
 from .sequence import name_layers_by_operators
@@ -72,7 +72,7 @@ def _check_names(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """
     windows = find_passes(frames)
     _inherit(frames)
-    profiled = as_profiled(trace, frames)
+    profiled = follow_profile(trace, frames)
     pairs = list(_pair_first_products(frames, windows[0], profiled))
     if not pairs and any(operator.macs for operator in profiled.operators):
         raise ProfileFileError(
@@ -102,7 +102,7 @@ def _name_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
 
     Raises `ProfileFileError` if the operators are not those of the trace, or have other shapes.
     """
-    profiled = as_profiled(trace, frames)
+    profiled = follow_profile(trace, frames)
     windows = find_passes(frames)
     is_marked = has_steps(frames)
     if not is_marked:

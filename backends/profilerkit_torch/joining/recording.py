@@ -14,7 +14,7 @@ from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import Recording
 
-from .fused import notes_of_whole_layers
+from .fused import explain_whole_layers
 from .launches import Launches
 from .layers import name_layers
 from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
@@ -45,7 +45,7 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     windows, by = name_layers(frames, trace)
     if skip >= len(windows):
         raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
-    sums = _Sums(windows, by, skip, (*_note_missing_numbers(frames), *notes_of_whole_layers(frames)))
+    sums = _Sums(windows, by, skip, (*_note_missing_numbers(frames), *explain_whole_layers(frames)))
     if device:
         return sums.add_device(device, Launches(frames), _read_device_name(profile.header))
     return sums.add_host(frames)

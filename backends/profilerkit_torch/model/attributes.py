@@ -12,7 +12,7 @@ from types import (
     MethodType,
     ModuleType,
 )
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -73,30 +73,39 @@ def list_reachable(values: Any, depth: int = _DEPTH, visited: dict[int, int] | N
         if isinstance(value, torch.Tensor):
             yield value
             continue
-        holder, inside = (value, value) if isinstance(value, _HOLDERS) else _open_object(value)
-        if holder is None or visited.get(id(holder), 0) >= depth:
+        opened = _open(value)
+        if opened is None or visited.get(id(opened.holder), 0) >= depth:
             continue
-        visited[id(holder)] = depth
-        yield holder
-        if holder is value and hasattr(value, "__dict__"):
+        visited[id(opened.holder)] = depth
+        yield opened.holder
+        if opened.holder is value and hasattr(value, "__dict__"):
             yield value.__dict__
-        if depth > 1 and len(inside) <= _LONG:
-            yield from list_reachable(inside, depth - 1, visited)
+        if depth > 1 and len(opened.inside) <= _LONG:
+            yield from list_reachable(opened.inside, depth - 1, visited)
 
 
-def _open_object(value: Any) -> tuple[Any, Collection[Any]]:
-    """Return what of an object may change, and what that leads to; None and nothing for what is not followed.
+class _Opened(NamedTuple):
+    """What of a value may change, and what that leads to."""
 
-    What may change is the object's ``__dict__``, or with ``__slots__`` the object itself.
+    holder: Any
+    inside: Collection[Any]
+
+
+def _open(value: Any) -> _Opened | None:
+    """Return what of a value may change; None for what is not followed.
+
+    That is a container, an object's ``__dict__``, or with ``__slots__`` the object itself.
     """
+    if isinstance(value, _HOLDERS):
+        return _Opened(value, value)
     if isinstance(value, _NOT_FOLLOWED):
-        return None, ()
+        return None
     attributes = getattr(value, "__dict__", None)
     slots = list_slots(type(value))
-    if not slots:
-        return attributes, attributes or ()
-    filled = [content for slot in slots if (content := read_slot(slot, value)) is not EMPTY]
-    return value, [*filled, *(attributes or {}).values()]
+    if slots:
+        filled = [content for slot in slots if (content := read_slot(slot, value)) is not EMPTY]
+        return _Opened(value, [*filled, *(attributes or {}).values()])
+    return None if attributes is None else _Opened(attributes, attributes)
 
 
 #: Stands for the content of a slot that is not filled.

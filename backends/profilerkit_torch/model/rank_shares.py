@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -21,34 +21,52 @@ __all__ = ["rank_share"]
 _SPREADING = ("DistributedDataParallel", "FullyShardedDataParallel")
 
 
+class _Held(NamedTuple):
+    """What this process holds of some weights: elements of parameters, and the bytes of parameters and buffers."""
+
+    elements: int
+    bytes: int
+
+
 def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     """Return what this process holds of a model, given all its modules, that runs in several; None for any other."""
     if not has_wrappers(modules) or not _runs_in_several(modules):
         return None
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None  # what is left of a group of processes that is gone
-    count = stored = 0
-    counted: set[int] = set()
-    flattened: set[tuple[int, str]] = set()
-    for flat in list_flat_parameters(modules):
-        originals = (*list_original_parameters(flat), *list_shared_parameters(flat))
-        flattened.update((id(owner), name) for owner, name, *_ in originals)
-        elements = sum(list_sizes_in_shard(flat))
-        count, stored = count + elements, stored + elements * flat.element_size()
-        counted.add(id(flat))
+    flats = list(list_flat_parameters(modules))
+    held = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
+    return RankShare(
+        torch.distributed.get_rank(),
+        torch.distributed.get_world_size(),
+        sum(part.elements for part in held),
+        sum(part.bytes for part in held),
+        _count_sharing(modules),
+    )
+
+
+def _measure_flat(flat: Any) -> _Held:
+    """Return what this process holds of parameters that FullyShardedDataParallel has made one of."""
+    elements = sum(list_sizes_in_shard(flat))
+    return _Held(elements, elements * flat.element_size())
+
+
+def _measure_others(modules: Iterable[nn.Module], flats: Iterable[Any]) -> Iterator[_Held]:
+    """Yield what this process holds of each weight that is in no flat parameter; tied weights are yielded once."""
+    measured = set(map(id, flats))
+    flattened = {
+        (id(owner), name)
+        for flat in flats
+        for owner, name, *_ in (*list_original_parameters(flat), *list_shared_parameters(flat))
+    }
     for module in modules:
-        parameters, buffers = read_parameters(module), read_buffers(module)
-        for name, tensor in (*parameters.items(), *buffers.items()):
-            if tensor is None or id(tensor) in counted or (id(module), name) in flattened:
+        parameters, unsaved = read_parameters(module), unsaved_buffers(module)
+        for name, tensor in (*parameters.items(), *read_buffers(module).items()):
+            if tensor is None or id(tensor) in measured or (id(module), name) in flattened or name in unsaved:
                 continue
-            if name in unsaved_buffers(module):
-                continue
-            counted.add(id(tensor))
+            measured.add(id(tensor))
             local = tensor.to_local() if is_part(tensor) else tensor
-            count += local.numel() if name in parameters else 0
-            stored += count_stored_bytes(local)
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return RankShare(rank, ranks, count, stored, _count_sharing(modules))
+            yield _Held(local.numel() if name in parameters else 0, count_stored_bytes(local))
 
 
 def _count_sharing(modules: Sequence[nn.Module]) -> int:

@@ -22,7 +22,7 @@ from .devices import memory_reader, resolve_device
 from .profiler_sessions import run_profiler
 from .runs import prepare_run
 
-__all__ = ["measure_peak", "on_accelerator", "on_cpu"]
+__all__ = ["measure_accelerator_peak", "measure_cpu_peak", "measure_peak"]
 
 
 def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
@@ -33,33 +33,33 @@ def measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> M
     with it.
     """
     with apart():
-        return _measure_peak(model, inputs, device)
+        target = resolve_device(model, device)
+        measure = measure_cpu_peak if target.type == "cpu" else measure_accelerator_peak
+        with prepare_run(model, inputs, RunOptions(device=device)) as call:
+            call()
+            return MeasuredPeak(_count_input_bytes(inputs, target) + measure(call, target), call.runs)
 
 
-def _measure_peak(model: nn.Module, inputs: ModelInputs, device: DeviceLike) -> MeasuredPeak:
-    target = resolve_device(model, device)
-    with prepare_run(model, inputs, RunOptions(device=device)) as call:
-        call()
-        measure = on_cpu if target.type == "cpu" else on_accelerator
-        return MeasuredPeak(_count_bytes(inputs, target) + measure(call, target), call.runs)
+def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
+    """Return the bytes of the inputs on a device.
 
-
-def _count_bytes(inputs: ModelInputs, target: torch.device) -> int:
-    """Return the bytes of the inputs: of storages that they share, or that were expanded, once; in full once moved."""
-    live, moved = LiveBytes(), {}
-    for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
-        if not isinstance(leaf, torch.Tensor):
-            continue
-        size = leaf.numel() * leaf.element_size()
-        if leaf.device.type == target.type and has_storage(leaf):
-            live.add(leaf, size)
+    On their own device they take what their storages do, once where they share one or were expanded; those that are
+    moved there are copied in full.
+    """
+    tensors = [leaf for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors) if isinstance(leaf, torch.Tensor)]
+    there = LiveBytes()
+    moved: dict[int, int] = {}  # by the id of the tensor: it may be given twice
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        if tensor.device.type == target.type and has_storage(tensor):
+            there.add(tensor, size)
         else:
-            moved[id(leaf)] = size
-    return live.total + sum(moved.values())
+            moved[id(tensor)] = size
+    return there.total + sum(moved.values())
 
 
-def on_cpu(call: Callable[[], Any], _: torch.device) -> int:
-    """Add up the profiler's events of memory allocated and freed, in order of time."""
+def measure_cpu_peak(call: Callable[[], Any], _: torch.device) -> int:
+    """Return the most bytes that a call holds at once, by the profiler's events of memory allocated and freed."""
     with run_profiler([ProfilerActivity.CPU], profile_memory=True) as profiler:
         call()
     results: Any = profiler.profiler
@@ -69,7 +69,7 @@ def on_cpu(call: Callable[[], Any], _: torch.device) -> int:
     return max(itertools.accumulate(sizes, initial=0))
 
 
-def on_accelerator(call: Callable[[], Any], device: torch.device) -> int:
+def measure_accelerator_peak(call: Callable[[], Any], device: torch.device) -> int:
     """Return by how many bytes a call raises what the device's allocator has given out; its peak starts anew."""
     memory = memory_reader(device)
     if memory is None:

@@ -20,7 +20,7 @@ from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
 from ..costs import module_cost
 from ..costs.attention import without_mask
-from ..costs.pricing import is_product_of_gradient, product_of_gradient
+from ..costs.gradient_products import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
 from ..trace.layers import EndedCall, LayerStack
 from ..trace.recorder import Recorder
@@ -148,7 +148,7 @@ class TrainingRecorder(Recorder):
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
         outside = layers.current, layers.current_call
-        self._gradient_product = args if is_product_of_gradient(func, args, node) else None
+        self._gradient_product = args if is_gradient_product(func, args, node) else None
         layers.current, layers.current_call = self._find_owner(node)
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
@@ -158,7 +158,7 @@ class TrainingRecorder(Recorder):
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         if self._gradient_product is not None:
-            plan = msgspec.structs.replace(plan, cost=product_of_gradient(self._gradient_product, result))
+            plan = msgspec.structs.replace(plan, cost=price_gradient_product(self._gradient_product, result))
         elif self._chosen_scores:
             plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)

@@ -10,7 +10,7 @@ from tiny import BACKEND, Call, ones
 from torch import nn
 
 from profilerkit import ModelInputs, NotOfferedError, profile
-from profilerkit_torch.running.measured_memory import on_accelerator
+from profilerkit_torch.running.measured_memory import measure_accelerator_peak
 
 NO_GPU = not torch.cuda.is_available()
 KIB = 1024
@@ -88,7 +88,7 @@ def test_a_device_that_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -
     # A CUDA build without a device answers 0, and a build for the CPU raises.
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", refuse)
     with pytest.raises(NotOfferedError, match="torch does not report the peak of the memory on cuda"):
-        on_accelerator(lambda: None, torch.device("cuda"))
+        measure_accelerator_peak(lambda: None, torch.device("cuda"))
 
 
 @pytest.mark.gpu
