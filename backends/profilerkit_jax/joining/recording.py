@@ -12,7 +12,9 @@ from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_
 from profilerkit_predict.joining.reading import ProfileFile
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
-from .programs import Instruction, InstructionLayers, compile_program, find_layer, find_layers, read_program
+from .instruction_layers import InstructionLayers, find_layer, find_layers
+from .program_text import Instruction, read_program
+from .programs import compile_program
 from .trace_events import RanInstruction, RanInstructions, read_instructions
 
 __all__ = ["read_recording"]

@@ -1,0 +1,78 @@
+"""The text of a program that XLA has compiled: its instructions, as records."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Instruction", "read_program"]
+
+#: ``%dot.1 = f32[2,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, metadata={op_name="jit(f)/dot_general"}``
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*?)\s([a-z][\w\-]*)\((.*)$")
+#: ``%fused_computation (param_0: f32[2,4]) -> f32[2,4] {``, or behind ``ENTRY`` that of the program
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{\s*$")
+_CALLS = re.compile(r"(?:calls|to_apply|body|condition)=%?([\w.\-]+)")
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """An instruction of a compiled program.
+
+    Attributes:
+        opcode: What it does: "dot", "fusion".
+        scopes: The scopes that it was traced in; empty if XLA has added it.
+        operands: The names of the instructions that it reads, and of the computations that it calls.
+        computation: The computation that it stands in.
+        calls: The computation that it calls first; empty for none.
+        type: The dtype and shape of its result: ``f32[4,128]{1,0}``; of several results in brackets.
+        attributes: All that stands behind its operands.
+    """
+
+    opcode: str
+    scopes: str
+    operands: tuple[str, ...]
+    computation: str
+    calls: str = ""
+    type: str = ""
+    attributes: str = ""
+
+
+def read_program(text: str) -> dict[str, Instruction]:
+    r"""Return the instructions of a program by their names.
+
+    >>> program = (
+    ...     "ENTRY %main (x: f32[2,8], w: f32[8,4]) -> f32[2,4] {\n"
+    ...     '  ROOT %dot.1 = f32[2,4]{1,0} dot(%x, %w), lhs_contracting_dims={1}, metadata={op_name="jit(f)/dot"}'
+    ... )
+    >>> dot = read_program(program)["dot.1"]
+    >>> dot.opcode, dot.type, dot.operands, dot.scopes, dot.computation
+    ('dot', 'f32[2,4]{1,0}', ('x', 'w'), 'jit(f)/dot', 'main')
+    """
+    instructions: dict[str, Instruction] = {}
+    computation = ""
+    for line in text.splitlines():
+        header = _COMPUTATION.match(line)
+        match = _INSTRUCTION.match(line)
+        if header:
+            computation = header[1]
+        elif match:
+            name, result_type, opcode, rest = match.groups()
+            instructions[name] = _read_instruction(result_type, opcode, rest, computation)
+    return instructions
+
+
+def _read_instruction(result_type: str, opcode: str, rest: str, computation: str) -> Instruction:
+    """Return an instruction; ``rest`` is what stands behind the bracket that opens its operands."""
+    scopes, calls = _SCOPES.search(rest), _CALLS.search(rest)
+    attributes = rest.partition("metadata=")[0]
+    return Instruction(
+        opcode,
+        scopes=scopes[1] if scopes else "",
+        operands=tuple(_OPERAND.findall(attributes)),
+        computation=computation,
+        calls=calls[1] if calls else "",
+        type=result_type,
+        attributes=attributes,
+    )
