@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import by_likeness
@@ -19,26 +19,10 @@ __all__ = ["InstalledPlugins"]
 
 
 class _Installed(NamedTuple):
-    """An entry point, and the name and version of its package; empty where it is of none."""
+    """An entry point, and whose it is."""
 
     point: EntryPoint
-    package: str
-    version: str
-
-    @property
-    def distribution(self) -> str:
-        """The package with its version, in words."""
-        return f"{self.package} {self.version}" if self.package else "an unknown package"
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is one of profilerkit's own."""
-        return normal_name(self.package) == GROUP
-
-    @property
-    def names(self) -> list[str]:
-        """The names that it can be disabled by: its own, and that of its package."""
-        return [normal_name(name) for name in (self.point.name, self.package) if name]
+    info: PluginInfo
 
 
 class _Imported(NamedTuple):
@@ -62,38 +46,20 @@ class InstalledPlugins:
 
         Own plugins come first, the core before all, then the others by name: the order of installers has no meaning.
         """
-        plugins = sorted(
-            _list_installed(),
-            key=lambda plugin: (not plugin.is_own, plugin.distribution, plugin.point.name != "core", plugin.point.name),
-        )
+        plugins = _list_installed()
         disabled = [name for name in map(normal_name, os.environ.get(DISABLE, "").split(",")) if name]
-        counts = Counter(name for plugin in plugins for name in set(plugin.names))
         imported: list[_Imported] = []
         for plugin in plugins:
-            point = plugin.point
-            is_ambiguous = counts[normal_name(point.name)] > 1
-            info = PluginInfo(point.name, point.value, plugin.distribution, is_ambiguous)
-            if (is_own_only and not plugin.is_own) or not set(plugin.names).isdisjoint(disabled):
+            info = plugin.info
+            if (is_own_only and not info.is_own) or not info.names_to_disable.isdisjoint(disabled):
                 self.switched_off.append(info)
-            else:
-                self._import(point, info, imported)
-        # pluggy calls the plugin first that was registered last, so each group is called in the order of its names. Own
-        # plugins are ``tryfirst``: they are called before all others, except for others that are ``tryfirst`` too.
-        imported.reverse()
-        for loaded in sorted(imported, key=lambda plugin: not plugin.info.is_own):
-            self._register(loaded)
-        _warn_of_unknown(disabled, dict.fromkeys(name for plugin in plugins for name in plugin.names))
-
-    def _import(self, point: EntryPoint, info: PluginInfo, imported: list[_Imported]) -> None:
-        """Import a plugin and append it to ``imported``, under a name of its own."""
-        name = info.name if info.name not in self.loaded else f"{info.name} ({info.distribution})"
-        with _tolerate(info, "the loading"):
-            plugin = point.load()
-            for other in imported:
-                if other.plugin == plugin:
-                    raise ValueError(f"it is the same as plugin {other.info}")
-            self.loaded[name] = info
-            imported.append(_Imported(name, info, plugin))
+                continue
+            with _tolerate(info, "the loading"):
+                imported.append(_import(plugin, imported))
+        self.loaded = {plugin.name: plugin.info for plugin in imported}
+        for plugin_to_register in _sort_for_registration(imported):
+            self._register(plugin_to_register)
+        _warn_of_unknown(disabled, {name for plugin in plugins for name in plugin.info.names_to_disable})
 
     def _register(self, imported: _Imported) -> None:
         name, info, plugin = imported
@@ -102,6 +68,56 @@ class InstalledPlugins:
                 return
             self.switched_off.append(info)  # the name is blocked by code
         del self.loaded[name]
+
+
+def _list_installed() -> list[_Installed]:
+    """Return the plugins of all packages in the order in which they are loaded."""
+    plugins = sorted(_read_entry_points(), key=_rank)
+    counts = Counter(name for plugin in plugins for name in plugin.info.names_to_disable)
+    return [
+        plugin._replace(info=replace(plugin.info, is_ambiguous=counts[normal_name(plugin.info.name)] > 1))
+        for plugin in plugins
+    ]
+
+
+def _rank(plugin: _Installed) -> tuple[object, ...]:
+    info = plugin.info
+    return not info.is_own, info.distribution, info.name != "core", info.name
+
+
+def _read_entry_points() -> Iterator[_Installed]:
+    """Yield the plugins of all packages; the name and the version of each package are read once, which is slow."""
+    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
+
+    packages: dict[int, tuple[str, str]] = {}
+    for point in entry_points(group=GROUP):
+        package, version = "", ""
+        if point.dist is not None:
+            if id(point.dist) not in packages:
+                packages[id(point.dist)] = point.dist.name, point.dist.version
+            package, version = packages[id(point.dist)]
+        yield _Installed(point, PluginInfo(point.name, point.value, package, version))
+
+
+def _import(plugin: _Installed, earlier: Sequence[_Imported]) -> _Imported:
+    """Import a plugin, under a name that none of the earlier ones has; raises for one that is imported already."""
+    info = plugin.info
+    imported = plugin.point.load()
+    for other in earlier:
+        if other.plugin == imported:
+            raise ValueError(f"it is the same as plugin {other.info}")
+    is_taken = any(other.name == info.name for other in earlier)
+    return _Imported(f"{info.name} ({info.distribution})" if is_taken else info.name, info, imported)
+
+
+def _sort_for_registration(imported: Sequence[_Imported]) -> list[_Imported]:
+    """Return plugins in the order in which they are registered, for pluggy calls the one first that came last.
+
+    Each group is called in the order of its names. Own plugins are ``tryfirst``: they are called before all others,
+    except for others that are ``tryfirst`` too.
+    """
+    last_first = imported[::-1]
+    return sorted(last_first, key=lambda plugin: not plugin.info.is_own)
 
 
 def _tolerate(info: PluginInfo, doing: str) -> tolerate:
@@ -115,17 +131,3 @@ def _warn_of_unknown(disabled: Iterable[str], names: Collection[str]) -> None:
         if name not in names:
             listing = ", ".join(by_likeness(name, names)) or "none"
             warn(f"{DISABLE} names {name!r}, which is no plugin; installed, nearest first: {listing}")
-
-
-def _list_installed() -> Iterator[_Installed]:
-    """Yield the plugins of all packages; the name and the version of each package are read once, which is slow."""
-    from importlib.metadata import entry_points  # slow to import, and needed only once a plugin is
-
-    packages: dict[int, tuple[str, str]] = {}
-    for point in entry_points(group=GROUP):
-        if point.dist is None:
-            yield _Installed(point, "", "")
-            continue
-        if id(point.dist) not in packages:
-            packages[id(point.dist)] = point.dist.name, point.dist.version
-        yield _Installed(point, *packages[id(point.dist)])

@@ -41,9 +41,9 @@ def equip(backend: Backend) -> Backend:
         if new_plugins:
             for offer in call_hook(_HOOK, without=[*costs_by_plugin], backend=backend):
                 _require_no_conflict(backend, offer, costs_by_plugin)
-                added = _add_formulas(backend, offer, costs_by_plugin)
-                costs_by_plugin[offer.plugin] = {**costs_by_plugin.get(offer.plugin, {}), **added}
-        costs_by_plugin.update({plugin: {} for plugin in new_plugins - costs_by_plugin.keys()})
+                _add_formulas(backend, offer, costs_by_plugin)
+        for plugin in new_plugins:
+            costs_by_plugin.setdefault(plugin, {})  # it has no formula, and is not asked again
     return backend
 
 
@@ -54,30 +54,31 @@ def _require_no_conflict(backend: Backend, offer: Offer[Costs], costs_by_plugin:
             raise conflict(f"a cost formula for {op} to the {backend.name} backend", plugin, offer.plugin)
 
 
-def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[PluginInfo, Costs]) -> Costs:
-    """Add the formulas of a plugin to a backend, and return them; return none, with a warning, if it takes none.
+def _add_formulas(backend: Backend, offer: Offer[Costs], costs_by_plugin: dict[PluginInfo, Costs]) -> None:
+    """Add the formulas of a plugin to a backend, and to ``costs_by_plugin``; none, with a warning, if it takes none.
 
     Raises `RegistrationConflictError` for an operator that the backend has a formula for.
     """
     plugin, costs = offer.plugin, offer.item
     if not costs:
-        return costs
+        return
+
+    def note() -> None:
+        costs_by_plugin[plugin] = {**costs_by_plugin.get(plugin, {}), **costs}
+
     failure = f"the cost formulas of plugin {plugin} for the {backend.name} backend are left out: "
     try:
         with tolerate(plugin, "a cost formula", failure, "", (RegistrationConflictError,)):
-            add_whole(
-                require_capability(backend, TakesCosts).add_costs,
-                {op: _contain(plugin, op, formula) for op, formula in costs.items()},
-                done=functools.partial(costs_by_plugin.setdefault, plugin, costs),
-            )
-            return costs
+            add = require_capability(backend, TakesCosts).add_costs
+            # The child of a process that forks in here adds the rest, and notes that.
+            add_whole(add, {op: _contain(plugin, op, formula) for op, formula in costs.items()}, done=note)
+            note()
     except RegistrationConflictError as error:
         remedy = f"uninstall that package, or switch the plugin off: {plugin.disable_setting}"
         raise RegistrationConflictError(
             f"plugin {plugin} offers a cost formula that the {backend.name} backend has already: "
             f"{error}; {plugin.repair if plugin.is_by_code else remedy}"
         ) from error
-    return {}
 
 
 def _extend(backend: Backend) -> None:

@@ -31,24 +31,45 @@ __all__ = [
 GROUP = "profilerkit"
 #: The environment variable that disables plugins: comma-separated names of entry points or distributions.
 DISABLE = "PROFILERKIT_DISABLE_PLUGINS"
-_BY_CODE = "no package (registered by code)"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class PluginInfo:
-    """The source of a plugin: the entry point's name, its module, and the distribution with its version."""
+    """The source of a plugin.
+
+    Attributes:
+        name: The name of its entry point.
+        module: Its module.
+        package: The name of its distribution; empty where it is of none.
+        version: The version of that.
+        is_by_code: Whether code registered it with the manager, and not a package.
+        is_ambiguous: Whether another installed plugin has the same name, and only that of the package is unique.
+        is_own: Whether it is one of profilerkit's own plugins.
+    """
 
     name: str
     module: str
-    distribution: str
-    #: Whether another installed plugin has the same name, so that only the name of the package is unique.
+    package: str = ""
+    version: str = ""
+    is_by_code: bool = False
     is_ambiguous: bool = field(default=False, compare=False)
-    #: Whether it is one of profilerkit's own plugins.
     is_own: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_own", normal_name(self.package) == GROUP)
+
+    @property
+    def distribution(self) -> str:
+        """Its package with the version, in words."""
+        if self.is_by_code:
+            return "no package (registered by code)"
+        return f"{self.package} {self.version}".strip() or "an unknown package"
+
+    @property
+    def names_to_disable(self) -> frozenset[str]:
+        """The names that it can be disabled by: its own, and that of its package."""
+        return frozenset(normal_name(name) for name in (self.name, self.package) if name)
 
     @property
     def disable_setting(self) -> str:
@@ -68,17 +89,6 @@ class PluginInfo:
         """How to fix the plugin, if the fault is in it."""
         return "change the code that registers it" if self.is_by_code else "update or uninstall that package"
 
-    @property
-    def package(self) -> str:
-        """The name of the distribution; "" if there is none."""
-        package, _, version = self.distribution.rpartition(" ")
-        return package if version[:1].isdigit() else ""
-
-    @property
-    def is_by_code(self) -> bool:
-        """Whether code registered it with the manager, and not a package."""
-        return self.distribution == _BY_CODE
-
     def __str__(self) -> str:
         return f"{self.name!r} of {self.distribution}"
 
@@ -93,7 +103,7 @@ class Offer(Generic[T]):
 
 def make_code_source(name: str, plugin: object) -> PluginInfo:
     """Return the source of a plugin that code registers, without an entry point of a package."""
-    return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), _BY_CODE)
+    return PluginInfo(name, getattr(plugin, "__name__", type(plugin).__name__), is_by_code=True)
 
 
 def normal_name(name: str) -> str:

@@ -112,5 +112,8 @@ def test_what_makes_another_error_of_one_raises_one_of_memory() -> None:
     error = MemoryError("no room")
     with pytest.raises(MemoryError, match="no room"):
         explain_failure(error, ModelInputs(), "torch", "profilerkit_torch")
-    with pytest.raises(MemoryError, match="no room"), tolerate(PluginInfo("a", "a", "a 1.0"), "loading", "it raised "):
+    with (
+        pytest.raises(MemoryError, match="no room"),
+        tolerate(PluginInfo("a", "a"), "loading", "it raised "),
+    ):
         raise error

@@ -287,7 +287,7 @@ def test_every_kind_of_interruption_is_raised_unchanged(kind: type[BaseException
     def stop() -> Cost:
         raise kind
 
-    plugin = PluginInfo("bad", "bad", "worse 1.0")
+    plugin = PluginInfo("bad", "bad", "worse", "1.0")
     with pytest.raises(kind) as caught, contained(plugin, "renderer 'loud'"):
         raise kind
     assert collect_notes(caught.value) == [
@@ -330,12 +330,12 @@ def test_an_interruption_of_the_users_code_has_no_note() -> None:
 
 
 def test_the_workaround_for_each_kind_of_plugin() -> None:
-    for distribution, way in (
-        ("worse 1.0", f"{WAY_OUT}$"),
-        ("profilerkit 0.1", "set PROFILERKIT_DISABLE_PLUGINS=bad$"),
-        ("no package (registered by code)", "leave out the code that registers it$"),
+    for plugin, way in (
+        (PluginInfo("bad", "bad", "worse", "1.0"), f"{WAY_OUT}$"),
+        (PluginInfo("bad", "bad", "profilerkit", "0.1"), "set PROFILERKIT_DISABLE_PLUGINS=bad$"),
+        (PluginInfo("bad", "bad", is_by_code=True), "leave out the code that registers it$"),
     ):
-        with pytest.raises(PluginFailedError, match=way), contained(PluginInfo("bad", "bad", distribution), "it"):
+        with pytest.raises(PluginFailedError, match=way), contained(plugin, "it"):
             raise SystemExit
     with pytest.raises(Abandon), contained(None, "it"):
         raise Abandon

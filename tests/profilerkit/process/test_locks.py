@@ -270,7 +270,7 @@ def test_a_cached_result_does_not_keep_its_class_alive() -> None:
 @forks
 def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the child would find the first of them there already, and call that a conflict."""
-    plugin = PluginInfo("costly", "costly", "costly 1.0")
+    plugin = PluginInfo("costly", "costly", "costly", "1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
     monkeypatch.setattr(offered_formulas, "_formulas", {})
     monkeypatch.setattr(

@@ -11,7 +11,7 @@ from profilerkit.plugging.sources import PluginInfo, ask_plugin
 from profilerkit.results.report import StatusRecord
 from profilerkit_metrics import TotalParams
 
-SOME = PluginInfo("some", "some.plugin", "my-some 1.0")
+SOME = PluginInfo("some", "some.plugin", "my-some", "1.0")
 
 
 def _fail() -> int:
