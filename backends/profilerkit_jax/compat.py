@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from profilerkit import NotOfferedError
 from profilerkit.backend_kit.installed import find_version, require_version
-from profilerkit.backend_kit.operator_costs import UnknownCostError
+from profilerkit.backend_kit.operator_calls import UnknownCostError
 from profilerkit.backend_kit.private_names import find
 
 __all__ = [

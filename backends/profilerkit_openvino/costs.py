@@ -12,14 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_costs import (
-    OperatorCall,
-    OperatorCosts,
-    RegisterCost,
-    Shapes,
-    UnknownCostError,
-    UnknownShapeError,
-)
+from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
 from profilerkit.costs import (
     Cost,
     CostRegistry,

@@ -27,121 +27,26 @@ operator that does no arithmetic has to be registered as free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
-from ..costs import Cost, CostRegistry, Numbers, Shape, apply_formula, elementwise, evaluate_formula
+from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
 from ..error_text import shown
 from ..errors import ArgumentError
+from .operator_calls import OperatorCall, UnknownCostError, UnknownShapeError
 
 __all__ = [
-    "OperatorCall",
     "OperatorCosts",
     "PerElements",
     "RegisterCost",
     "RegisterCosts",
     "RegisterPerElements",
-    "Shapes",
-    "UnknownCostError",
-    "UnknownShapeError",
 ]
 
 F = TypeVar("F", bound="Callable[..., Cost]")
 #: A formula over the number of elements, such as those of `profilerkit.costs.elementwise`.
 PerElements: TypeAlias = Callable[[int], Cost]
-
-
-class UnknownShapeError(Exception):
-    """A formula read a shape that is not known before the model runs."""
-
-
-class UnknownCostError(Exception):
-    """A formula does not know the cost of this variant of its operator: the call is reported as not counted."""
-
-
-class Shapes(Sequence[Shape]):
-    """The shapes of several tensors; reading one that is not known raises `UnknownShapeError`.
-
-    Args:
-        shapes: The shapes in order; None for one that is not known.
-
-    >>> shapes = Shapes([None, Shape((2, 3))])
-    >>> len(shapes), shapes[1].numel
-    (2, 6)
-    """
-
-    def __init__(self, shapes: Sequence[Shape | None]) -> None:
-        self._shapes = tuple(shapes)
-
-    def __getitem__(self, index: Any) -> Any:
-        shape = self._shapes[index]
-        if shape is None or (isinstance(index, slice) and None in shape):
-            raise UnknownShapeError
-        return shape
-
-    def __len__(self) -> int:
-        return len(self._shapes)
-
-    def __repr__(self) -> str:
-        return repr(self._shapes)
-
-
-@dataclass(frozen=True)
-class OperatorCall:
-    """One call of an operator: the argument of a formula.
-
-    A backend adds, in a subclass, how formulas read what else determines the cost: the attributes of a node, or the
-    parameters of a primitive.
-
-    Attributes:
-        type: The operator, as the framework spells it: ``"Conv"``.
-        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
-        outputs: Shapes of its outputs.
-        input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``; empty for an optional input
-            that is left out.
-        output_dtypes: Names of the outputs' dtypes.
-        value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
-            None.
-    """
-
-    type: str
-    inputs: Shapes
-    outputs: Shapes
-    input_dtypes: tuple[str, ...] = ()
-    output_dtypes: tuple[str, ...] = ()
-    value: Callable[[int], Any] = field(default=lambda index: None, compare=False, kw_only=True)
-
-    @property
-    def has_floats(self) -> bool:
-        """Whether it takes or returns a floating-point or complex tensor; operations on integers are no FLOPs."""
-        return self.numbers is not Numbers.INTEGER
-
-    @property
-    def numbers(self) -> Numbers:
-        """What numbers it works on: complex ones if one of its inputs is complex."""
-        return Numbers.of(self.input_dtypes, self.output_dtypes)
-
-    def has_input(self, index: int) -> bool:
-        """Return whether an optional input is there."""
-        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
-
-    def read(self, index: int) -> Any:
-        """Return the values of an input; raise `UnknownCostError` if they are not known before the model runs."""
-        value = self.value(index) if self.has_input(index) else None
-        if value is None:
-            raise UnknownCostError
-        return value
-
-    def is_constant(self, index: int, number: int) -> bool:
-        """Return whether an input is known to be that single number; larger constants are not read."""
-        try:
-            single = self.inputs[index].numel == 1
-        except UnknownShapeError:
-            return False
-        value = self.value(index) if single else None
-        return value is not None and bool((value == number).all())
 
 
 class OperatorCosts:
@@ -161,7 +66,8 @@ class OperatorCosts:
         elementwise: The formula of each element-wise operator, over the elements of its first output.
         reductions: The formula of each reduction, over the elements of its first input.
 
-    >>> from profilerkit.costs import CostRegistry, elementwise
+    >>> from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes
+    >>> from profilerkit.costs import CostRegistry, Shape, elementwise
     >>> operators = OperatorCosts(CostRegistry("example"), example="dot_general")
     >>> operators.register_elementwise(elementwise.elementary("ADD"), "add")
     >>> matrix = Shapes([Shape((2, 3))])
@@ -292,6 +198,7 @@ class OperatorCosts:
         self._registry.register_whole(formulas, self.register)
 
     def _derive_cost(self, call: OperatorCall) -> Cost | None:
+        """Return the cost of an operator without a formula of its own; None for one that is not registered."""
         if call.type in self.free:
             return Cost(0, 0)
         if call.type in self.elementwise:

@@ -13,7 +13,7 @@ import pytest
 from convention_probes import PROBES, Probe
 from source_tree import ROOT
 
-from profilerkit.backend_kit.operator_costs import OperatorCall, Shapes
+from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes
 from profilerkit.costs import Cost, Shape, convention
 
 CONSTANTS = {name: value for name, value in vars(convention).items() if name.isupper()}

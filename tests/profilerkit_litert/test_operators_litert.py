@@ -12,7 +12,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from litert_models import options
 
-from profilerkit.backend_kit.operator_costs import Shapes
+from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost, Shape
 from profilerkit_litert import LiteRTBackend, LiteRTCall, register_op_cost
 from profilerkit_litert.costs import OPERATORS, price, scoped_costs

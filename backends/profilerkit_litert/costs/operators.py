@@ -5,7 +5,7 @@ Images are channels last. Operators on integers alone count their multiply-accum
 
 from __future__ import annotations
 
-from profilerkit.backend_kit.operator_costs import UnknownCostError
+from profilerkit.backend_kit.operator_calls import UnknownCostError
 from profilerkit.costs import (
     Cost,
     Shape,

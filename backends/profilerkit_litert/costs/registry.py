@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_costs import (
-    OperatorCall,
-    OperatorCosts,
-    RegisterCost,
-    UnknownShapeError,
-)
+from profilerkit.backend_kit.operator_calls import OperatorCall, UnknownShapeError
+from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
 from profilerkit.costs import Cost, CostRegistry, activation
 
 __all__ = ["COSTS", "OPERATORS", "LiteRTCall", "price", "register_op_cost", "scoped_costs"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from profilerkit.backend_kit.operator_costs import UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.operator_calls import UnknownCostError, UnknownShapeError
 
 from ..costs import LiteRTCall
 from .values import Array

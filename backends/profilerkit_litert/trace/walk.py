@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
-from profilerkit.backend_kit.operator_costs import Shapes
+from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price

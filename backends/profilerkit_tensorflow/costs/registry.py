@@ -12,16 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
-from profilerkit.backend_kit.operator_costs import (
-    OperatorCall,
-    OperatorCosts,
-    RegisterCost,
-    RegisterCosts,
-    RegisterPerElements,
-    Shapes,
-    UnknownCostError,
-    UnknownShapeError,
-)
+from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
 from profilerkit.costs import Cost, CostRegistry, Formula, Shape
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError

@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
-from profilerkit.backend_kit.operator_costs import (
-    OperatorCall,
-    OperatorCosts,
-    Shapes,
-    UnknownCostError,
-    UnknownShapeError,
-)
+from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.operator_costs import OperatorCosts
 from profilerkit.costs import Cost, CostRegistry, Shape, convention, elementwise, reduction
 
 MATRIX, SCALAR = Shape((2, 3)), Shape()

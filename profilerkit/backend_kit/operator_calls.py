@@ -1,0 +1,102 @@
+"""One call of an operator, as a cost formula of a backend gets it, and what the formula says it cannot know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..costs import Numbers, Shape
+
+__all__ = ["OperatorCall", "Shapes", "UnknownCostError", "UnknownShapeError"]
+
+
+class UnknownShapeError(Exception):
+    """A formula read a shape that is not known before the model runs."""
+
+
+class UnknownCostError(Exception):
+    """A formula does not know the cost of this variant of its operator: the call is reported as not counted."""
+
+
+class Shapes(Sequence[Shape]):
+    """The shapes of several tensors; reading one that is not known raises `UnknownShapeError`.
+
+    Args:
+        shapes: The shapes in order; None for one that is not known.
+
+    >>> shapes = Shapes([None, Shape((2, 3))])
+    >>> len(shapes), shapes[1].numel
+    (2, 6)
+    """
+
+    def __init__(self, shapes: Sequence[Shape | None]) -> None:
+        self._shapes = tuple(shapes)
+
+    def __getitem__(self, index: Any) -> Any:
+        shape = self._shapes[index]
+        if shape is None or (isinstance(index, slice) and None in shape):
+            raise UnknownShapeError
+        return shape
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __repr__(self) -> str:
+        return repr(self._shapes)
+
+
+@dataclass(frozen=True)
+class OperatorCall:
+    """One call of an operator: the argument of a formula.
+
+    A backend adds, in a subclass, how formulas read what else determines the cost: the attributes of a node, or the
+    parameters of a primitive.
+
+    Attributes:
+        type: The operator, as the framework spells it: ``"Conv"``.
+        inputs: Shapes of its inputs; a call whose formula reads an unknown one is reported as not counted.
+        outputs: Shapes of its outputs.
+        input_dtypes: Names of the inputs' dtypes, as numpy spells them: ``"float32"``; empty for an optional input
+            that is left out.
+        output_dtypes: Names of the outputs' dtypes.
+        value: Returns the value of an input by its index, as a numpy array, if it is known before the model runs, else
+            None.
+    """
+
+    type: str
+    inputs: Shapes
+    outputs: Shapes
+    input_dtypes: tuple[str, ...] = ()
+    output_dtypes: tuple[str, ...] = ()
+    value: Callable[[int], Any] = field(default=lambda index: None, compare=False, kw_only=True)
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether it takes or returns a floating-point or complex tensor; operations on integers are no FLOPs."""
+        return self.numbers is not Numbers.INTEGER
+
+    @property
+    def numbers(self) -> Numbers:
+        """What numbers it works on: complex ones if one of its inputs is complex."""
+        return Numbers.of(self.input_dtypes, self.output_dtypes)
+
+    def has_input(self, index: int) -> bool:
+        """Return whether an optional input is there."""
+        return index < len(self.input_dtypes) and bool(self.input_dtypes[index])
+
+    def read(self, index: int) -> Any:
+        """Return the values of an input; raise `UnknownCostError` if they are not known before the model runs."""
+        value = self.value(index) if self.has_input(index) else None
+        if value is None:
+            raise UnknownCostError
+        return value
+
+    def is_constant(self, index: int, number: int) -> bool:
+        """Return whether an input is known to be that single number; larger constants are not read."""
+        try:
+            single = self.inputs[index].numel == 1
+        except UnknownShapeError:
+            return False
+        value = self.value(index) if single else None
+        return value is not None and bool((value == number).all())
