@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .arguments.checks import BATCH_SIZE, FLAG, NAMES
-from .arguments.names import foreign_hint, status_names
-from .backend import DEVICE, Backend, DeviceLike
-from .error_text import shown
+from .arguments.checks import FLAG
+from .arguments.names import status_names
+from .backend import Backend, DeviceLike
+from .call_arguments import read_functions, read_names, read_run_arguments, require_no_foreign_input
 from .errors import ArgumentError
 from .piping.function import ProfilerFunction
-from .piping.registry import why_no_function
 from .piping.status import StatusKey
 from .plugging.placing import place_model, split_arguments
 from .profiler import Profiler, compare_profilers, make_profiler
@@ -68,21 +68,11 @@ def profile(
     Raises:
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
-    placing, arguments = split_arguments(arguments)
-    model, backend = place_model(model, backend, placing)
-    made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    arguments |= arguments_given(batch_size, device)
-    require_no_foreign_input(arguments, inputs, input_shape, data_splits)
+    sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    call = _Call.read(sources, functions, leave_out, {**arguments, **read_run_arguments(batch_size, device)})
     strict, static, names = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
-    profiler = make_profiler(
-        model,
-        functions=read_functions(functions),
-        leave_out=status_names("leave_out", leave_out),
-        name=name,
-        placing=placing,
-        **made_with,
-    )
-    return profiler._compute_report(names, arguments, strict=strict, static=static, once=True, caller=profile)
+    profiler = call.make_profiler(model, name)
+    return profiler._compute_report(names, call.arguments, strict=strict, static=static, once=True, caller=profile)
 
 
 def compare(
@@ -125,69 +115,59 @@ def compare(
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
-    placing, arguments = split_arguments(arguments)
-    made_with = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    arguments |= arguments_given(batch_size, device)
-    require_no_foreign_input(arguments, inputs, input_shape, data_splits)
+    sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
+    call = _Call.read(sources, functions, leave_out, {**arguments, **read_run_arguments(batch_size, device)})
     strict, static, requested = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
-    unwanted, further = status_names("leave_out", leave_out), read_functions(functions)
-    duplicates = [name for name, value in {**made_with, "leave_out": unwanted or None}.items() if value is not None]
-    if duplicates and all(isinstance(model, Profiler) for model in models):
-        raise ArgumentError(
-            f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
-        )
-    profilers = [
-        model
-        if isinstance(model, Profiler)
-        else _make_profiler(model, placing, functions=further, leave_out=unwanted, **made_with)
-        for model in models
-    ]
+    if all(isinstance(model, Profiler) for model in models):
+        call.require_nothing_of_profilers()
+    profilers = [model if isinstance(model, Profiler) else call.make_profiler(model) for model in models]
     return compare_profilers(
-        profilers, requested, arguments, models=shown_names, strict=strict, static=static, caller=compare
+        profilers, requested, call.arguments, models=shown_names, strict=strict, static=static, caller=compare
     )
 
 
-def _make_profiler(model: Any, placing: Mapping[str, Any], backend: Backend | str | None, **options: Any) -> Profiler:
-    """Return the profiler of a model, or of what is profiled in its place."""
-    placed, backend = place_model(model, backend, placing)
-    return make_profiler(placed, backend=backend, placing=placing, **options)
+@dataclass(frozen=True)
+class _Call:
+    """What a call says of its models and of their functions.
 
-
-def require_no_foreign_input(arguments: Mapping[str, Any], *alternatives: Any) -> None:
-    """Raise `ArgumentError` for inputs under another profiler's name, where there are no others to run the model with.
-
-    Elsewhere an unknown argument is a warning; this one would let every metric fail.
+    Attributes:
+        sources: ``inputs``, ``input_shape``, ``data_splits`` and ``backend`` of `Profiler`, each None unless given.
+        functions: Further functions, which take precedence.
+        leave_out: Status keys that no plugin is to compute.
+        placing: The arguments that say what is profiled in place of a model.
+        arguments: The arguments of the functions.
     """
-    if any(value is not None for value in alternatives):
-        return
-    for name, value in arguments.items():
-        hint = foreign_hint(name, value, ("inputs", "input_shape"))
-        if hint:
-            raise ArgumentError(f"there is no argument {name!r}; {hint}")
 
+    sources: Mapping[str, Any]
+    functions: Sequence[ProfilerFunction]
+    leave_out: Sequence[str] | None
+    placing: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
-def read_functions(functions: Any) -> list[ProfilerFunction]:
-    """Return one function, or several, as a list; raises `ArgumentError` for what is no `ProfilerFunction`."""
-    if isinstance(functions, ProfilerFunction):
-        return [functions]
-    if isinstance(functions, (type, str, bytes, Mapping)) or not isinstance(functions, Iterable):
-        raise ArgumentError(f"functions={shown(functions)}: {why_no_function(functions)}")
-    listed = list(functions)
-    for function in listed:
-        if not isinstance(function, ProfilerFunction):
-            raise ArgumentError(f"functions has {shown(function)}: {why_no_function(function)}")
-    return listed
+    @classmethod
+    def read(cls, sources: Mapping[str, Any], functions: Any, leave_out: Any, arguments: Mapping[str, Any]) -> _Call:
+        """Check the arguments of a call; raises `ArgumentError` for a wrong one."""
+        placing, others = split_arguments(arguments)
+        require_no_foreign_input(others, *(sources[name] for name in ("inputs", "input_shape", "data_splits")))
+        return cls(sources, read_functions(functions), status_names("leave_out", leave_out), placing, others)
 
+    def make_profiler(self, model: Any, name: str | None = None) -> Profiler:
+        """Return the profiler of a model, or of what is profiled in its place."""
+        placed, backend = place_model(model, self.sources["backend"], self.placing)
+        return make_profiler(
+            placed,
+            functions=self.functions,
+            leave_out=self.leave_out,
+            placing=self.placing,
+            name=name,
+            **{**self.sources, "backend": backend},
+        )
 
-def read_names(names: Any, models: int) -> list[str] | None:
-    """Return the names of so many models, None for None; raises `ArgumentError` unless there is one for each."""
-    read: list[str] | None = NAMES("names", names)
-    if read is not None and len(read) != models:
-        raise ArgumentError(f"names has {len(read)} entries for {models} models; give one for each")
-    return read
-
-
-def arguments_given(batch_size: Any, device: Any) -> dict[str, Any]:
-    """Return those of the two arguments that are not None, read before a backend is looked for."""
-    read = {"batch_size": BATCH_SIZE("batch_size", batch_size), "device": DEVICE("device", device)}
-    return {name: value for name, value in read.items() if value is not None}
+    def require_nothing_of_profilers(self) -> None:
+        """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
+        values = {**self.sources, "leave_out": self.leave_out or None}
+        duplicates = [name for name, value in values.items() if value is not None]
+        if duplicates:
+            raise ArgumentError(
+                f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
+            )

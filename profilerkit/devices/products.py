@@ -55,10 +55,13 @@ def macs_by_dtype(
     for operator in operators:
         if operator.macs and (recomputed or not operator.recomputed):
             dtype = find_dtype(operator)
-            spared = attended and operator.attended_macs is not None
-            count = operator.attended_macs if spared else operator.macs
-            macs[dtype] = macs.get(dtype, 0) + (count or 0)
+            macs[dtype] = macs.get(dtype, 0) + _count_macs(operator, attended)
     return macs
+
+
+def _count_macs(operator: OpRecord, attended: bool) -> int:
+    """Return the multiply-accumulates of an operator; of causal attention those of attended scores if requested."""
+    return operator.attended_macs if attended and operator.attended_macs is not None else operator.macs
 
 
 def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | None = None) -> float:
@@ -67,15 +70,17 @@ def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | No
     ``dtype`` takes the place of the dtypes of the trace, for what runs in another one: "tf32", or under autocast.
     Raises `UnknownPeakError` if a peak is not known.
     """
-    seconds = 0.0
-    for own_dtype, count in macs.items():
-        name = own_dtype if dtype is None and not is_dtype(own_dtype) else dtype_name(dtype or own_dtype)
-        peak = device.peak(name) if is_dtype(name) else None
-        if peak is None:
-            listing = ", ".join(device.dense_peaks) or "none"
-            raise UnknownPeakError(
-                f"the dense peak of {device.name} for {name} is not known (known are: {listing}); add it to a file of "
-                "the device, measure it with 'profilerkit calibrate', or give the dtype that the products run in"
-            )
-        seconds += 2 * count / peak
-    return seconds
+    return sum((2 * count / _find_peak(device, own_dtype, dtype) for own_dtype, count in macs.items()), 0.0)
+
+
+def _find_peak(device: DeviceInfo, own_dtype: str, dtype: str | None) -> float:
+    """Return the dense peak of a device for products of a dtype, or of the one that takes its place."""
+    name = own_dtype if dtype is None and not is_dtype(own_dtype) else dtype_name(dtype or own_dtype)
+    peak = device.peak(name) if is_dtype(name) else None
+    if peak is None:
+        listing = ", ".join(device.dense_peaks) or "none"
+        raise UnknownPeakError(
+            f"the dense peak of {device.name} for {name} is not known (known are: {listing}); add it to a file of "
+            "the device, measure it with 'profilerkit calibrate', or give the dtype that the products run in"
+        )
+    return peak

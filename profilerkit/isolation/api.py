@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..api import Names, arguments_given, read_functions, read_names
+from ..api import Names
 from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
 from ..backend import BACKEND, Backend, DeviceLike
+from ..call_arguments import read_functions, read_names, read_run_arguments
 from ..piping.function import ProfilerFunction
 from ..plugging.manager import announce, is_limited_to_own_plugins
 from ..results.comparison import Comparison, side_by_side
@@ -88,7 +89,7 @@ def isolated(
         name=MODEL_NAME("name", name),
         backend=BACKEND("backend", backend),
         strict=FLAG("strict", strict),
-        arguments={**kwargs, **arguments_given(batch_size, device)},
+        arguments={**kwargs, **read_run_arguments(batch_size, device)},
         trust=FLAG("trust", trust),
     )
     limits = Limits.read(timeout, memory, max_threads)
@@ -135,7 +136,7 @@ def isolated_comparison(
         leave_out=require_names("leave_out", leave_out) or (),
         backend=BACKEND("backend", backend),
         strict=FLAG("strict", strict),
-        arguments={**kwargs, **arguments_given(batch_size, device)},
+        arguments={**kwargs, **read_run_arguments(batch_size, device)},
         trust=FLAG("trust", trust),
     )
     jobs = [replace(first, model=model) for model in models]

@@ -12,20 +12,29 @@ import socket
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ProfilerKitError
 
-__all__ = ["MESSAGE", "REPORT", "Channel", "ChannelError", "FrameReader", "frame"]
+__all__ = ["MESSAGE", "REPORT", "Channel", "ChannelError", "FrameReader", "Message", "decode", "frame"]
 
 #: Kinds of frames: a small message of JSON; a report as `profilerkit.results.saving` writes it.
 MESSAGE, REPORT = b"M", b"R"
+#: What a frame begins with (``pk``, the version and the kind), the length of its content, and the checksum of that.
 _HEAD = struct.Struct(">4sII")
 _MAGIC = b"pk1"
 #: The longest message and the most that one process may send. The report of 10,000 layers is some MiB.
 LONGEST = 64 * 2**20
 MOST = 1024 * 2**20
+#: How much is read from a socket at once.
 _PIECE = 2**18
+
+
+class Message(NamedTuple):
+    """What a frame holds: its kind and its content."""
+
+    kind: bytes
+    content: bytes
 
 
 class ChannelError(ProfilerKitError):
@@ -46,8 +55,8 @@ class FrameReader:
         self._buffer = bytearray()
         self._received = 0
 
-    def read(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the kind and the content of each message that is complete with this piece."""
+    def read(self, piece: bytes) -> Iterator[Message]:
+        """Yield each message that is complete with this piece."""
         self._received += len(piece)
         if self._received > MOST:
             raise ChannelError(f"more than {MOST} bytes were sent as results")
@@ -59,23 +68,31 @@ class FrameReader:
     def bytes_to_come(self) -> int:
         """How many bytes the current message still needs at the least; never a byte of the message after it."""
         size = len(self._buffer)
-        return _HEAD.size - size if size < _HEAD.size else _HEAD.size + int(_HEAD.unpack_from(self._buffer)[1]) - size
+        if size < _HEAD.size:
+            return _HEAD.size - size
+        _, length, _ = _HEAD.unpack_from(self._buffer)
+        return _HEAD.size + int(length) - size
 
-    def _take_next(self) -> tuple[bytes, bytes] | None:
-        if self._buffer and not (_MAGIC.startswith(self._buffer[:3]) or self._buffer.startswith(_MAGIC)):
-            raise ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
+    def _take_next(self) -> Message | None:
+        """Take the first message out of the buffer; return None while it is not complete."""
+        if not (self._buffer.startswith(_MAGIC) or _MAGIC.startswith(self._buffer[: len(_MAGIC)])):
+            raise self._make_error()
         if len(self._buffer) < _HEAD.size:
             return None
-        magic, length, checksum = _HEAD.unpack_from(self._buffer)
-        if magic[3:] not in (MESSAGE, REPORT) or length > LONGEST:
-            raise ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
-        if len(self._buffer) < _HEAD.size + length:
+        start, length, checksum = _HEAD.unpack_from(self._buffer)
+        kind, end = start[len(_MAGIC) :], _HEAD.size + length
+        if kind not in (MESSAGE, REPORT) or length > LONGEST:
+            raise self._make_error()
+        if len(self._buffer) < end:
             return None
-        content = bytes(self._buffer[_HEAD.size : _HEAD.size + length])
+        content = bytes(self._buffer[_HEAD.size : end])
         if zlib.crc32(content) != checksum:
             raise ChannelError("the checksum of a message does not fit")
-        del self._buffer[: _HEAD.size + length]
-        return magic[3:], content
+        del self._buffer[:end]
+        return Message(kind, content)
+
+    def _make_error(self) -> ChannelError:
+        return ChannelError(f"it begins with {bytes(self._buffer[:20])!r}")
 
 
 def decode(content: bytes) -> dict[str, Any]:
@@ -95,14 +112,14 @@ class Channel:
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
         self._reader = FrameReader()
-        self._waiting: list[tuple[bytes, bytes]] = []
+        self._waiting: list[Message] = []
         self._owner = os.getpid()
 
     def send(self, **message: Any) -> None:
         """Send a small message."""
         self._send(MESSAGE, json.dumps(message).encode())
 
-    def report(self, content: bytes) -> None:
+    def send_report(self, content: bytes) -> None:
         """Send a report as `profilerkit.results.saving` writes it."""
         self._send(REPORT, content)
 
@@ -121,4 +138,4 @@ class Channel:
             if not piece:
                 raise ChannelError("the other end is closed")
             self._waiting.extend(self._reader.read(piece))
-        return decode(self._waiting.pop(0)[1])
+        return decode(self._waiting.pop(0).content)

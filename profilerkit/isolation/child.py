@@ -243,7 +243,7 @@ class Work:
         registered = [binding.key.NAME for binding in self.registry]
         ordered = {name: records[name] for name in registered if name in records}
         content = json.dumps(to_dict(replace(report, statuses=ordered)), ensure_ascii=False, allow_nan=False)
-        self.channel.report(content.encode())
+        self.channel.send_report(content.encode())
         self.channel.send(pending=missing, doing=[])
 
     def _make_unreached(self, names: Sequence[str]) -> Mapping[str, StatusRecord]:
