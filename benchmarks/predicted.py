@@ -36,11 +36,12 @@ from profilerkit.devices import device
 from profilerkit.plugging.backends import backend_named
 from profilerkit.times.sampling import Sampling, measure
 from profilerkit_predict.prediction import Calibration, Network, predict_trace
-from profilerkit_predict.prediction.calibration import COMPILED
+from profilerkit_predict.prediction.calibration import name_phase
 from profilerkit_predict.prediction.measuring import choose_clock
 
 BATCH_SIZES = (1, 4, 16)
-PHASES = ("forward", "training", f"forward{COMPILED}", f"training{COMPILED}")
+#: The phases, and whether the network is compiled: plain ones first.
+PASSES = [(phase, compiled) for compiled in (False, True) for phase in ("forward", "training")]
 
 
 class Row(NamedTuple):
@@ -72,12 +73,11 @@ def list_rows(where: DeviceInfo, options: argparse.Namespace, measured: Times | 
     for subject in _sample(listed, options.networks):
         for batch_size in options.batch_sizes or BATCH_SIZES:
             inputs = ModelInputs(subject.inputs(batch_size))
-            for phase in PHASES:
-                is_compiled = phase.endswith(COMPILED)
+            for plain_phase, is_compiled in PASSES:
+                phase, training = name_phase(plain_phase, is_compiled), plain_phase == "training"
                 key = subject.name, phase, batch_size
                 if (is_compiled and subject.name not in to_compile) if measured is None else key not in measured:
                     continue
-                training = phase.startswith("training")
                 trace = (backend.trace_training if training else backend.trace)(subject.model, inputs)
                 predicted = predict_trace(trace, plain, compiled=is_compiled)
                 if measured is None:
@@ -107,7 +107,7 @@ def judge(rows: Sequence[Row], where: DeviceInfo) -> dict[str, dict[str, float]]
     """Return errors, coverage and width by phase, each family judged by what the others taught."""
     calibration = _calibration(where)
     results = {}
-    for phase in PHASES:
+    for phase in (name_phase(*passed) for passed in PASSES):
         mine = [row for row in rows if row.phase == phase]
         if not mine:
             continue

@@ -16,14 +16,19 @@ from profilerkit.trace.dtypes import element_bytes
 from .cases import CompiledSeconds, HostSeconds
 from .tables import EfficiencyTable, Point
 
-__all__ = ["COMPILED", "Calibration", "Network", "write_content", "write_toml"]
+__all__ = ["Calibration", "Network", "name_phase", "write_content", "write_toml"]
 
 #: The version of the tables in a file.
 _FORMAT = 3
 #: The share of networks that an interval is to hold.
 COVERED = 0.9
-#: What the phases of compiled networks end with.
-COMPILED = ", compiled"
+#: What the phases of compiled networks end with, in files too.
+_COMPILED = ", compiled"
+
+
+def name_phase(phase: str, compiled: bool) -> str:
+    """Return what a calibration calls a phase: "training", and of a compiled network "training, compiled"."""
+    return f"{phase}{_COMPILED}" if compiled else phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,11 @@ class Network:
     family: str
     phase: str
     ratio: float
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it ran as a compiled graph."""
+        return self.phase.endswith(_COMPILED)
 
 
 @dataclass(frozen=True)

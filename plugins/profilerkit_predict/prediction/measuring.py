@@ -22,7 +22,7 @@ from profilerkit.times.sampling import Sampling, measure
 from profilerkit.trace.records import ModelTrace
 
 from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import COMPILED, Calibration, Network, write_content
+from .calibration import Calibration, Network, name_phase, write_content
 from .cases import CalibrationCase, CalibrationNetwork
 from .predicting import predict_trace
 from .regions import count_moved_bytes, find_family, find_kind, find_shape, is_free, plain_name
@@ -275,8 +275,8 @@ def measure_networks(
         options = RunOptions(training=phase == "training", compile=compiled, num_threads=num_threads)
         with backend.run(network.model, network.inputs, options) as run:
             taken = measure(run, Sampling(max_seconds=left / (len(runs) - index), min_samples=3, clock=clock))
-        name = phase + COMPILED if compiled else phase
-        results.append(Network(network.name, network.family, name, taken.median / predicted.seconds))
+        ratio = taken.median / predicted.seconds
+        results.append(Network(network.name, network.family, name_phase(phase, compiled), ratio))
     return tuple(results)
 
 

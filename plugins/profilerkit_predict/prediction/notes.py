@@ -10,7 +10,7 @@ from profilerkit.devices.products import find_dtype
 from profilerkit.trace.records import ModelTrace
 
 from .bound import Bound, find_free_growth, may_use_tf32
-from .calibration import COMPILED, Calibration
+from .calibration import Calibration
 from .regions import selects
 
 __all__ = ["write_notes"]
@@ -34,7 +34,7 @@ def write_notes(
         notes += _of_bounds(trace, device, dtype)
     else:
         notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
-        if compiled and not any(network.phase.endswith(COMPILED) for network in calibration.networks):
+        if compiled and not any(network.is_compiled for network in calibration.networks):
             notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
     growth = find_free_growth(trace, bound)
     if growth > 1:

@@ -13,7 +13,7 @@ from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
 
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
-from .calibration import COMPILED, Calibration
+from .calibration import Calibration, name_phase
 from .cases import CompiledSeconds
 from .notes import write_notes
 from .regions import Region, find_family, find_kind, find_regions, find_shape, is_free, with_whole_recurrences
@@ -146,7 +146,7 @@ def _estimate(
         host += sum(one_region.host_seconds for one_region in timed)
     total = device_seconds + host if device.kind == "cpu" else max(device_seconds, host)
     total = max(total, bound.seconds)  # networks are corrected by what they took, however the tables add up
-    middle, low, high = calibration.correction(phase + COMPILED if compiled else phase)
+    middle, low, high = calibration.correction(name_phase(phase, compiled))
     estimate = max(total * middle, bound.seconds)
     return Prediction(
         device,
