@@ -134,6 +134,7 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
         _divide_by_layer({**parts, "temporaries": 0}, trace),
         unknown,
         exchanged=exchanges.list_in_order(len(trace.operators)),
+        description=model.describe(),
     )
 
 

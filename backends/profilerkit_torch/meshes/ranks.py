@@ -180,6 +180,7 @@ def _trace_step(step: _Step, note: str) -> RankTrace:
         dict(recorder.unknown),
         scheme.optimizer_share,
         recorder.exchanges.list_in_order(len(recorder.operators)),
+        description=note,
     )
 
 

@@ -112,7 +112,7 @@ class Exchanges:
 
 def note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:
     """Return a note that names the dimensions of the mesh over which nothing is exchanged; none if there are none."""
-    busy = {dimension for collective in collectives for dimension in collective.dimension.split(",")}
+    busy = {dimension for collective in collectives for dimension in collective.dimensions}
     idle = [name for name, size in mesh.items() if size > 1 and name not in busy]
     if not idle:
         return []

@@ -109,14 +109,14 @@ class _Rank:
 
     def find_group(self, collective: Collective) -> str:
         """Return the name of the group of a collective; empty for all ranks."""
-        group = tuple(list_group(self.rank, self._mesh, collective.dimension.split(",")))
+        group = tuple(list_group(self.rank, self._mesh, collective.dimensions))
         if len(group) == prod(self._mesh.values()):
             return ""
         return str(self._groups.setdefault(group, len(self._groups) + 1))
 
     def find_neighbour(self, collective: Collective, step: int) -> int:
         """Return the rank so many places further along the dimension of a collective, around a ring."""
-        group = list_group(self.rank, self._mesh, collective.dimension.split(","))
+        group = list_group(self.rank, self._mesh, collective.dimensions)
         return group[(group.index(self.rank) + step) % len(group)]
 
 

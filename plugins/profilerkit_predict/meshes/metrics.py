@@ -58,14 +58,14 @@ class ComputeRank(ProfilerFunction):
         step: RankTrace = backend.step  # type: ignore[attr-defined]
         trace = training_trace
         state = _find_state(backend, model, step, optimizer)
-        memory = find_step_memory(replace(trace, notes=trace.notes[1:]), state, optimizer, backend)
+        others = tuple(note for note in trace.notes if note != step.description)  # which is said once
+        memory = find_step_memory(replace(trace, notes=others), state, optimizer, backend)
         peak, unknown_state = _divide_peak(backend, model, step, optimizer, state)
         missing = tuple(f"{name} ({calls} calls)" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)
         table = Table([asdict(collective) for collective in step.collectives])
-        note = trace.notes[0]  # of which rank all this is: said once
         return {
-            RankParameterBytes.NAME: Noted(sum(weight.bytes for weight in trace.parameters), note),
+            RankParameterBytes.NAME: Noted(sum(weight.bytes for weight in trace.parameters), step.description),
             RankGradientBytes.NAME: step.gradient_bytes,
             RankOptimizerBytes.NAME: _show_state(state, optimizer),
             RankPeakMemory.NAME: memory[TrainingMemory.NAME],

@@ -60,6 +60,11 @@ class Collective:
     sent_bytes: int
     overlaps: bool
 
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions of the mesh that they run over."""
+        return tuple(self.dimension.split(","))
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedCollective:
@@ -102,6 +107,7 @@ class RankTrace:
         unknown: Collectives that no size is known of, with the number of their calls.
         optimizer_share: What the optimizer updates; None: the rank's share of the weights.
         exchanged: Each collective, in the order of the operators.
+        description: Of which rank and mesh all this is, which is a note of the trace too.
     """
 
     trace: ModelTrace
@@ -112,6 +118,7 @@ class RankTrace:
     unknown: Mapping[str, int] = field(default_factory=dict)
     optimizer_share: OptimizerShare | None = None
     exchanged: tuple[PlacedCollective, ...] = ()
+    description: str = ""
 
     @property
     def peak_parts(self) -> dict[str, int]:

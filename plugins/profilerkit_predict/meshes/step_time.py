@@ -57,7 +57,7 @@ class Links:
     def _count_in_node(self, collective: Collective) -> int:
         """Return how many of the ranks of a collective are in this rank's node."""
         node = self.rank // self.ranks_per_node
-        group = list_group(self.rank, self.mesh, collective.dimension.split(","))
+        group = list_group(self.rank, self.mesh, collective.dimensions)
         return sum(rank // self.ranks_per_node == node for rank in group)
 
 
