@@ -35,12 +35,12 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None  # what is left of a group of processes that is gone
     flats = list(list_flat_parameters(modules))
-    held = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
+    shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
     return RankShare(
         torch.distributed.get_rank(),
         torch.distributed.get_world_size(),
-        sum(part.elements for part in held),
-        sum(part.bytes for part in held),
+        sum(part.elements for part in shares),
+        sum(part.bytes for part in shares),
         _count_sharing(modules),
     )
 
