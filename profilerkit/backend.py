@@ -246,6 +246,14 @@ class Backend(ABC):
     def preserve(self, model: Any) -> AbstractContextManager[None]:
         """Return a context that restores the model and the settings of the process exactly as they were."""
 
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """The settings of the process that change measured values, and no counts, where they differ from their default.
+
+        Each in a few words: "torch.use_deterministic_algorithms: True".
+        """
+        return ()
+
     def environment(self) -> Mapping[str, str]:
         """Return the facts that a reader needs to repeat a measurement: framework version, threads, devices."""
         return {}

@@ -13,7 +13,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.backend_kit.settings import describe_changes, list_changes
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -214,6 +214,11 @@ class JaxBackend(
         """Take cost formulas of plugins by primitive, ``"my_kernel"``; all of them or none."""
         COSTS.register_whole(costs, register_op_cost)
 
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """The settings that change measured values, where they differ from their default."""
+        return tuple(list_changes(SETTINGS, counts=False))
+
     def environment(self) -> Mapping[str, str]:
         """Return the versions of jax, Flax, Equinox and Keras, and the devices of this process."""
-        return {**find_versions(), "devices": ", ".join(devices.devices_here()), **of_settings(SETTINGS)}
+        return {**find_versions(), "devices": ", ".join(devices.devices_here())}

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from profilerkit import Backend, DataLoader, ForwardPass, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.backend_kit.settings import describe_changes, list_changes
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -242,6 +242,11 @@ class TFBackend(
             added,
         )
 
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """The settings that change measured values, where they differ from their default."""
+        return tuple(list_changes(SETTINGS, counts=False))
+
     def environment(self) -> Mapping[str, str]:
         """Return TensorFlow's and Keras' versions and threads, and the accelerators it sees.
 
@@ -253,7 +258,6 @@ class TFBackend(
             "intra_op_threads": str(tf.config.threading.get_intra_op_parallelism_threads()),
             "inter_op_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
         }
-        facts |= of_settings(SETTINGS)
         gpus = tf.config.list_physical_devices("GPU")
         if gpus:
             names = [tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name) for gpu in gpus]

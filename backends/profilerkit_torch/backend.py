@@ -14,7 +14,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import describe_changes, of_settings
+from profilerkit.backend_kit.settings import describe_changes, list_changes
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -387,6 +387,11 @@ class TorchBackend(
             list_contents(COSTS.list_added()),
         )
 
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """The settings that change measured values, where they differ from their default."""
+        return tuple(list_changes(SETTINGS, counts=False))
+
     def environment(self) -> Mapping[str, str]:
         """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
         return {
@@ -394,7 +399,6 @@ class TorchBackend(
             "intra_op_threads": str(torch.get_num_threads()),
             "inter_op_threads": str(torch.get_num_interop_threads()),
             **devices.describe_accelerators(),
-            **of_settings(SETTINGS),
         }
 
 

@@ -18,7 +18,7 @@ from profilerkit.errors import FailureCode
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import Bounds, Sign
 
 __all__ = ["Row", "RowStatus", "Value", "decode", "encode", "judge", "read_report"]
 
@@ -48,6 +48,7 @@ class Value(msgspec.Struct, frozen=True):
         samples: How many samples a measurement has; 0 for what was counted.
         noise: Half the width of the interval over the median; None for what was counted.
         shown: The value as text for people, with its unit.
+        brief: ``shown`` without the interval of a measurement; empty where there is none.
         is_applicable: Whether the metric has a meaning for the model; without one its absence is no gap.
     """
 
@@ -60,17 +61,20 @@ class Value(msgspec.Struct, frozen=True):
     samples: int = 0
     noise: float | None = None
     shown: str = ""
+    brief: str = ""
     is_applicable: bool = True
 
     @classmethod
     def of(cls, record: StatusRecord) -> Value:
         """Return the value of a report's record."""
+        measured = record.text_parts
         facts = cls(
             None,
             unit=record.base_unit,
             completeness=record.completeness,
             reason="; ".join(record.missing),
             shown=record.shown,
+            brief="" if measured is None else measured.without_interval,
             is_applicable=record.is_applicable,
         )
         value = record.value
@@ -84,12 +88,12 @@ class Value(msgspec.Struct, frozen=True):
         return replace(facts, value=_make_plain(value), low=_make_plain(ends.low), high=_make_plain(ends.high))
 
     @property
-    def sign(self) -> str:
+    def sign(self) -> Sign:
         """The sign before a partial value, as a report has it: "≥ ", "≤ ", or "~ " for an estimate."""
         if self.completeness is not Completeness.PARTIAL or self.value is None:
-            return ""
+            return Sign.EXACT
         is_without_ends = self.is_measured or (self.low is None and self.high is None)  # an interval is no bound
-        return "≥ " if is_without_ends else Bounds(self.low, self.high).sign(self.value)
+        return Sign.LOWER if is_without_ends else Bounds(self.low, self.high).sign(self.value)
 
     @property
     def text(self) -> str:

@@ -235,4 +235,4 @@ def _write_value(value: Value | None) -> tuple[str, str]:
     mark = {Completeness.COMPLETE: "", Completeness.FAILED: "failed"}.get(value.completeness, "partial")
     if value.value is None:
         return value.completeness.value, mark
-    return value.text.partition(" [")[0], mark  # without the interval of a time, which has no room in most terminals
+    return f"{value.sign}{value.brief or value.shown}", mark  # the interval of a time has no room in most terminals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from profilerkit.trace.bounds import Bounds
+from profilerkit.trace.bounds import Bounds, Sign
 
 from .limits import Limit
 
@@ -52,10 +52,15 @@ def judge(limit: Limit, bound: float, ends: Bounds, value: float) -> Verdict:
 
 
 #: What the sign before a partial value means.
-_KINDS = {"≥ ": "at least so much", "≤ ": "at most so much", "~ ": "more or less so much", "": "not exact"}
+_KINDS = {
+    Sign.LOWER: "at least so much",
+    Sign.UPPER: "at most so much",
+    Sign.BETWEEN: "more or less so much",
+    Sign.EXACT: "not exact",
+}
 
 
-def explain_uncertainty(sign: str, missing: str) -> str:
+def explain_uncertainty(sign: Sign, missing: str) -> str:
     """Return why the ends of a value do not decide a limit, to be added to the value; ``missing`` is unknown of it."""
     return f": {_KINDS[sign]}, which does not decide this limit: {missing}"
 

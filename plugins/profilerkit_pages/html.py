@@ -17,7 +17,7 @@ from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
 
-from .cards import summarize, summarize_several
+from .cards import summarize
 from .page_data import embed, list_absent, page_data
 from .page_parts import join_scripts, render_page, source, templates
 
@@ -40,12 +40,8 @@ def render(result: Report | Comparison) -> str:
 
     if isinstance(result, Comparison):
         result = side_by_side(result.reports)
-    grid, notes = _split_content(result)
+    grid, notes = _split_content(result, explains_absent=False)  # the summary says why metrics have no value
     style, script = assets()
-    summary = summarize_several(result, grid) if isinstance(result, Comparison) else summarize(result, grid)
-    reasons = tuple(f"{state}: {reason}" for _, state, reason in summary.without if reason)
-    remarks = [line for line in notes.lines if not line.endswith(reasons)]  # the summary has those reasons already
-    several = isinstance(result, Comparison)
     data = page_data(result)
     return render_page(
         "page.html",
@@ -53,9 +49,9 @@ def render(result: Report | Comparison) -> str:
         script,
         title=" and ".join(visible(report.name) for report in result.reports),
         reports=[_describe(report) for report in result.reports],
-        several=several,
-        summary=summary,
-        notes=list(map(join_units, remarks)),
+        several=isinstance(result, Comparison),
+        summary=summarize(result, grid),
+        notes=list(map(join_units, notes.lines)),
         absent=list_absent(data),
         data=embed(data),
     )
@@ -82,9 +78,9 @@ def fragment(result: Report | Comparison | Table) -> str:
     )
 
 
-def _split_content(result: Report | Comparison) -> tuple[Grid, Notes]:
+def _split_content(result: Report | Comparison, explains_absent: bool = True) -> tuple[Grid, Notes]:
     """Return the grid of the metrics and the notes below it, the first parts of the content."""
-    content = parts(result)
+    content = parts(result, explains_absent=explains_absent)
     grid = next(part for part in content if isinstance(part, Grid))
     notes = next(part for part in content if isinstance(part, Notes))
     return grid, notes

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..trace.conditions import SETTINGS_FACT
-
-__all__ = ["Setting", "describe_changes", "list_changes", "of_settings"]
+__all__ = ["Setting", "describe_changes", "list_changes"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,3 @@ def list_changes(settings: Iterable[Setting], *, counts: bool | None) -> Iterato
 def describe_changes(settings: Iterable[Setting], *, counts: bool | None = False) -> str:
     """Return what differs from the defaults, of the settings that change only measured values unless ``counts``."""
     return "; ".join(list_changes(settings, counts=counts))
-
-
-def of_settings(settings: Iterable[Setting]) -> dict[str, str]:
-    """Return the fact of `Backend.environment` about the settings that change measured values; empty if none does."""
-    text = describe_changes(settings)
-    return {SETTINGS_FACT: text} if text else {}

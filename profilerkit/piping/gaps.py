@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..trace.bounds import Bounds
+from ..trace.bounds import Bounds, Sign
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
 from .outcome import Completeness, Failure, Outcome, is_number
 from .status import StatusKey
 
 __all__ = ["apply_gaps", "inherit_bounds", "inherit_gaps"]
-
-#: The signs of a lower and of an upper bound (see `Bounds.sign`).
-_LOWER, _UPPER = "≥ ", "≤ "
 
 
 def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Outcome:
@@ -50,10 +47,10 @@ def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
     None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
     """
     partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
-    signs = {_LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
-    if signs == {_LOWER} or not is_number(value):
+    signs = {Sign.LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
+    if signs == {Sign.LOWER} or not is_number(value):
         return None
-    return Bounds(None, value) if signs == {_UPPER} else Bounds()
+    return Bounds(None, value) if signs == {Sign.UPPER} else Bounds()
 
 
 def _join_bounds(outcome: Outcome, of_trace: Bounds | None) -> Bounds | None:

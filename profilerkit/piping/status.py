@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import copy
 import inspect
-import math
 from typing import Any, TypeVar
 
 from ..process.cached import once_for_each
 from ..times.measurement import Measurement
-from ..times.wording import format_count, noise_text
 from ..trace.completeness import TracePart
 from .comparative import Comparative
+from .measured_text import write_measurement
 from .outcome import Completeness, Outcome, is_number
-from .quantity import Quantity, Scale, format_known, format_number, scale_value
+from .quantity import Quantity, Scale, format_number, scale_value
 from .titles import write_title
 
 __all__ = ["Metric", "StatusKey"]
@@ -126,7 +125,7 @@ class Metric(StatusKey):
             return ""
         number, unit = self.get_value(), self.get_units() or ""
         if isinstance(self.value, Measurement):
-            return _write_measurement(self.value, float(number), unit, self._quantity().factor)
+            return str(write_measurement(self.value, Quantity(float(number), unit, self._quantity().factor)))
         text = format_number(float(number)) if is_number(number) else str(number)
         return f"{text} {unit}".rstrip()
 
@@ -135,27 +134,6 @@ class Metric(StatusKey):
         if not is_number(self.value):
             return Quantity(0.0, self.UNIT, 1.0)
         return scale_value(float(self.value), self.UNIT, self.SCALE)
-
-
-def _write_measurement(value: Measurement, number: float, unit: str, factor: float) -> str:
-    """Write a measurement with its interval, rounded to what is known, and with its noise where that is too much.
-
-    Args:
-        value: The measurement, in base units.
-        number: Its value in ``unit``.
-        unit: The unit that is shown.
-        factor: How many base units that is.
-    """
-    low, high = value.interval
-    uncertainty = value.uncertainty * abs(number) if value.is_range else (high - low) / 2 / factor
-    low_text, high_text = (format_known(end / factor, uncertainty) for end in (low, high))
-    interval = f"{low_text}, {high_text}"
-    if value.is_range:  # of too few samples for an interval
-        interval = f"{low_text} to {high_text}, {format_count(len(value.samples), 'sample')}"
-    is_doubtful = (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
-    noise = f" {noise_text(value.uncertainty, 0)}" if is_doubtful else ""
-    shown = f"{format_known(number, uncertainty)} {unit}".rstrip()
-    return f"{shown}{noise} [{interval}]"
 
 
 @once_for_each

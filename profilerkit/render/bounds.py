@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..piping.comparative import Comparative
 from ..piping.outcome import Completeness
 from ..piping.quantity import Scale, format_number, scale_value
-from ..trace.bounds import Bounds
+from ..trace.bounds import Bounds, Sign
 
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "TURNED", "in_words", "sign_of_enhancement", "write_in_full", "write_interval", "write_row_value"]
 
 #: What a value is called by the sign before it.
-KINDS = {"≥ ": "lower bound", "≤ ": "upper bound", "~ ": "estimate", "": "lower bound"}
+KINDS = {
+    Sign.LOWER: "lower bound",
+    Sign.UPPER: "upper bound",
+    Sign.BETWEEN: "estimate",
+    Sign.EXACT: "lower bound",
+}
 #: The sign of a bound on a number, and that of the same bound on its inverse.
-TURNED = {"≥ ": "≤ ", "≤ ": "≥ ", "~ ": "~ ", "": ""}
+TURNED = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
 _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
@@ -37,7 +42,7 @@ def in_words(kind: str, number: int) -> str:
 def write_interval(record: StatusRecord) -> str:
     """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
     ends = record.ends
-    if record.sign != "~ " or ends is None or ends == Bounds():
+    if record.sign is not Sign.BETWEEN or ends is None or ends == Bounds():
         return ""
     low, high = (
         "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
@@ -57,27 +62,27 @@ def write_in_full(record: StatusRecord) -> str:
     return "" if is_whole else f"{record.value:,}"
 
 
-def write_row_value(row: Mapping[str, Any], column: str) -> tuple[str, float | None]:
+def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | None]:
     """Return the sign before a count of a layer, and the number behind it.
 
     Of a layer that only a branch runs which is not counted this is its upper end.
     """
     value = row.get(column)
     if value is None or f"{column}_low" not in row:
-        return "", value
+        return Sign.EXACT, value
     low, high = row[f"{column}_low"], row[f"{column}_high"]
     if not value:
-        return ("≤ ", high) if high else ("", value)
+        return (Sign.UPPER, high) if high else (Sign.EXACT, value)
     return Bounds(low, high).sign(value), value
 
 
-def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> str:
+def sign_of_enhancement(reference: StatusRecord, other: StatusRecord) -> Sign:
     """Return on which side of the truth an enhancement lies where one of its two values is partial."""
     if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
-        return ""
+        return Sign.EXACT
     grows_with_reference = reference.comparative is Comparative.RECIPROCAL
     signs = {
         reference.sign if grows_with_reference else TURNED[reference.sign],
         TURNED[other.sign] if grows_with_reference else other.sign,
-    } - {""}
-    return signs.pop() if len(signs) == 1 else "~ "
+    } - {Sign.EXACT}
+    return signs.pop() if len(signs) == 1 else Sign.BETWEEN

@@ -6,7 +6,7 @@ from the model, and each format escapes its own special characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ..piping.quantity import PREFIXES
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.alignment import is_foreign
-from ..trace.conditions import read_conditions
 from ..trace.depths import within_depth
 from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["choose_mark", "list_changed_layers", "parts"]
+__all__ = ["choose_mark", "list_absent", "list_changed_layers", "parts"]
 
 
 def parts(
@@ -42,6 +41,7 @@ def parts(
     depth: int | None = None,
     top: int | None = None,
     changes: bool = False,
+    explains_absent: bool = True,
 ) -> list[Part]:
     """Return the parts of a result, in order.
 
@@ -52,13 +52,21 @@ def parts(
         top: Show only so many layers, those with the most MACs, and so many rows of each metric that is a table; the
             layers are shown where it is given.
         changes: Of a comparison, show those layers that changed, were removed or added.
+        explains_absent: Whether notes say why a metric has no value in any report; a page says it elsewhere.
     """
     from ..results.comparison import Comparison
 
     layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
+    silent = frozenset(() if explains_absent else list_absent(result.reports))
     if isinstance(result, Comparison):
-        return list(_list_comparison_parts(result, details, layers))
-    return list(_list_report_parts(result, details, layers))
+        return list(_list_comparison_parts(result, details, layers, silent))
+    return list(_list_report_parts(result, details, layers, silent))
+
+
+def list_absent(reports: Sequence[Report]) -> list[str]:
+    """Return the metrics of reports that have a value in none of them."""
+    with_value = {key for report in reports for key, record in report.statuses.items() if record.value is not None}
+    return [key for key in dict.fromkeys(key for report in reports for key in report.statuses) if key not in with_value]
 
 
 def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
@@ -140,7 +148,7 @@ class _Layers:
         return within_depth(layers, self.depth)
 
 
-def _list_report_parts(report: Report, details: bool, layers: _Layers) -> Iterator[Part]:
+def _list_report_parts(report: Report, details: bool, layers: _Layers, silent: Collection[str]) -> Iterator[Part]:
     rows = tuple(
         (record.friendly_name, *_split_value(record), record.completeness.value) for record in report.statuses.values()
     )
@@ -151,7 +159,7 @@ def _list_report_parts(report: Report, details: bool, layers: _Layers) -> Iterat
         columns = {"": (), "noisy": (1,)}.get(mark, (1, 3))  # a noisy value is complete
         marks |= dict.fromkeys([(number, column) for column in columns], mark)
     yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
-    yield Notes((*map(_capitalize, _list_notes(report)), *_describe_batch(report)))
+    yield Notes((*map(_capitalize, _list_notes(report, silent)), *_describe_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
     tables = [record for record in report.statuses.values() if isinstance(record.value, Table)]
@@ -169,7 +177,9 @@ def _list_report_parts(report: Report, details: bool, layers: _Layers) -> Iterat
         yield Notes(("Tables: report.to_text(details=True), on the command line --layers or --top.",))
 
 
-def _list_comparison_parts(comparison: Comparison, details: bool, layers: _Layers) -> Iterator[Part]:
+def _list_comparison_parts(
+    comparison: Comparison, details: bool, layers: _Layers, silent: Collection[str]
+) -> Iterator[Part]:
     reports = comparison.reports
     several = len(comparison.others) > 1
     titles = ["Metric", *(f"{visible(report.name)}\n({report.backend})" for report in reports)]
@@ -187,7 +197,7 @@ def _list_comparison_parts(comparison: Comparison, details: bool, layers: _Layer
         rows.append(cells)
     numeric = frozenset(range(1, len(titles)))
     yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics", marks=marks)
-    notes = _merge_notes(reports)
+    notes = _merge_notes(reports, silent)
     alike = len({report.batch_size for report in reports}) == 1
     notes += dict.fromkeys(note for report in reports for note in _describe_batch(report, named=not alike))
     if not alike:
@@ -216,25 +226,25 @@ def _draw_descriptions(records: Iterable[StatusRecord]) -> Grid:
 
 
 def _split_value(record: StatusRecord) -> tuple[str, str]:
+    """Return the text of a value without its unit, and the unit; a bare count keeps its prefix: "51.9 k"."""
     if record.value is None:
         return "-", ""
-    shown = record.shown
-    if record.unit in ("", *PREFIXES) or f" {record.unit}" not in shown:
-        return f"{record.sign}{shown}{write_interval(record)}", ""  # a bare count keeps its prefix: 51.9 k
-    number, bracket, interval = shown.partition(" [")
-    number = number.replace(f" {record.unit}", "", 1)  # the noise stands behind it: 51.9 ms ±4%
-    return f"{record.sign}{number}{bracket}{interval}{write_interval(record)}", record.unit
+    text, unit, measured = record.shown, "", record.text_parts
+    if record.unit not in ("", *PREFIXES) and f" {record.unit}" in text:
+        unit = record.unit
+        text = text.replace(f" {unit}", "", 1) if measured is None else measured.without_unit
+    return f"{record.sign}{text}{write_interval(record)}", unit
 
 
 def _write_cell(record: StatusRecord | None) -> str:
+    """Return a value of a comparison; that of a measurement has no interval: that of the ratio stands beside it."""
     if record is None:
         return "not measured"
     if record.value is None:
         return record.completeness.value
-    shown = record.shown
-    if isinstance(record.value, Measurement):  # its interval is left out: the one of the ratio stands beside it
-        shown = shown.partition(" [")[0]
-    return f"{record.sign}{shown}{write_interval(record)}"
+    measured = record.text_parts
+    text = record.shown if measured is None else measured.without_interval
+    return f"{record.sign}{text}{write_interval(record)}"
 
 
 def choose_mark(record: StatusRecord | None) -> str:
@@ -248,11 +258,11 @@ def _is_noisy(record: StatusRecord) -> bool:
     return isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
 
 
-def _merge_notes(reports: Sequence[Report]) -> list[str]:
+def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
     """Return the notes that all reports have once, and each other one once with the names of its reports."""
     names: dict[str, list[str]] = {}
     for report in reports:
-        for note in dict.fromkeys(_list_notes(report)):
+        for note in dict.fromkeys(_list_notes(report, silent)):
             names.setdefault(note, []).append(report.name)
     common = [_capitalize(note) for note, having in names.items() if len(having) == len(reports)]
     return [*common, *(f"{', '.join(having)}: {note}" for note, having in names.items() if len(having) < len(reports))]
@@ -260,7 +270,7 @@ def _merge_notes(reports: Sequence[Report]) -> list[str]:
 
 def _describe_conditions(reports: Sequence[Report]) -> Iterator[str]:
     """Say that reports were made under different conditions, as autocast around one of them, if they were."""
-    conditions = [(report.name, read_conditions(report.notes)) for report in reports]
+    conditions = [(report.name, report.conditions) for report in reports]
     if len({several for _, several in conditions}) > 1:
         listed = "; ".join(f"{name}: {', '.join(several) or 'none'}" for name, several in conditions)
         yield f"The reports were made under different conditions, which make a difference of their own: {listed}."
@@ -270,12 +280,13 @@ def _capitalize(note: str) -> str:
     return f"{note[:1].upper()}{note[1:]}"
 
 
-def _list_notes(report: Report) -> Iterable[str]:
+def _list_notes(report: Report, silent: Collection[str]) -> Iterable[str]:
+    """Yield the notes of a report, but for why the ``silent`` metrics have no value."""
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:
             state_and_reason = KINDS[record.sign], ", ".join(record.missing)
-        elif record.completeness is not Completeness.COMPLETE:
+        elif record.completeness is not Completeness.COMPLETE and record.key not in silent:
             state_and_reason = record.completeness.value, "; ".join(record.missing)
         else:
             continue

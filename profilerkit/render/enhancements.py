@@ -10,6 +10,7 @@ from ..piping.quantity import format_number
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from ..trace.alignment import is_foreign
+from ..trace.bounds import Sign
 from .bounds import TURNED, sign_of_enhancement
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["enhancement_in_words", "is_convention"]
 #: parameters, another one has them as buffers.
 _CONVENTION = 1.02
 #: Of which side of the truth a metric is that is the same in both models, in words.
-_AMOUNTS = {"≥ ": "at least", "≤ ": "at most"}
+_AMOUNTS = {Sign.LOWER: "at least", Sign.UPPER: "at most"}
 
 
 def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[str, str]:
@@ -43,8 +44,8 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
     ratio = None
     if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
         ratio = Ratio.of(reference.value, other.value)
-    text, mark = _write_ratio(value, sign, reference.comparative, ratio)
-    return (text.removesuffix(f", {mark}"), "") if is_convention(comparison, key, index) else (text, mark)
+    has_verdict = not is_convention(comparison, key, index)
+    return _write_ratio(value, sign, reference.comparative, ratio, has_verdict)
 
 
 def is_convention(comparison: Comparison, key: str, index: int) -> bool:
@@ -60,12 +61,14 @@ def _write_difference(reference: StatusRecord, value: float) -> str:
     return f"{'+' if value >= 0 else '-'}{format_number(abs(value))} {unit}".rstrip()
 
 
-def _write_ratio(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> tuple[str, str]:
+def _write_ratio(
+    value: float, sign: Sign, comparative: Comparative, ratio: Ratio | None, has_verdict: bool = True
+) -> tuple[str, str]:
     """Return a ratio as text, with its mark; ``value`` says how far a model is better, so that it is worse below 1.
 
-    >>> _write_ratio(0.5, "", Comparative.RECIPROCAL, None)  # twice the MACs
+    >>> _write_ratio(0.5, Sign.EXACT, Comparative.RECIPROCAL, None)  # twice the MACs
     ('2x more, worse', 'worse')
-    >>> _write_ratio(0.5, "≥ ", Comparative.RECIPROCAL, None)  # of a bound: it may be less, and even better
+    >>> _write_ratio(0.5, Sign.LOWER, Comparative.RECIPROCAL, None)  # of a bound: it may be less, and even better
     ('≤ 2x more', '')
     """
     if is_shown_as_one(value):
@@ -73,8 +76,10 @@ def _write_ratio(value: float, sign: str, comparative: Comparative, ratio: Ratio
     if value < 0:  # of a metric that has negative values: neither more nor less by a factor
         return f"{sign}{format_number(value)}x", ""
     is_worse = value < 1
-    is_certain = sign in ("", "≤ " if is_worse else "≥ ")  # what is not counted makes it even worse, or even better
-    mark = comparative.verdict(value) if is_certain and (ratio is None or ratio.is_real) else ""
+    # What is not counted makes it even worse, or even better.
+    is_certain = sign in (Sign.EXACT, Sign.UPPER if is_worse else Sign.LOWER)
+    is_judged = has_verdict and is_certain and (ratio is None or ratio.is_real)
+    mark = comparative.verdict(value) if is_judged else ""
     verdict = f", {mark}" if mark else ""
     sign = TURNED[sign] if is_worse else sign  # that of the number, which is above 1
     amount = "less" if is_worse == (comparative is Comparative.DIV) else "more"
@@ -95,7 +100,7 @@ def _write_interval(ratio: Ratio, comparative: Comparative, is_worse: bool) -> s
     return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
 
 
-def _write_equal(value: float, sign: str, comparative: Comparative, ratio: Ratio | None) -> str:
+def _write_equal(value: float, sign: Sign, comparative: Comparative, ratio: Ratio | None) -> str:
     """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
     if sign in _AMOUNTS:
         return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same"

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
+from ..trace.bounds import Sign
 from ..trace.cost_parts import PEAK, choose_column, divide
 from ..trace.cost_parts import Part as CostPart
 from ..trace.records import LayerTable
@@ -39,8 +40,6 @@ _MOVED = 6
 _LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters", "Most of it")
 #: The columns that hold no numbers.
 _TEXTS = ("Layer", "Type", "Output", "", "Most of it")
-#: What stands between the noise of a measured value and its interval.
-_BEFORE_INTERVAL = re.compile(r"(?<=%) (?=\[)")
 #: The width of the bar of a layer that is the whole model.
 _BAR = 10
 
@@ -152,8 +151,7 @@ class _Values:
         """Return the name, the value and the mark of each record; ``count`` is the format of a rounded count."""
         cells = []
         for record in self._records:
-            value = _write_value(record, count)
-            text = value if with_intervals else _BEFORE_INTERVAL.split(value)[0]
+            text = _write_value(record, count, with_intervals)
             cells.append((visible(record.friendly_name), visible(text), choose_mark(record)))
         return cells
 
@@ -170,11 +168,13 @@ def _paint(value: str, mark: str) -> str:
     return f"[{STYLES[mark]}]{escape(value)}[/]" if mark else escape(value)
 
 
-def _write_value(record: StatusRecord, count: str) -> str:
+def _write_value(record: StatusRecord, count: str, with_interval: bool) -> str:
     if record.value is None:
         return record.completeness.value
-    exact = write_in_full(record)
+    exact, measured = write_in_full(record), record.text_parts
     shown = count.format(shown=record.shown, exact=exact) if exact else record.shown
+    if measured is not None and measured.noise and not with_interval:
+        shown = measured.without_interval
     return f"{record.sign}{shown}{write_interval(record)}"
 
 
@@ -271,8 +271,8 @@ def _write_shape(part: CostPart) -> str:
 
 
 def _write_count(part: CostPart, column: str) -> str:
-    signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {""}
-    sign = "" if not signs else signs.pop() if len(signs) == 1 else "~ "
+    signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {Sign.EXACT}
+    sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
     return f"{sign}{write_count(part.sum(column))}"
 
 

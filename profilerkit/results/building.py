@@ -22,7 +22,7 @@ from ..piping.status import Metric, StatusKey
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
-from ..trace.conditions import SETTINGS_FACT, write_notes
+from ..trace.conditions import write_notes
 from ..trace.records import LayerTable, ModelTrace
 from .report import Report, StatusRecord
 
@@ -55,8 +55,9 @@ def build_report(
     environment = {**_machine(), **backend.environment()}
     if has_run:
         environment |= _find_device(backend, model, (arguments or {}).get("device"))
-    settings = environment.pop(SETTINGS_FACT, "")
-    made_under = write_notes(settings.split("; ")) if settings and has_run else ()
+    settings = backend.non_default_settings if has_run else ()
+    conditions = tuple(dict.fromkeys((*settings, *(trace.conditions if trace else ()))))
+    notes = (*_of_inputs(inputs), *write_notes(conditions), *_notes(trace, records, data, batches))
     report = Report(
         name=name,
         backend=backend.name,
@@ -66,7 +67,8 @@ def build_report(
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
         input_dtypes=_dtypes(inputs) if isinstance(inputs, ModelInputs) else "",
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys((*_of_inputs(inputs), *made_under, *_notes(trace, records, data, batches)))),
+        notes=tuple(dict.fromkeys(notes)),
+        conditions=conditions,
         environment=environment,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         data={key: status.value for key, status in data.items() if status.value is not None},

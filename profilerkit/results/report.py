@@ -13,12 +13,13 @@ from ..arguments.names import status_name
 from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.comparative import Comparative
+from ..piping.measured_text import MeasuredText, write_measurement
 from ..piping.outcome import Completeness, Outcome
-from ..piping.quantity import Scale
+from ..piping.quantity import Scale, scale_value
 from ..piping.status import Metric, StatusKey
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
-from ..trace.bounds import Bounds
+from ..trace.bounds import Bounds, Sign
 from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
@@ -76,11 +77,19 @@ class StatusRecord:
         return Outcome(self.value, self.completeness, bounds=self.bounds).ends
 
     @property
-    def sign(self) -> str:
+    def sign(self) -> Sign:
         """The sign before a partial value: "≥ ", "≤ ", or "~ " for an estimate between two bounds."""
         if self.completeness is not Completeness.PARTIAL:
-            return ""
-        return "≥ " if self.ends is None else self.ends.sign(self.value)
+            return Sign.EXACT
+        return Sign.LOWER if self.ends is None else self.ends.sign(self.value)
+
+    @property
+    def text_parts(self) -> MeasuredText | None:
+        """The parts of ``shown``; None for what is not measured, and for a metric with a text of its own."""
+        if not isinstance(self.value, Measurement):
+            return None
+        text = write_measurement(self.value, scale_value(self.value.median, self.base_unit, self.scale))
+        return text if str(text) == self.shown else None
 
     @classmethod
     def of(cls, metric: Metric) -> StatusRecord:
@@ -137,7 +146,8 @@ class Report(Subscripted, Result):
         batch_size: The samples in one forward pass; None if no inputs were needed.
         inputs: The shapes and dtypes of the inputs, as text.
         layers: The table of layers; None if the model was not traced.
-        notes: Remarks about the whole report, such as replaced inputs.
+        notes: Remarks about the whole report, such as replaced inputs; a sentence for each condition among them.
+        conditions: What the caller has switched on that changes the numbers: "autocast of cpu to torch.bfloat16".
         environment: The machine and the versions of the software.
         created: The date and time, in UTC.
         data: The values of requested status keys that are not metrics, such as ``layerwise_data``.
@@ -164,6 +174,7 @@ class Report(Subscripted, Result):
     arguments: Mapping[str, str] = field(default_factory=dict)
     fingerprint: str = ""
     input_dtypes: str = ""
+    conditions: tuple[str, ...] = ()
 
     def __getitem__(self, key: str | type[StatusKey]) -> Any:
         key = status_name("key", key)

@@ -95,6 +95,7 @@ class _Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     operators: dict[str, Any] | None
     memory: _Memory | None
     notes: list[str]
+    conditions: list[str] = []
     environment: dict[str, str]
     created: str
 
@@ -299,6 +300,7 @@ def _read_report(body: Any, where: str = "") -> Report:
         "statuses": {record.key: record for record in records},
         "layers": layers,
         "notes": tuple(read.notes),
+        "conditions": tuple(read.conditions),
         "data": {key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
         "operators": operators,
         "memory": None if read.memory is None else _read_timeline(read.memory),

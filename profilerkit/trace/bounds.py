@@ -8,28 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
-__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "compute_spread", "without"]
+__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "Sign", "compute_spread", "without"]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
+
+
+class Sign(StrEnum):
+    """On which side of the truth a value may lie; as a text, what stands in front of it."""
+
+    EXACT = ""
+    #: The value is a lower bound.
+    LOWER = "≥ "
+    #: The value is an upper bound.
+    UPPER = "≤ "
+    #: The value is neither of its two ends, or these are not known.
+    BETWEEN = "~ "
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Between which numbers a value lies, both included; None for an end that is not known.
 
-    >>> Bounds(2, None).sign(2), Bounds(0, 5).sign(5), Bounds(2, 5).sign(4), Bounds(5, 5).sign(5)
-    ('≥ ', '≤ ', '~ ', '')
+    >>> f"{Bounds(2, None).sign(2)}2, {Bounds(0, 5).sign(5)}5, {Bounds(2, 5).sign(4)}4, {Bounds(5, 5).sign(5)}5"
+    '≥ 2, ≤ 5, ~ 4, 5'
     """
 
     low: float | None = None
     high: float | None = None
 
-    def sign(self, value: float) -> str:
-        """Return what stands in front of a value: "≥ ", "≤ ", "~ " where it is neither end, or nothing if exact."""
+    def sign(self, value: float) -> Sign:
+        """Return which end a value is."""
         is_low, is_high = self.low == value, self.high == value
-        return "" if is_low and is_high else "≥ " if is_low else "≤ " if is_high else "~ "
+        if is_low:
+            return Sign.EXACT if is_high else Sign.LOWER
+        return Sign.UPPER if is_high else Sign.BETWEEN
 
     def verdict(self, allows: Callable[[float], bool], value: float) -> bool | None:
         """Say whether every value between the ends keeps to a limit: None where some do and others do not.

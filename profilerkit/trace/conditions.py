@@ -1,4 +1,4 @@
-"""What the caller switched on around a profile, as notes: so two reports that differ by it can be told apart."""
+"""Conditions of a profile: what the caller switched on around it, so that reports that differ by it are told apart."""
 
 from __future__ import annotations
 
@@ -7,21 +7,12 @@ from typing import Any
 
 from .records import ModelTrace
 
-__all__ = ["SETTINGS_FACT", "formulas_used", "read_conditions", "write_notes"]
-
-_PREFIX = "made under "
-#: Under which `Backend.environment` has the settings that change measured values, where some differ from their default.
-SETTINGS_FACT = "settings"
+__all__ = ["formulas_used", "write_notes"]
 
 
 def write_notes(conditions: Iterable[str]) -> tuple[str, ...]:
     """Return the notes of conditions, each a few words: "autocast of cpu to torch.bfloat16"."""
-    return tuple(f"{_PREFIX}{condition}" for condition in conditions)
-
-
-def read_conditions(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return the conditions among the notes of a report."""
-    return tuple(note.removeprefix(_PREFIX) for note in notes if note.startswith(_PREFIX))
+    return tuple(f"made under {condition}" for condition in conditions)
 
 
 def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...]:

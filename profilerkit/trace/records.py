@@ -238,6 +238,7 @@ class ModelTrace:
             ``flops`` are lower bounds.
         method: What replaced the weights: "meta tensors".
         notes: Remarks for the reader of the numbers.
+        conditions: What the caller has switched on that changes the numbers, each in a few words.
         failure: The error of a model that could not be traced; there are then only layers with their weights.
         unmade_weights: A text about weights that only the first call creates, so that ``layers`` do not have them.
         rank: The part of this process, for a model in several processes. All other numbers are for the whole model.
@@ -265,6 +266,7 @@ class ModelTrace:
     operator_macs: int | None = None
     peak_spread: PeakSpread | None = None
     contradictions: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle it without the program, which belongs to this process."""

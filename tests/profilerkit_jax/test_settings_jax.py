@@ -12,7 +12,6 @@ jax = pytest.importorskip("jax")
 
 from profilerkit import profile  # noqa: E402
 from profilerkit.backend_kit.settings import Setting  # noqa: E402
-from profilerkit.trace.conditions import read_conditions  # noqa: E402
 from profilerkit_jax.backend import JaxBackend  # noqa: E402
 from profilerkit_jax.untouched.settings import SETTINGS  # noqa: E402
 
@@ -45,7 +44,7 @@ def _square(x: Any) -> Any:
 def conditions(*metrics: str) -> tuple[str, ...]:
     timing: dict[str, Any] = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
     report = profile(_square, np.ones((3, 3), "float32"), metrics=metrics, backend="jax", **timing)
-    return read_conditions(report.notes)
+    return report.conditions
 
 
 @pytest.fixture(params=SETTINGS, ids=lambda setting: setting.name)

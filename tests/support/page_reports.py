@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Measurement, Report, Scale
+from profilerkit.piping.measured_text import write_measurement
+from profilerkit.piping.quantity import scale_value
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
@@ -102,14 +104,13 @@ def small(name: str = "Teacher", seconds: float = 0.002, layers: Sequence[Layer]
     )
     samples = Measurement(tuple(seconds * (1 + place % 7 / 100) for place in range(40)), session=1, warmup=(seconds,))
     table = layer_table(layers)
-    low, high = (1e3 * bound for bound in samples.interval)
     records = [
         status("total_params", table[0]["params"], str(table[0]["params"]), scale=Scale.SI),
         status("macs", table[0]["macs"], f"{table[0]['macs']} MACs", "MACs", base_unit="MACs", scale=Scale.SI),
         status(
             "execution_time",
             samples,
-            f"{1e3 * samples.median:.4g} ms [{low:.4g}, {high:.4g}]",
+            str(write_measurement(samples, scale_value(samples.median, "s", Scale.TIME))),
             "ms",
             base_unit="s",
             scale=Scale.TIME,

@@ -13,7 +13,6 @@ from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import layer_records
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import PeakSpread
-from profilerkit.trace.conditions import write_notes
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
 from ..model.arrays import is_float
@@ -121,6 +120,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
         peak_spread=_measure_peak_spread(passed) if work.knows_peaks else None,
+        conditions=tuple(list_changes(SETTINGS, counts=True)),
     )
 
 
@@ -182,7 +182,7 @@ def _count_input_bytes(passed: WalkedPass) -> int:
 
 
 def _list_notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
-    notes = [*write_notes(list_changes(SETTINGS, counts=True)), *walk.notes]
+    notes = [*walk.notes]
     if traced.unmarked:
         notes.append(traced.unmarked)
     constants = sum(is_float(array) for array in walk.arrays.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 from profilerkit import CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.process.collector import collector_paused
-from profilerkit.trace.conditions import formulas_used, write_notes
+from profilerkit.trace.conditions import formulas_used
 
 from ..compat.graphs import can_convert
 from ..compat.process_state import list_notes
@@ -31,15 +31,15 @@ __all__ = ["trace_model"]
 def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = False) -> ModelTrace:
     """Return the trace of one forward pass, or of one training step; of a model that raises it has the layers alone.
 
-    Its notes tell what the caller has switched on that changes the numbers.
+    Its conditions tell what the caller has switched on that changes the numbers.
     """
     if inputs is None:
         return trace_layers_alone(model)
     trace = _trace(model, inputs, training)
     if trace.failure is not None:
         return trace
-    further = (*write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added()))), *list_notes())
-    return replace(trace, notes=(*trace.notes, *further)) if further else trace
+    made_under = (*conditions(model), *formulas_used(trace, COSTS.list_added()))
+    return replace(trace, notes=(*trace.notes, *list_notes()), conditions=made_under)
 
 
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:

@@ -20,7 +20,7 @@ from torch import nn
 from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, NotOfferedError
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.restoring import restored
-from profilerkit.trace.conditions import formulas_used, write_notes
+from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import LayerCall, ModelTrace
 
 from ..compat.compiler import is_compiler_imported
@@ -77,7 +77,9 @@ def trace_model(
         trace = _trace_unwrapped(model, modules, inputs, kinds)
     trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
     notes = (*trace.notes, *_list_remarks(trace, model, modules))
-    return replace(trace, notes=notes, operators=with_nodes(model, trace.operators))
+    return replace(
+        trace, notes=notes, conditions=_list_conditions(trace, model), operators=with_nodes(model, trace.operators)
+    )
 
 
 def _trace_unwrapped(
@@ -87,14 +89,17 @@ def _trace_unwrapped(
         return _list_layers(inside) if inputs is None else _try_kinds(inside, with_wrapper(inputs, model), kinds)
 
 
+def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
+    """Return what the caller has switched on that changes the numbers; nothing of a model that failed."""
+    return () if trace.failure is not None else (*conditions(model), *formulas_used(trace, COSTS.list_added()))
+
+
 def _list_remarks(trace: ModelTrace, model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[str]:
-    """Yield what to know about the numbers: of the model, of the caller's settings, and of this release of torch."""
+    """Yield what to know about the numbers: of the model, and of this release of torch."""
     if trace.operators:
         yield from notes_on_scripts(modules)
     if trace.rank is not None:
         yield str(trace.rank)
-    if trace.failure is None:
-        yield from write_notes((*conditions(model), *formulas_used(trace, COSTS.list_added())))
     yield from note_quantization(model)
     yield from lacking
 

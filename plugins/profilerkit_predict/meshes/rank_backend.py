@@ -133,6 +133,11 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         """Return a context that does nothing: the model is built in a process of its own."""
         return nullcontext()
 
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """Those of the framework's backend."""
+        return self.inner.non_default_settings
+
     def environment(self) -> Mapping[str, str]:
         """Return that of the framework's backend."""
         return self.inner.environment()

@@ -305,13 +305,13 @@ def test_times_of_layers_that_do_not_add_up_are_noisy() -> None:
 
 
 def test_intervals_are_left_out_where_two_columns_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = {f"a_long_name_{index}": record(f"a_long_name_{index}", 1.0, "1.5 s ±4% [1.2 to 1.9]") for index in range(4)}
-    monkeypatch.setenv("COLUMNS", "76")  # twice a name of 13 and a value of 22 characters, with two blanks between all
-    assert "A_Long_Name_0 1.5 s ±4% [1.2 to 1.9] A_Long_Name_2 1.5 s ±4% [1.2 to 1.9]" in lines(
-        render(report(statuses=long))
-    )
-    monkeypatch.setenv("COLUMNS", "75")
-    assert "A_Long_Name_0 1.5 s ±4% A_Long_Name_2 1.5 s ±4%" in lines(render(report(statuses=long)))
+    noisy, text = Measurement((1.2, 1.5, 1.9), precision=0.01), "1.5 s ±23% [1.2 to 1.9, 3 samples]"
+    facts = {"base_unit": "s", "scale": Scale.TIME}
+    long = {f"a_long_name_{index}": record(f"a_long_name_{index}", noisy, text, "s", **facts) for index in range(4)}
+    monkeypatch.setenv("COLUMNS", "100")  # twice a name of 13 and a value of 34 characters, two blanks between all
+    assert f"A_Long_Name_0 {text} A_Long_Name_2 {text}" in lines(render(report(statuses=long)))
+    monkeypatch.setenv("COLUMNS", "99")
+    assert "A_Long_Name_0 1.5 s ±23% A_Long_Name_2 1.5 s ±23%" in lines(render(report(statuses=long)))
 
 
 def test_counts_are_written_in_full_beside_the_rounded_number(monkeypatch: pytest.MonkeyPatch) -> None:

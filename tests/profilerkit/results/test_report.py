@@ -25,6 +25,7 @@ from profilerkit import (
     UnknownStatusError,
 )
 from profilerkit.piping.outcome import Outcome
+from profilerkit.piping.quantity import Scale
 from profilerkit.render.console import draw_parts, layer_table, to_text
 from profilerkit.render.content import parts
 from profilerkit.results.report import StatusRecord
@@ -57,7 +58,7 @@ TEACHER = report(
     "Teacher",
     record("macs", 8_000_000, "8 MMACs", "MMACs"),
     record("score", 90.0, "90 %", "%", comparative=Comparative.DIFF),
-    record("time", Measurement((0.002,) * 10, session=1), "2 ms [2, 2]", "ms"),
+    record("time", Measurement((0.002,) * 10, session=1), "2 ms [2, 2]", "ms", base_unit="s", scale=Scale.TIME),
     record("energy", None, "", completeness=Completeness.UNAVAILABLE, missing=("no counter",)),
     batch_size=1,
 )
@@ -65,7 +66,7 @@ STUDENT = report(
     "Stu[dent]",
     record("macs", 2_000_000, "2 MMACs", "MMACs", completeness=Completeness.PARTIAL, missing=("my::op (2 calls)",)),
     record("score", 87.5, "87.5 %", "%", comparative=Comparative.DIFF),
-    record("time", Measurement((0.001,) * 10, session=1), "1 ms [1, 1]", "ms"),
+    record("time", Measurement((0.001,) * 10, session=1), "1 ms [1, 1]", "ms", base_unit="s", scale=Scale.TIME),
     record("extra", 3, "3"),
     batch_size=1,
 )

@@ -12,7 +12,6 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first
 
 from profilerkit.costs import Cost  # noqa: E402
-from profilerkit.trace.conditions import read_conditions  # noqa: E402
 from profilerkit_tensorflow import ComputeComplexity, TFProfiler, register_layer_cost  # noqa: E402
 from profilerkit_tensorflow.costs.registry import scoped_costs  # noqa: E402
 
@@ -56,16 +55,16 @@ def test_a_trace_says_what_it_was_made_under(name: str) -> None:
     context, words = CONDITIONS[name]
     profiler = TFProfiler(keras.Sequential([keras.Input((8,)), keras.layers.Dense(4)]), inputs=tf.zeros((2, 8)))
     profiler.register_profiler_function(ComputeComplexity())
-    assert read_conditions(profiler.compute_status("trace").notes) == ()
+    assert profiler.compute_status("trace").conditions == ()
     with context():
-        (condition,) = read_conditions(profiler.compute_status("trace").notes)
+        (condition,) = profiler.compute_status("trace").conditions
     assert condition.startswith(words)
-    assert read_conditions(profiler.compute_status("trace").notes) == ()
+    assert profiler.compute_status("trace").conditions == ()
 
 
 def test_layers_of_mixed_precision_and_jit_compile_are_told() -> None:
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, dtype="mixed_bfloat16")])
     model.compile(jit_compile=True)
     profiler = TFProfiler(model, inputs=tf.zeros((2, 8)))
-    found = read_conditions(profiler.compute_status("trace").notes)
+    found = profiler.compute_status("trace").conditions
     assert found == ("layers of the policy mixed_bfloat16", "jit_compile of the model")

@@ -13,7 +13,6 @@ from tensorflow.python.framework import config, ops  # noqa: E402
 
 from profilerkit import profile  # noqa: E402
 from profilerkit.backend_kit.settings import Setting  # noqa: E402
-from profilerkit.trace.conditions import read_conditions  # noqa: E402
 from profilerkit_tensorflow import TFBackend  # noqa: E402
 from profilerkit_tensorflow.untouched.settings import SETTINGS  # noqa: E402
 from profilerkit_tensorflow.untouched.switches import put_graph_options  # noqa: E402
@@ -45,7 +44,7 @@ def conditions(*metrics: str) -> tuple[str, ...]:
     weights = tf.ones((8, 4))
     few: Any = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
     report = profile(lambda x: x @ weights, tf.zeros((2, 8)), metrics=metrics, backend="tensorflow", **few)
-    return read_conditions(report.notes)
+    return report.conditions
 
 
 @pytest.fixture(params=SETTINGS, ids=lambda setting: setting.name)

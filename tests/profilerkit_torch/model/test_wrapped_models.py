@@ -107,8 +107,8 @@ def test_a_wrapper_is_looked_through(name: str) -> None:
     assert found.failure is None
     assert rows(found) == PLAIN
     assert (found.macs, found.total_params, found.size_bytes) == (4 * LINEAR, 128, 512)
-    made_under = [note for note in found.notes if note.startswith("made under torch.compile: ")]
-    assert (len(made_under), len(found.notes)) == ((1, 1) if name in COMPILED_WHOLE else (0, 0))
+    compiled = [condition for condition in found.conditions if condition.startswith("torch.compile: ")]
+    assert (len(compiled), len(found.conditions), found.notes) == (*((1, 1) if name in COMPILED_WHOLE else (0, 0)), ())
     assert [row["path"] for row in BACKEND.trace(model, None).table] == [row[0] for row in PLAIN]
 
 

@@ -15,7 +15,6 @@ from profilerkit import Report, profile
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import side_by_side
 from profilerkit.results.saving import parse, to_json
-from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import ComputeComplexity, TorchProfiler
 from profilerkit_torch.costs import Cost, override, register_module_cost, scoped_costs
 
@@ -75,11 +74,11 @@ def test_the_casts_that_autocast_keeps_are_no_leftovers(monkeypatch: pytest.Monk
 def test_a_report_says_what_it_was_made_under(name: str) -> None:
     context, words = CONDITIONS[name]
     plain, report = make_report(None), make_report(context)
-    assert read_conditions(plain.notes) == ()
-    (condition,) = read_conditions(report.notes)
+    assert plain.conditions == ()
+    (condition,) = report.conditions
     assert condition.startswith(words)
     (read,) = parse(to_json(report).encode(), "it").reports
-    assert read_conditions(read.notes) == (condition,)
+    assert read.conditions == (condition,)
     for form in ("summary", "table", "html", "markdown"):
         assert "made under different conditions" not in render(side_by_side([plain, plain]), form)
     assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())
@@ -95,7 +94,7 @@ def test_a_profiler_does_not_remember_what_was_made_under_another_one(name: str)
         inside = profiler.compute_status("trace")
         assert profiler.compute_status("trace") is inside
     assert inside is not outside
-    assert read_conditions(profiler.compute_status("trace").notes) == ()
+    assert profiler.compute_status("trace").conditions == ()
 
 
 @pytest.mark.parametrize("metric", ["macs", "training_macs"])
@@ -110,10 +109,10 @@ def test_a_condition_around_the_call_needs_no_real_run(name: str, metric: str) -
 
 def test_a_formula_that_nothing_was_counted_by_is_not_told() -> None:
     with override({"aten::bmm": lambda *args, out: Cost(7, 14)}):
-        assert read_conditions(profile(model(), torch.zeros(2, 8), metrics=METRICS).notes) == ()
+        assert profile(model(), torch.zeros(2, 8), metrics=METRICS).conditions == ()
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_model_says_so() -> None:
-    (condition,) = read_conditions(profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).notes)
+    (condition,) = profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).conditions
     assert condition.startswith("torch.compile: ")

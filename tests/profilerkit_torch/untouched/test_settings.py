@@ -11,7 +11,6 @@ from torch import backends, nn
 
 from profilerkit import profile
 from profilerkit.backend_kit.settings import Setting
-from profilerkit.trace.conditions import read_conditions
 from profilerkit_torch import TorchBackend, TorchProfiler
 from profilerkit_torch.compat.settings import get_precision, list_settings
 from profilerkit_torch.untouched.recordings import require_no_tracing
@@ -99,7 +98,7 @@ TABLE = {setting.name: setting for setting in SETTINGS}
 def conditions(*metrics: str) -> tuple[str, ...]:
     few: Any = {"num_iters": 2, "warmup": 0} if "execution_time" in metrics else {}
     report = profile(nn.Linear(8, 8), torch.zeros(2, 8), metrics=metrics, **few)
-    return read_conditions(report.notes)
+    return report.conditions
 
 
 @pytest.fixture(params=TABLE)
@@ -147,10 +146,10 @@ def test_no_report_names_a_setting_after_it_was_put_back() -> None:
     profiler = TorchProfiler(nn.Linear(8, 8), inputs=torch.zeros(2, 8)).register_defaults()
     torch.set_default_dtype(torch.float64)
     try:
-        assert read_conditions(profiler.compute_status("trace").notes) == ("torch.set_default_dtype: torch.float64",)
+        assert profiler.compute_status("trace").conditions == ("torch.set_default_dtype: torch.float64",)
     finally:
         torch.set_default_dtype(torch.float32)
-    assert read_conditions(profiler.compute_status("trace").notes) == ()
+    assert profiler.compute_status("trace").conditions == ()
 
 
 def test_every_setting_of_torch_is_in_the_table_or_left_out_with_a_reason() -> None:
@@ -189,7 +188,7 @@ def test_an_einsum_of_three_depends_on_the_search_for_an_order() -> None:
     finally:
         setattr(backends.opt_einsum, "enabled", True)  # noqa: B010
     assert report["macs"] == 10_000
-    assert read_conditions(report.notes) == ("torch.backends.opt_einsum.enabled: False",)
+    assert report.conditions == ("torch.backends.opt_einsum.enabled: False",)
 
 
 def _another(value: Any) -> Any:
