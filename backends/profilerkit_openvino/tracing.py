@@ -23,7 +23,7 @@ from profilerkit.backend_kit.graph_work import (
     trace_work,
 )
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
-from profilerkit.backend_kit.scoped_calls import layer_records
+from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.costs import Shape
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
@@ -31,7 +31,7 @@ from profilerkit.trace.records import TensorInfo
 from .costs import OPERATORS, Call, Shapes
 from .layers import Layers, find_layers
 from .runtime import openvino
-from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, read_constant, weight_records
+from .weights import dtype_name, find_weighted, is_made_of_constants, list_inner, list_weights, read_constant
 
 __all__ = ["VIEWS", "bind", "declare", "name_model", "name_operator", "read_layers", "trace_model", "walk_model"]
 
@@ -106,7 +106,7 @@ def read_layers(model: Any) -> Layers:
 def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     layers = read_layers(model)
-    weights = weight_records(model.get_ordered_ops(), layers.chains)
+    weights = list_by_layer(list_weights(model.get_ordered_ops(), layers.chains))
     if inputs is None:
         return ModelTrace(layer_records(layers.types, weights))
     try:

@@ -8,18 +8,19 @@ shapes, are buffers. Single numbers are neither, biases aside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, auto
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from profilerkit.backend_kit.scoped_calls import Scope
+from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope
 from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .layers import read_consumers
 
-__all__ = ["dtype_name", "find_weighted", "is_made_of_constants", "list_inner", "read_constant", "weight_records"]
+__all__ = ["dtype_name", "find_weighted", "is_made_of_constants", "list_inner", "list_weights", "read_constant"]
 
 _NAMES = {"bf16": "bfloat16", "boolean": "bool", "dynamic": "", "nf4": "float4_nf4", "undefined": ""}
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
@@ -74,35 +75,45 @@ def read_constant(node: Any) -> Any:
         return None
 
 
-def weight_records(
-    nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]
-) -> dict[str, tuple[list[WeightRecord], list[WeightRecord]]]:
-    """Return the parameters and buffers of each layer, by its path: a weight belongs to the layers that use it."""
-    records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
-    for identity, (constant, role, paths) in enumerate(_list_weights(nodes, [chain[-1].path for chain in chains])):
+def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Iterator[PlacedWeight]:
+    """Yield the parameters and buffers: a weight belongs to the layers that use it."""
+    for identity, weight in enumerate(_find_weights(nodes, [chain[-1].path for chain in chains])):
+        constant = weight.node
         shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
-        for path in dict.fromkeys(paths):
+        for path in dict.fromkeys(weight.users):
             label = name.removeprefix(f"{path}.") if path else name
             size = int(constant.get_byte_size())
             record = WeightRecord(label, identity, prod(shape), size, dtype, None, shape=shape)
-            records.setdefault(path, ([], []))[role].append(record)
-    return records
+            yield PlacedWeight(path, record, weight.role is _Role.PARAMETER)
 
 
 def find_weighted(nodes: Sequence[Any]) -> list[bool]:
     """Return for each node whether it reads a parameter, converted and scaled ones included."""
-    readers = {
-        path
-        for _, role, paths in _list_weights(nodes, [node.get_name() for node in nodes])
-        if not role
-        for path in paths
-    }
+    weights = _find_weights(nodes, [node.get_name() for node in nodes])
+    readers = {name for weight in weights if weight.role is _Role.PARAMETER for name in weight.users}
     return [node.get_name() in readers for node in nodes]
 
 
-def _list_weights(nodes: Sequence[Any], paths: Sequence[str]) -> Iterator[tuple[Any, int, list[str]]]:
-    """Yield each constant that is a weight, with 0 for a parameter or 1 for a buffer, and the paths of its users."""
+class _Role(Enum):
+    """What a constant is."""
+
+    PARAMETER = auto()
+    BUFFER = auto()
+    #: A number in the graph, such as a bound or an axis.
+    NUMBER = auto()
+
+
+class _Weight(NamedTuple):
+    """A constant that is a weight, and what its users are called."""
+
+    node: Any
+    role: _Role
+    users: list[str]
+
+
+def _find_weights(nodes: Sequence[Any], paths: Sequence[str]) -> Iterator[_Weight]:
+    """Yield the weights in a graph and in those inside of it; ``paths`` are what its nodes are called."""
     constant: dict[str, bool] = {}
     for node in nodes:
         sources = [constant[value.get_node().get_name()] for value in node.input_values()]
@@ -111,13 +122,13 @@ def _list_weights(nodes: Sequence[Any], paths: Sequence[str]) -> Iterator[tuple[
     for node, path in zip(nodes, paths, strict=True):
         for inner in list_inner(node):
             inside = inner.get_ordered_ops()
-            yield from _list_weights(inside, [path] * len(inside))
+            yield from _find_weights(inside, [path] * len(inside))
         if node.get_type_name() == "Constant":
             uses = list(_trace_uses(node, constant))
             role = _find_role(node, uses)
-            if role is not None:
+            if role is not _Role.NUMBER:
                 users = [by_name[user.get_name()] for user, _ in uses if not constant[user.get_name()]]
-                yield node, role, users or [""]
+                yield _Weight(node, role, users or [""])
 
 
 def _trace_uses(node: Any, constant: Mapping[str, bool]) -> Iterator[tuple[Any, int]]:
@@ -129,25 +140,26 @@ def _trace_uses(node: Any, constant: Mapping[str, bool]) -> Iterator[tuple[Any, 
             yield from _trace_uses(user, constant)
 
 
-def _find_role(node: Any, uses: Sequence[tuple[Any, int]]) -> int | None:
-    """Return 0 for a parameter, 1 for a buffer, None for a number in the graph, such as a bound or an axis."""
+def _find_role(node: Any, uses: Sequence[tuple[Any, int]]) -> _Role:
+    """Return what a constant is, by its dtype and by what its users do with it."""
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
+    has_several = prod(shape) > 1
     first, index = uses[0]
     if any(_is_scale(user, position) for user, position in uses):
-        return 1
+        return _Role.BUFFER
     if dtype.startswith(_NARROW) and first.get_type_name() == "Convert":
-        return 0
+        return _Role.PARAMETER
     if not is_float(dtype):
-        return 1 if prod(shape) > 1 else None
+        return _Role.BUFFER if has_several else _Role.NUMBER
     kinds = [(user.get_type_name(), position) for user, position in uses]
-    if prod(shape) > 1 and any(position in (*_KEPT.get(kind, ()), *_STATES.get(kind, ())) for kind, position in kinds):
-        return 1
+    if has_several and any(position in (*_KEPT.get(kind, ()), *_STATES.get(kind, ())) for kind, position in kinds):
+        return _Role.BUFFER
     if any(_BIASES.get(kind) == position for kind, position in kinds) and not np.any(read_constant(node)):
-        return 1 if prod(shape) > 1 else None
-    if prod(shape) > 1 or (first.get_type_name() in _PRODUCTS and len(shape) > 1):
-        return 0
+        return _Role.BUFFER if has_several else _Role.NUMBER
+    if has_several or (first.get_type_name() in _PRODUCTS and len(shape) > 1):
+        return _Role.PARAMETER
     is_bias = first.get_type_name() == "Add" and first.input_value(1 - index).get_node().get_type_name() in _PRODUCTS
-    return 0 if is_bias else None
+    return _Role.PARAMETER if is_bias else _Role.NUMBER
 
 
 def _is_scale(user: Any, index: int) -> bool:

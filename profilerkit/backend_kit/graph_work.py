@@ -17,7 +17,7 @@ from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
 from .branch_memory import Fork, Side, spread_of_forks
 from .live_bytes import Step, live_bytes
 from .product_dtypes import product_dtype
-from .scoped_calls import Scope, ScopedValue, Weights, layer_calls, layer_records
+from .scoped_calls import LayerWeights, Scope, ScopedValue, layer_calls, layer_records
 
 __all__ = [
     "Body",
@@ -263,7 +263,7 @@ def trace_work(
     work: Work,
     chains: Sequence[Sequence[Scope]],
     types: Mapping[str, str],
-    weights: Weights,
+    weights: Mapping[str, LayerWeights],
     inputs: Sequence[GraphValue],
     outputs: Sequence[GraphValue],
     views: Container[str],

@@ -14,10 +14,31 @@ from typing import NamedTuple, Protocol
 from ..trace.layer_paths import count_depth
 from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
-__all__ = ["PlacedOperator", "Scope", "ScopedValue", "Weights", "layer_calls", "layer_records"]
+__all__ = [
+    "LayerWeights",
+    "PlacedOperator",
+    "PlacedWeight",
+    "Scope",
+    "ScopedValue",
+    "layer_calls",
+    "layer_records",
+    "list_by_layer",
+]
 
-#: The parameters and buffers of each layer, by its path.
-Weights = Mapping[str, tuple[Sequence[WeightRecord], Sequence[WeightRecord]]]
+
+class PlacedWeight(NamedTuple):
+    """A weight, and the path of a layer that uses it."""
+
+    path: str
+    record: WeightRecord
+    is_parameter: bool
+
+
+class LayerWeights(NamedTuple):
+    """The weights that a layer uses."""
+
+    parameters: list[WeightRecord]
+    buffers: list[WeightRecord]
 
 
 class Scope(NamedTuple):
@@ -59,13 +80,24 @@ class PlacedOperator(Protocol):
         """The calls that it is in."""
 
 
+def list_by_layer(weights: Iterable[PlacedWeight]) -> dict[str, LayerWeights]:
+    """Return the weights of each layer that uses some, by its path."""
+    by_layer: dict[str, LayerWeights] = {}
+    for path, record, is_parameter in weights:
+        layer = by_layer.setdefault(path, LayerWeights([], []))
+        (layer.parameters if is_parameter else layer.buffers).append(record)
+    return by_layer
+
+
 def layer_records(
-    types: Mapping[str, str], weights: Weights, calls: Mapping[str, Sequence[LayerCall]] | None = None
+    types: Mapping[str, str],
+    weights: Mapping[str, LayerWeights],
+    calls: Mapping[str, Sequence[LayerCall]] | None = None,
 ) -> tuple[LayerRecord, ...]:
     """Return every layer, in the order of ``types``: the type of each by its path, the model itself first."""
     records = []
     for path, kind in types.items():
-        parameters, buffers = weights.get(path, ((), ()))
+        parameters, buffers = weights.get(path, LayerWeights([], []))
         made = tuple((calls or {}).get(path, ()))
         records.append(LayerRecord(path, kind, count_depth(path), tuple(parameters), tuple(buffers), made))
     return tuple(records)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
 import jax
 
+from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
 from .subject import Leaf
 
-__all__ = ["constant_records", "weight_records"]
-
-Lists = dict[str, tuple[list[WeightRecord], list[WeightRecord]]]
+__all__ = ["list_constants", "list_weights"]
 
 
-def weight_records(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Lists:
-    """Return the parameters and buffers of each layer. An array that stands in several places is one weight."""
+def list_weights(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Iterator[PlacedWeight]:
+    """Yield the parameters and buffers of the layers. An array that stands in several places is one weight."""
     identities: dict[int, int] = {}
-    records: Lists = {}
     for index, leaf in enumerate(leaves):
         if not leaf.is_counted:
             continue
@@ -33,13 +31,14 @@ def weight_records(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Lists:
             leaf.is_parameter and leaf.trainable and not str(leaf.value.dtype).startswith(("int", "uint", "bool"))
         )
         record = _record(name, identity, leaf.value, trainable, leaf.persistent)
-        records.setdefault(path, ([], []))[0 if leaf.is_parameter else 1].append(record)
-    return records
+        yield PlacedWeight(path, record, leaf.is_parameter)
 
 
-def constant_records(constants: Iterable[Any], first: int) -> list[WeightRecord]:
-    """Return the arrays that a function holds itself, which are no parameters."""
-    return [_record(f"constant_{index}", first + index, value, False, True) for index, value in enumerate(constants)]
+def list_constants(constants: Iterable[Any], first: int) -> Iterator[PlacedWeight]:
+    """Yield the arrays that a function holds itself, which are no parameters; ``first`` is the number of the first."""
+    for index, value in enumerate(constants):
+        record = _record(f"constant_{index}", first + index, value, trainable=False, persistent=True)
+        yield PlacedWeight("", record, is_parameter=False)
 
 
 def _record(name: str, identity: int, value: Any, trainable: bool, persistent: bool) -> WeightRecord:

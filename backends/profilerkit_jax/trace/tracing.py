@@ -10,7 +10,7 @@ from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.graph_work import list_reads
 from profilerkit.backend_kit.product_dtypes import product_dtype
-from profilerkit.backend_kit.scoped_calls import layer_records
+from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.records import MemoryTimeline, OpRecord
@@ -20,7 +20,7 @@ from ..model.calls import make_forward
 from ..model.scope_names import Marks
 from ..model.subject import Subject
 from ..model.subjects import find_subject
-from ..model.weights import Lists, constant_records, weight_records
+from ..model.weights import list_constants, list_weights
 from ..training.steps import make_step
 from ..untouched.settings import SETTINGS
 from .control_flow import HANDLERS
@@ -68,7 +68,7 @@ def _trace(
 
 def _list_layers_alone(subject: Subject, failure: Exception | None = None) -> ModelTrace:
     types = order_types(subject, {}, ())
-    return ModelTrace(layer_records(types, weight_records(subject.leaves, types)), failure=failure)
+    return ModelTrace(layer_records(types, list_by_layer(list_weights(subject.leaves, types))), failure=failure)
 
 
 class WalkedPass(NamedTuple):
@@ -107,9 +107,8 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     types = order_types(subject, marks.types, walk.frames.user_scopes)
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
     count_whole_layers([*work.executed, *uncounted], subject, types, Calls(marks.calls, training))
-    weights = weight_records(subject.leaves, types)
-    _, buffers = weights.setdefault("", ([], []))
-    buffers.extend(constant_records(walk.arrays.values(), len(subject.leaves)))
+    constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
+    weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
     return ModelTrace(
         layer_records(types, weights, calls),
@@ -159,10 +158,10 @@ def _find_product_dtype(op: Executed) -> str | None:
     return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
 
 
-def _measure_memory(passed: WalkedPass, weights: Lists) -> MemoryTimeline:
+def _measure_memory(passed: WalkedPass, weights: Mapping[str, LayerWeights]) -> MemoryTimeline:
     work = passed.walk.work
     weight_bytes = {
-        record.identity: record.bytes for lists in weights.values() for records in lists for record in records
+        record.identity: record.bytes for layer in weights.values() for record in (*layer.parameters, *layer.buffers)
     }
     live = bytes_along(work.executed, passed.inputs, passed.results, work.spans)
     return MemoryTimeline(sum(weight_bytes.values()), _count_input_bytes(passed), live, MEMORY_NOTE)

@@ -7,29 +7,28 @@ parameters; they are stored beside it, where there is one for each channel.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from profilerkit.backend_kit.named_layers import Scopes
+from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import WeightRecord
 
 from .reading import Graph, LiteRTModel, Tensor
 
-__all__ = ["weight_records"]
+__all__ = ["list_weights"]
 
-Records = dict[str, tuple[list[WeightRecord], list[WeightRecord]]]
 #: Operators that hand a constant on as it is or in another form: its user is the user of what they make.
 _HANDING_ON = ("DENSIFY", "DEQUANTIZE", "RESHAPE", "TRANSPOSE")
 
 
-def weight_records(model: LiteRTModel, scopes: Scopes) -> Records:
-    """Return the parameters and the buffers of each layer, by its path, with those of graphs inside its operators.
+def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
+    """Yield the parameters and the buffers of the layers, with those of graphs inside their operators.
 
     Parameters are constants of floats, and of integers with scales. Constants of other integers are buffers: shapes,
     indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
     a variable keeps, which no file has.
     """
-    records: Records = {}
     todo = [(model.signature.graph, [chain[-1].path for chain in scopes.chains])]
     seen: set[tuple[int, str]] = set()
     while todo:
@@ -40,13 +39,12 @@ def weight_records(model: LiteRTModel, scopes: Scopes) -> Records:
             tensor = graph.tensors[index]
             if tensor.data is not None or tensor.is_variable:
                 for path in owners:
-                    _add(records.setdefault(path, ([], [])), tensor, -1 - index - (number << 32), index in states)
+                    yield from _list_records(path, tensor, -1 - index - (number << 32), index in states)
         for operator, path in zip(graph.operators, paths, strict=True):
             for inner in operator.graphs:
                 if 0 <= inner < len(model.graphs) and (inner, path) not in seen:
                     seen.add((inner, path))
                     todo.append((inner, [path] * len(model.graphs[inner].operators)))
-    return records
 
 
 def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
@@ -78,9 +76,11 @@ def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
     return states
 
 
-def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, number: int, is_state: bool) -> None:
-    """Add what a layer has of a tensor; tensors of one buffer are one weight, a state is known by its number."""
-    parameters, buffers = lists
+def _list_records(path: str, tensor: Tensor, number: int, is_state: bool) -> Iterator[PlacedWeight]:
+    """Yield what a layer has of a tensor: itself, and its scales and zero points where each channel has one.
+
+    Tensors of one buffer are one weight; a state is known by its number.
+    """
     shape = tensor.sizes or ()
     count, identity = math.prod(shape), number if tensor.is_variable else 4 * tensor.buffer
     size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
@@ -88,11 +88,11 @@ def _add(lists: tuple[list[WeightRecord], list[WeightRecord]], tensor: Tensor, n
     is_parameter = tensor.is_weight and not is_state
     if count > 1 or (is_parameter and shape):
         record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
-        (parameters if is_parameter else buffers).append(record)
-    for offset, (what, length, dtype, width) in enumerate(
-        zip(("scale", "zero_point"), tensor.quantization, ("float32", "int64"), (4, 8), strict=True), start=1
-    ):
+        yield PlacedWeight(path, record, is_parameter)
+    stored_beside = zip(("scale", "zero_point"), tensor.quantization, ("float32", "int64"), (4, 8), strict=True)
+    for offset, (what, length, dtype, width) in enumerate(stored_beside, start=1):
         if is_parameter and length > 1:
-            buffers.append(
-                WeightRecord(f"{name}.{what}", identity + offset, length, width * length, dtype, None, True, (length,))
+            record = WeightRecord(
+                f"{name}.{what}", identity + offset, length, width * length, dtype, None, True, (length,)
             )
+            yield PlacedWeight(path, record, is_parameter=False)

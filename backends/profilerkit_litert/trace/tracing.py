@@ -11,12 +11,12 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_work import describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
-from profilerkit.backend_kit.scoped_calls import layer_records
+from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 
 from ..model.inputs import bind_inputs
 from ..model.reading import Graph, LiteRTModel
 from ..model.scopes import find_scopes
-from ..model.weights import weight_records
+from ..model.weights import list_weights
 from .values import Value
 from .walk import Walk
 
@@ -31,7 +31,7 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     """Trace one call; without inputs, or where they do not fit, the trace holds the layers alone."""
     graph = model.graphs[model.signature.graph]
     scopes = read_layers(model)
-    weights = weight_records(model, scopes)
+    weights = list_by_layer(list_weights(model, scopes))
     without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
         return without_calls

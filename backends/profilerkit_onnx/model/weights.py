@@ -17,12 +17,13 @@ from typing import NamedTuple
 from onnx import GraphProto, ModelProto, NodeProto
 
 from profilerkit.backend_kit.named_layers import Scopes
+from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
 from .types import count_bytes, dtype_name
 
-__all__ = ["Constant", "list_constants", "list_graphs", "weight_records"]
+__all__ = ["Constant", "list_constants", "list_graphs", "list_weights"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -87,6 +88,11 @@ class Constant:
     is_node: bool = False
     stored: int | None = None
 
+    @property
+    def bytes(self) -> int:
+        """The bytes that it takes."""
+        return count_bytes(self.shape.numel, self.element) if self.stored is None else self.stored
+
 
 def list_constants(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
@@ -116,31 +122,29 @@ def _list_constants_inside(graph: GraphProto) -> Iterator[Constant]:
                     yield Constant(node.output[0], Shape(attribute.t.dims), attribute.t.data_type, is_node=True)
 
 
-def weight_records(
-    model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]
-) -> dict[str, tuple[list[WeightRecord], list[WeightRecord]]]:
-    """Return the parameters and buffers of each layer, by its path: a weight belongs to the layer whose nodes use it.
+def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> Iterator[PlacedWeight]:
+    """Yield the parameters and buffers: a weight belongs to the layer whose nodes use it.
 
     One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model.
     """
     uses = _find_uses(model, scopes, constants)
-    identities = {name: index for index, name in enumerate(constants)}
-    records: dict[str, tuple[list[WeightRecord], list[WeightRecord]]] = {}
-    for name, constant in constants.items():
+    for identity, (name, constant) in enumerate(constants.items()):
         users = uses.get(name, [])
         is_parameter = _is_parameter(constant, users)
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        count, size = _measure(constant, users)
+        count = _count_elements(constant, users)
         for path in dict.fromkeys(use.path for use in users) or [""]:
-            label = name.removeprefix(f"{path}.") if path else name
             record = WeightRecord(
-                *(label, identities[name], count, size, dtype_name(constant.element), None),
+                name.removeprefix(f"{path}.") if path else name,
+                identity,
+                count,
+                constant.bytes,
+                dtype_name(constant.element),
+                None,
                 shape=tuple(constant.shape) if count == constant.shape.numel else (),
             )
-            parameters, buffers = records.setdefault(path, ([], []))
-            (parameters if is_parameter else buffers).append(record)
-    return records
+            yield PlacedWeight(path, record, is_parameter)
 
 
 class _Use(NamedTuple):
@@ -191,13 +195,10 @@ def _is_parameter(constant: Constant, users: Sequence[_Use]) -> bool:
     return name.startswith(("float", "bfloat", "complex"))
 
 
-def _measure(constant: Constant, users: Sequence[_Use]) -> tuple[int, int]:
-    """Return the elements that a constant stands for, and the bytes that it takes: packed weights hold several."""
-    stored = constant.stored
-    if stored is None:
-        stored = count_bytes(constant.shape.numel, constant.element)
+def _count_elements(constant: Constant, users: Sequence[_Use]) -> int:
+    """Return how many elements a constant stands for: packed weights hold several in one."""
     for use in users:
         if use.node.op_type == "MatMulNBits" and use.input == 1:
             sizes = {attribute.name: attribute.i for attribute in use.node.attribute}
-            return sizes.get("K", 0) * sizes.get("N", 0), stored
-    return constant.shape.numel, stored
+            return sizes.get("K", 0) * sizes.get("N", 0)
+    return constant.shape.numel

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto
 
 from .scopes import find_scopes
 from .types import dtype_name
-from .weights import list_constants, list_graphs, weight_records
+from .weights import list_constants, list_graphs, list_weights
 
 __all__ = ["count_nonzero", "zero_weights"]
 
@@ -22,8 +22,8 @@ def zero_weights(model: ModelProto, read: Callable[[TensorProto], Any]) -> tuple
     """
     constants = list_constants(model)
     names = list(constants)
-    records = weight_records(model, find_scopes(model), constants)
-    parameters = {names[int(record.identity)] for of_layer, _ in records.values() for record in of_layer}
+    weights = list_weights(model, find_scopes(model), constants)
+    parameters = {names[int(weight.record.identity)] for weight in weights if weight.is_parameter}
     stored = {tensor.name: tensor for graph in list_graphs(model.graph) for tensor in _list_stored(graph)}
     zeros = total = 0
     for tensor in map(stored.__getitem__, parameters):

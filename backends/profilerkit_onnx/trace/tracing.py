@@ -13,14 +13,14 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
-from profilerkit.backend_kit.scoped_calls import layer_records
+from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall
 
 from ..model.declared_inputs import bind_inputs, bind_sizes
 from ..model.node_ids import name_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST
-from ..model.weights import list_constants, weight_records
+from ..model.weights import list_constants, list_weights
 from .control_flow import HANDLERS, holds_conditions
 from .functions import list_functions
 from .layer_settings import add_settings
@@ -41,7 +41,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
     ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
     scopes = find_scopes(model)
-    weights = weight_records(model, scopes, list_constants(model))
+    weights = list_by_layer(list_weights(model, scopes, list_constants(model)))
     if inputs is None:
         return ModelTrace(layer_records(scopes.types, weights))
     paths = [chain[-1].path for chain in scopes.chains]
