@@ -30,27 +30,35 @@ def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Conte
     """
     params = parameters(equation)
     jaxpr, length = params["jaxpr"], int(params["length"])
-    inner = open_jaxpr(jaxpr)
+    inner, turns = open_jaxpr(jaxpr), context.repeat(length)
     carried = len(inner.outvars) - _count_stacked(equation.outvars, inner.outvars)
     first_stacked = len(inputs) - _count_stacked(equation.invars, inner.invars)
-    consts = first_stacked - carried
-    stacked, turns = inputs[first_stacked:], context.repeat(length)
+    first_carried = first_stacked - carried
+    consts, initial, stacked = inputs[:first_carried], inputs[first_carried:first_stacked], inputs[first_stacked:]
+    slices = _slice(walk, stacked, inner.invars[first_stacked:], length, turns)
+    state = _make_state(inner, first_carried, initial)
+    body = walk_body(walk, jaxpr, [*consts, *state, *slices], turns)
+    walk.work.add_loop(body.work)
+    whole = _stack(walk, body.outputs[carried:], equation.outvars[carried:], context)
+    last = zip(body.outputs[:carried], state, strict=True)
+    return [*(value if value is before else value.forget() for value, before in last), *whole]
+
+
+def _slice(walk: Walk, stacked: Sequence[Value], inside: Sequence[Any], length: int, turns: Context) -> list[Value]:
+    """Return what each turn gets of the values that are sliced; note that a scan makes them."""
     loop = Loop(length)
-    slices = [
-        walk.make_slice(variable.aval, value, loop)
-        for variable, value in zip(inner.invars[first_stacked:], stacked, strict=True)
-    ]
-    state = _make_state(inner, consts, inputs[consts:first_stacked])
+    slices = [walk.make_slice(variable.aval, value, loop) for variable, value in zip(inside, stacked, strict=True)]
     if slices:
         sources = {piece.number: value.number for piece, value in zip(slices, stacked, strict=True)}
         walk.note("scan", stacked, slices, turns, sources=sources)
-    body = walk_body(walk, jaxpr, [*inputs[:consts], *state, *slices], turns)
-    walk.work.add_loop(body.work)
-    pieces = zip(equation.outvars[carried:], body.outputs[carried:], strict=True)
-    whole = [walk.make_stack(variable.aval, piece) for variable, piece in pieces]
-    walk.note("scan", body.outputs[carried:], whole, context)
-    last = zip(body.outputs[:carried], state, strict=True)
-    return [*(value if value is before else value.forget() for value, before in last), *whole]
+    return slices
+
+
+def _stack(walk: Walk, pieces: Sequence[Value], outside: Sequence[Any], context: Context) -> list[Value]:
+    """Return the values that the turns have made slices of; note that a scan makes them."""
+    whole = [walk.make_stack(variable.aval, piece) for variable, piece in zip(outside, pieces, strict=True)]
+    walk.note("scan", pieces, whole, context)
+    return whole
 
 
 def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:

@@ -20,6 +20,8 @@ __all__ = ["add_own_heads"]
 
 #: What configurations call the number of these layers.
 _FURTHER = ("num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers")
+#: What such a layer uses of the model.
+_SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
 _LIKE_THE_LAST = "layers that predict further tokens are taken to be like the model's last layer, with its cache"
 
 
@@ -33,37 +35,22 @@ def add_own_heads(
     https://arxiv.org/abs/2412.19437.
     """
     count = find_number(find_text_configuration(model.config), *_FURTHER)
-    width, layers = facts.sizes.width, facts.sizes.layers
-    last = _find_last_layer(model, layers) if count and layers else None
-    if count is None or width is None or layers is None or last is None or facts.work.unrouted_macs:
+    layers, width = facts.sizes.layers, facts.sizes.width
+    if not count or not layers or width is None or facts.work.unrouted_macs:
         return facts
-    inside = [weight for weight in weights if _is_inside(weight.layer.path, last)]
+    last = _find_last_layer(model, layers)
+    if last is None:
+        return facts
     joined = 2 * width * width
-    shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
-    parts = (
-        *weight_parts(inside, storage.formats, storage.packed),
-        WeightPart(WeightKind.MATRIX, joined, joined * dtype_bytes(facts.dtype), facts.dtype),
-        *shared,
-    )
-    prefill, decode = (
-        [op for op in operators if _is_inside(op.layer, last)] for operators in (passes.prefill, passes.decode)
-    )
-    terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
-    head = (term for term in facts.work.terms if term.law is Law.LAST)
-    latent = facts.work.latent
-    if latent is not None:
-        latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
+    parts = _list_weights(facts, [weight for weight in weights if _is_inside(weight.layer.path, last)], joined, storage)
     layer = replace(
         facts,
         name=f"its own layer {layers:,}",
         parameters=sum(part.elements for part in parts if not part.is_shared),
         weights=parts,
         sizes=replace(facts.sizes, layers=1),
-        work=Work((*terms, Term(Law.TOKEN, joined), *head), latent),
-        cache=CacheGrowth(
-            tuple(part for part in facts.cache.parts if str(layers - 1) in part.path.split(".")),
-            repeats=facts.cache.repeats,
-        ),
+        work=_find_work(facts, passes, last, joined),
+        cache=_select_cache(facts.cache, index=layers - 1),
         matrices=(),
         traced=None,
         notes=(_LIKE_THE_LAST,),
@@ -71,8 +58,36 @@ def add_own_heads(
     return replace(facts, own_heads=layer, own_head_count=count)
 
 
-#: What such a layer uses of the model.
-_SHARED = (WeightKind.HEAD, WeightKind.EMBEDDING)
+def _list_weights(
+    facts: ModelFacts, inside: Sequence[LayerWeight], joined: int, storage: Storage
+) -> tuple[WeightPart, ...]:
+    """Return the weights of the further layer: those like the last layer's, the joining product, and the model's own.
+
+    ``joined`` are the elements of the product.
+    """
+    shared = (replace(part, is_shared=True) for part in facts.weights if part.kind in _SHARED)
+    product = WeightPart(WeightKind.MATRIX, joined, joined * dtype_bytes(facts.dtype), facts.dtype)
+    return (*weight_parts(inside, storage.formats, storage.packed), product, *shared)
+
+
+def _find_work(facts: ModelFacts, passes: Passes, last: str, joined: int) -> Work:
+    """Return the work of the further layer: that of the last one, of the joining product, and of the model's head."""
+    prefill, decode = (
+        [operator for operator in operators if _is_inside(operator.layer, last)]
+        for operators in (passes.prefill, passes.decode)
+    )
+    terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
+    head = (term for term in facts.work.terms if term.law is Law.LAST)
+    latent = facts.work.latent
+    if latent is not None:
+        latent = replace(latent, layers=1, index_bytes=latent.index_bytes // latent.layers)
+    return Work((*terms, Term(Law.TOKEN, joined), *head), latent)
+
+
+def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:
+    """Return the parts of a cache that are of the layer of an index."""
+    parts = tuple(part for part in cache.parts if str(index) in part.path.split("."))
+    return CacheGrowth(parts, repeats=cache.repeats)
 
 
 def _find_last_layer(model: nn.Module, layers: int) -> str | None:
