@@ -238,7 +238,6 @@ class ModelTrace:
             ``flops`` are lower bounds.
         method: What replaced the weights: "meta tensors".
         notes: Remarks for the reader of the numbers.
-        conditions: What the caller has switched on that changes the numbers, each in a few words.
         failure: The error of a model that could not be traced; there are then only layers with their weights.
         unmade_weights: A text about weights that only the first call creates, so that ``layers`` do not have them.
         rank: The part of this process, for a model in several processes. All other numbers are for the whole model.
@@ -250,6 +249,7 @@ class ModelTrace:
             not report it; the peak is then unknown if there are ``choices``.
         contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
             operators and layers are incomplete.
+        conditions: What the caller has switched on that changes the numbers, each in a few words.
     """
 
     layers: tuple[LayerRecord, ...]
