@@ -199,6 +199,6 @@ def _count_elements(constant: Constant, users: Sequence[_Use]) -> int:
     """Return how many elements a constant stands for: packed weights hold several in one."""
     for use in users:
         if use.node.op_type == "MatMulNBits" and use.input == 1:
-            sizes = {attribute.name: attribute.i for attribute in use.node.attribute}
+            sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
             return sizes.get("K", 0) * sizes.get("N", 0)
     return constant.shape.numel

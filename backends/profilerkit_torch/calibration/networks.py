@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -14,41 +14,55 @@ from profilerkit_predict.prediction.cases import CalibrationNetwork
 
 __all__ = ["make_networks"]
 
-#: A name, the family, the model and its input.
-_Described = tuple[str, str, nn.Module, torch.Tensor]
+
+class _Network(NamedTuple):
+    """A network on the CPU, and its input."""
+
+    name: str
+    family: str
+    model: nn.Module
+    x: torch.Tensor
 
 
 def make_networks(device: torch.device) -> Iterator[CalibrationNetwork]:
     """Yield the networks, with inputs on the device; larger ones as well for a device of its own."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for name, family, model, inputs in chain(_make_small(), _make_large() if device.type != "cpu" else ()):
-            yield CalibrationNetwork(name, family, model.to(device), ModelInputs(inputs.to(device)))
+        for network in chain(_make_small(), _make_large() if device.type != "cpu" else ()):
+            inputs = ModelInputs(network.x.to(device))
+            yield CalibrationNetwork(network.name, network.family, network.model.to(device), inputs)
 
 
-def _make_small() -> Iterator[_Described]:
-    yield "narrow layers", "dense", _make_dense(64, 6), torch.randn(4, 64)
-    yield "wide layers", "dense", _make_dense(768, 3), torch.randn(32, 768)
-    yield "plain convolutions", "convolutional", _make_convolutional(16, 4), torch.randn(4, 3, 32, 32)
-    yield "strided convolutions", "convolutional", _make_convolutional(48, 3), torch.randn(1, 3, 96, 96)
-    yield "residual blocks", "residual", _BlockNetwork(_Residual(32), 32, 3), torch.randn(2, 3, 32, 32)
-    yield "bottlenecks", "residual", _BlockNetwork(_Residual(64), 64, 4), torch.randn(1, 3, 56, 56)
-    yield "depthwise blocks", "depthwise", _BlockNetwork(_Separable(48), 48, 4), torch.randn(2, 3, 32, 32)
-    yield "short transformer", "transformer", _make_transformer(64, 4, 2), torch.randn(4, 32, 64)
-    yield "wide transformer", "transformer", _make_transformer(256, 8, 2), torch.randn(1, 128, 256)
-    yield "LSTM", "recurrent", _Outputs(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64)
-    yield "GRU", "recurrent", _Outputs(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48)
-    yield "embedded words", "embedding", _make_word_model(), torch.randint(0, 2000, (8, 32))
+def _make_small() -> Iterator[_Network]:
+    """Make networks that run in a moment."""
+    yield _Network("narrow layers", "dense", _make_dense(64, 6), torch.randn(4, 64))
+    yield _Network("wide layers", "dense", _make_dense(768, 3), torch.randn(32, 768))
+    yield _Network("plain convolutions", "convolutional", _make_convolutional(16, 4), torch.randn(4, 3, 32, 32))
+    yield _Network("strided convolutions", "convolutional", _make_convolutional(48, 3), torch.randn(1, 3, 96, 96))
+    yield _Network("residual blocks", "residual", _BlockNetwork(_Residual(32), 32, 3), torch.randn(2, 3, 32, 32))
+    yield _Network("bottlenecks", "residual", _BlockNetwork(_Residual(64), 64, 4), torch.randn(1, 3, 56, 56))
+    yield _Network("depthwise blocks", "depthwise", _BlockNetwork(_Separable(48), 48, 4), torch.randn(2, 3, 32, 32))
+    yield _Network("short transformer", "transformer", _make_transformer(64, 4, 2), torch.randn(4, 32, 64))
+    yield _Network("wide transformer", "transformer", _make_transformer(256, 8, 2), torch.randn(1, 128, 256))
+    yield _Network("LSTM", "recurrent", _Outputs(nn.LSTM(64, 64, batch_first=True)), torch.randn(8, 24, 64))
+    yield _Network("GRU", "recurrent", _Outputs(nn.GRU(48, 96, batch_first=True)), torch.randn(4, 16, 48))
+    yield _Network("embedded words", "embedding", _make_word_model(), torch.randint(0, 2000, (8, 32)))
 
 
-def _make_large() -> Iterator[_Described]:
+def _make_large() -> Iterator[_Network]:
     """Make networks that keep a device of its own busy: of the small ones, the host takes most of the time."""
-    yield "wide layers, many rows", "dense", _make_dense(4096, 3), torch.randn(4096, 4096)
-    yield "strided convolutions, many images", "convolutional", _make_convolutional(48, 3), torch.randn(64, 3, 96, 96)
-    yield "residual blocks, many images", "residual", _BlockNetwork(_Residual(64), 64, 3), torch.randn(64, 3, 56, 56)
-    yield "depthwise blocks, many images", "depthwise", _BlockNetwork(_Separable(96), 96, 3), torch.randn(64, 3, 56, 56)
-    yield "transformer, many tokens", "transformer", _make_transformer(768, 12, 4), torch.randn(16, 256, 768)
-    yield (
+    yield _Network("wide layers, many rows", "dense", _make_dense(4096, 3), torch.randn(4096, 4096))
+    yield _Network(
+        "strided convolutions, many images", "convolutional", _make_convolutional(48, 3), torch.randn(64, 3, 96, 96)
+    )
+    yield _Network(
+        "residual blocks, many images", "residual", _BlockNetwork(_Residual(64), 64, 3), torch.randn(64, 3, 56, 56)
+    )
+    yield _Network(
+        "depthwise blocks, many images", "depthwise", _BlockNetwork(_Separable(96), 96, 3), torch.randn(64, 3, 56, 56)
+    )
+    yield _Network("transformer, many tokens", "transformer", _make_transformer(768, 12, 4), torch.randn(16, 256, 768))
+    yield _Network(
         "LSTM, many sequences",
         "recurrent",
         _Outputs(nn.LSTM(256, 256, batch_first=True)),
