@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.parameter import is_lazy as is_unsized
@@ -41,6 +41,18 @@ _FORMATTED = (
     "the model formats tensors as text ({formatted}), which have no values on shapes alone: what it does by that text "
     "may be something else in a run"
 )
+
+
+class _AliveBytes(NamedTuple):
+    """The bytes alive before the first operator, without those of weights.
+
+    Attributes:
+        of_model: Those of tensors that the model holds beside its weights (tables, caches), which stay as weights do.
+        of_inputs: Those of the inputs.
+    """
+
+    of_model: int
+    of_inputs: int
 
 
 class RecordedPass:
@@ -100,7 +112,7 @@ class RecordedPass:
             recorder.fuses_on = fuses_on
             active.callback(recorder.values.forget)
             active.callback(recorder.casts.forget_gradients)
-            held_bytes, input_bytes = self._count_alive(recorder, made, substitutes, inputs)
+            alive = self._count_alive(recorder, made, substitutes, inputs)
             self._prepare_answers(recorder, substitutes, inputs)
             self._enter(active, recorder)
             self._kind.run(model, inputs, recorder)
@@ -109,7 +121,7 @@ class RecordedPass:
             if self._is_lazy:  # the weights that the pass has made are taken away again
                 records = layer_records(model, self._calls)
         records = records or layer_records(model, self._calls, inventory)
-        trace = self._build_trace(recorder, records, held_bytes, input_bytes)
+        trace = self._build_trace(recorder, records, alive)
         vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
         return trace
 
@@ -141,12 +153,10 @@ class RecordedPass:
 
     def _count_alive(
         self, recorder: Recorder, inventory: Inventory, substitutes: dict[int, torch.Tensor], inputs: ModelInputs
-    ) -> tuple[int, int]:
-        """Have the recorder count what is alive before the first operator.
+    ) -> _AliveBytes:
+        """Have the recorder count what is alive before the first operator, and return the bytes of that.
 
-        Return the bytes of tensors that the model holds beside its weights (tables, caches), which stay as weights do,
-        and those of the inputs. The weights are counted elsewhere. ``substitutes`` has the stand-in of each tensor by
-        its ``id``.
+        The weights are counted elsewhere. ``substitutes`` has the stand-in of each tensor by its ``id``.
         """
         live = recorder.live
 
@@ -160,7 +170,7 @@ class RecordedPass:
         users = set(map(id, (*self._inputs.leaves(), *self._objects.tensors)))
         for leaf in (*_list_tensors(inputs), *InputObjects(inputs).tensors):
             live.add(leaf, leaf.numel() * leaf.element_size(), made=id(leaf) not in users, maker=-1)
-        return held_bytes, live.total
+        return _AliveBytes(held_bytes, live.total)
 
     def _prepare_answers(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
         """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would.
@@ -206,20 +216,18 @@ class RecordedPass:
 
     # After it ---------------------------------------------------------------------------------------------------------
 
-    def _build_trace(
-        self, recorder: Recorder, records: tuple[LayerRecord, ...], held_bytes: int, input_bytes: int
-    ) -> ModelTrace:
+    def _build_trace(self, recorder: Recorder, records: tuple[LayerRecord, ...], alive: _AliveBytes) -> ModelTrace:
         weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
         return ModelTrace(
             layers=records,
             operators=tuple(recorder.operators),
-            memory=recorder.timeline(sum(weight.bytes for weight in weights) + held_bytes, input_bytes),
+            memory=recorder.timeline(sum(weight.bytes for weight in weights) + alive.of_model, alive.of_inputs),
             uncounted={**recorder.uncounted, **recorder.layers.calls_in_threads},
             method=self._stand_ins.method,
             notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,
-            peak_spread=recorder.peak_spread(input_bytes),
+            peak_spread=recorder.peak_spread(alive.of_inputs),
         )
 
     def _list_notes(self, unlisted_types: Iterable[str]) -> Iterator[str]:
