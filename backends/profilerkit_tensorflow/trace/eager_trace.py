@@ -41,10 +41,11 @@ def trace_eagerly(
         except Exception as error:  # whatever the model raises
             # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
             failure = explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
-            return trace_layers_alone(model, failure, followed)
-        if run.did_nothing:  # no operator ran on values, so that zeros would be counted
-            return trace_layers_alone(model, refusal, followed)
-        return _make_trace(model, run, _explain(refusal))
+        else:
+            if not run.did_nothing:
+                return _make_trace(model, run, _explain(refusal))
+            failure = refusal  # no operator ran on values, so that zeros would be counted
+    return trace_layers_alone(model, failure, followed)  # of the model as it was: a failed call may have built some
 
 
 def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
