@@ -15,12 +15,12 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
+from ..trace.layer_operators import find_layer_type
 from ..trace.layer_paths import walk_outwards
 from ..trace.records import ModelTrace, OpRecord
 
 __all__ = ["operator_table"]
 
-_OF_A_LAYER = ("module::", "layer::")
 _NOT_TRACED = "the static trace has no such operator in this layer"
 
 
@@ -103,8 +103,9 @@ class _Join:
             op = msgspec.structs.replace(traced, operator=times.name_of(traced.operator))
             layer = self._find_executed_layer(op.layer)
             self._whole[layer].append(op)
-            if op.operator.startswith(_OF_A_LAYER):
-                self._covered[op.layer] = op.operator.partition("::")[2]
+            layer_type = find_layer_type(op.operator)
+            if layer_type is not None:
+                self._covered[op.layer] = layer_type
             else:
                 self._records[layer][op.operator].append(op)
 

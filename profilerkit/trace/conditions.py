@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .layer_operators import find_layer_type
 from .records import ModelTrace
 
 __all__ = ["formulas_used", "write_notes"]
@@ -18,12 +19,12 @@ def write_notes(conditions: Iterable[str]) -> tuple[str, ...]:
 def formulas_used(trace: ModelTrace, added: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return as a condition which formulas of the caller's a trace was counted by; nothing if by none.
 
-    ``own`` has the formulas by the name of the operator, or by the class of layers or its name.
+    ``added`` has the formulas by the name of the operator, or by the class of layers or its name.
     """
     if not added:
         return ()
     counted = {op.operator for op in trace.operators}
-    layers = {name.partition("::")[2] for name in counted if name.startswith(("module::", "layer::"))}
+    layers = set(map(find_layer_type, counted))
     used = sorted(
         name for name in map(_name, added) if name in layers or any(_is_call_to(operator, name) for operator in counted)
     )

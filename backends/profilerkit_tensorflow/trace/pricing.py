@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profilerkit.costs import Cost
+from profilerkit.trace.layer_operators import name_layer_operator
 
 from ..costs import OpCall, UnknownShapeError, op_cost
 from .ownership import Owner
@@ -29,5 +30,5 @@ def price(done: Executed, call: OpCall) -> None:
 
 def make_layer_operator(owner: Owner, cost: Cost, times: int) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
-    name = f"layer::{owner.layer_type}"
+    name = name_layer_operator("layer", owner.layer_type)
     return Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times)

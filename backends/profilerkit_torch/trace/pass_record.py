@@ -12,6 +12,7 @@ from torch import nn
 from profilerkit.backend_kit.branch_memory import Window, peak_spread
 from profilerkit.costs import Cost, Formula, Shape, evaluate_formula
 from profilerkit.trace.bounds import Choice, PeakSpread
+from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import MemoryTimeline, OpRecord, TensorInfo
 
 from ..costs import module_cost
@@ -227,8 +228,9 @@ class PassRecord(OperatorRecord, LayerListener):
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         """Record what a layer costs by its own formula."""
         kind = type(module).__name__
+        operator = name_layer_operator("module", kind)
         if not call.has_finished:  # there are no outputs to give to the formula
-            self.miss(f"module::{kind}")
+            self.miss(operator)
             return
         inputs = tuple(Shape(info.shape) for info in call.record.inputs)
         outputs = tuple(Shape(info.shape) for info in call.record.outputs)
@@ -237,4 +239,4 @@ class PassRecord(OperatorRecord, LayerListener):
             lambda: formula(module, inputs, outputs),
             lambda: f"inputs={inputs!r} and outputs={outputs!r}",
         )
-        self._record(f"module::{kind}", cost, 0, 0, call.record.outputs)
+        self._record(operator, cost, 0, 0, call.record.outputs)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit.keras_kinds import is_shipped
+from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
 from ..compat.autograd import find_current_node, read_next_node_number, read_node_number
@@ -189,7 +190,8 @@ class TrainingRecorder(Recorder):
             return
         to_differentiate = read_next_node_number() > self._formulas_from.pop()
         if to_differentiate and self.phase == "forward" and not self._covered:
-            self.uncounted[f"backward of module::{type(module).__name__}"] += 1
+            operator = name_layer_operator("module", type(module).__name__)
+            self.uncounted[f"backward of {operator}"] += 1
 
 
 def _has_formula(module: nn.Module) -> bool:
