@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["choose_mark", "list_absent", "list_changed_layers", "parts"]
+__all__ = ["choose_mark", "describe_batch", "list_absent", "list_changed_layers", "parts"]
 
 
 def parts(
@@ -159,7 +159,7 @@ def _list_report_parts(report: Report, details: bool, layers: _Layers, silent: C
         columns = {"": (), "noisy": (1,)}.get(mark, (1, 3))  # a noisy value is complete
         marks |= dict.fromkeys([(number, column) for column in columns], mark)
     yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
-    yield Notes((*map(_capitalize, _list_notes(report, silent)), *_describe_batch(report)))
+    yield Notes((*map(_capitalize, _list_notes(report, silent)), *describe_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
     tables = [record for record in report.statuses.values() if isinstance(record.value, Table)]
@@ -199,7 +199,7 @@ def _list_comparison_parts(
     yield Grid("Comparison", tuple(titles), tuple(rows), numeric, kind="metrics", marks=marks)
     notes = _merge_notes(reports, silent)
     alike = len({report.batch_size for report in reports}) == 1
-    notes += dict.fromkeys(note for report in reports for note in _describe_batch(report, named=not alike))
+    notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=not alike))
     if not alike:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
     if any(is_convention(comparison, key, index) for key in comparison for index in range(len(comparison.others))):
@@ -301,6 +301,7 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterable[str]:
         yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
 
 
-def _describe_batch(report: Report, named: bool = False) -> Iterable[str]:
+def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
+    """Yield for which batch the values are, if that has a size; with the name of the report if requested."""
     if report.batch_size is not None:
         yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."

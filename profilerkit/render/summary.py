@@ -23,7 +23,7 @@ from .advice import list_advice
 from .bounds import write_in_full, write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, to_text
-from .content import choose_mark, list_changed_layers, parts
+from .content import choose_mark, describe_batch, list_changed_layers, parts
 from .grids import Grid, Notes, Part, visible
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _list_conditions(report: Report) -> Iterator[str]:
 def _begin_with_state(notes: Part, report: Report) -> Notes:
     """Return the notes of a report behind a line that says which values are complete, and for which batch.
 
-    Notes say what the others leave out. They end with a line on the batch, if that has a size.
+    Notes say what the others leave out.
     """
     lines = notes.lines if isinstance(notes, Notes) else ()
     names = [one.friendly_name for one in report.statuses.values() if one.completeness is not Completeness.COMPLETE]
@@ -120,7 +120,8 @@ def _begin_with_state(notes: Part, report: Report) -> Notes:
     state = f"All values{' but ' if names else ''}{', '.join(names)} are complete"
     if report.batch_size is None:
         return Notes((f"{state}.", *lines))
-    return Notes((f"{state}, and for one forward pass of a batch of {report.batch_size}.", *lines[:-1]))
+    others = [line for line in lines if line not in describe_batch(report)]
+    return Notes((f"{state}, and for one forward pass of a batch of {report.batch_size}.", *others))
 
 
 class _Values:

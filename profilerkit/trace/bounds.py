@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "Sign", "compute_spread", "without"]
+__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "Sign", "WorkSpread", "compute_spread", "without"]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
@@ -123,29 +124,43 @@ class PeakSpread:
         return Bounds(None if self.below is None else peak - self.below, high)
 
 
-def compute_spread(
-    choices: Iterable[Choice], column: str, inside: Callable[[str], bool]
-) -> tuple[int | None, int | None]:
-    """Return how much less and how much more than counted the layers do that are ``inside``: (below, above), from 0.
+class WorkSpread(NamedTuple):
+    """How much less and how much more work than counted there may be; None where that is not known."""
 
-    ``column`` is one of `WORK`. None stands for an end that is not known.
+    below: int | None
+    above: int | None
+
+
+def compute_spread(choices: Iterable[Choice], column: str, inside: Callable[[str], bool]) -> WorkSpread:
+    """Return how much less and how much more than counted the layers may do that are ``inside``.
+
+    ``column`` is one of `WORK`.
     """
-    index, below, above = WORK.index(column), 0, 0
+    below = above = 0
     for choice in choices:
-        ends = [_ends(branch, index, inside) for branch in choice.branches]
-        if ends and choice.decides_more and any(high for _, _, high in ends):
-            return None, None
-        counted = ends[choice.counted][0]
-        below += counted - min(low for _, low, _ in ends)
-        above += max(high for _, _, high in ends) - counted
-    return below, above
+        sides = [_measure_side(branch, column, inside) for branch in choice.branches]
+        if choice.decides_more and any(side.most for side in sides):
+            return WorkSpread(None, None)
+        counted = sides[choice.counted].counted
+        below += counted - min(side.least for side in sides)
+        above += max(side.most for side in sides) - counted
+    return WorkSpread(below, above)
 
 
-def _ends(branch: Branch, index: int, inside: Callable[[str], bool]) -> tuple[int, int, int]:
-    """Return the work of a branch inside some layers as it is counted, at least, and at most."""
+class _Side(NamedTuple):
+    """The work of a branch as it is counted, at least, and at most."""
+
+    counted: int
+    least: int
+    most: int
+
+
+def _measure_side(branch: Branch, column: str, inside: Callable[[str], bool]) -> _Side:
+    """Return the work of a branch inside some layers."""
+    index = WORK.index(column)
     counted = sum(work[index] for path, work in branch.work.items() if inside(path))
-    below, above = compute_spread(branch.choices, WORK[index], inside)
-    return counted, counted - (below or 0), counted + (above or 0)
+    spread = compute_spread(branch.choices, column, inside)
+    return _Side(counted, counted - (spread.below or 0), counted + (spread.above or 0))
 
 
 def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
@@ -153,7 +168,10 @@ def without(choices: Iterable[Choice], gone: set[str]) -> tuple[Choice, ...]:
     return tuple(
         Choice(
             tuple(
-                Branch({p: w for p, w in branch.work.items() if p not in gone}, without(branch.choices, gone))
+                Branch(
+                    {path: work for path, work in branch.work.items() if path not in gone},
+                    without(branch.choices, gone),
+                )
                 for branch in choice.branches
             ),
             choice.counted,
