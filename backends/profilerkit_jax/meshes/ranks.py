@@ -129,9 +129,9 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
             notes=(model.describe(), *trace.notes, *note_idle(model.mesh, collectives)),
         ),
         collectives,
-        parts["gradients"],
+        parts.gradients,
         _divide_by_layer(parts, trace),
-        _divide_by_layer({**parts, "temporaries": 0}, trace),
+        _divide_by_layer(parts._replace(temporaries=0), trace),
         unknown,
         exchanged=exchanges.list_in_order(len(trace.operators)),
         description=model.describe(),
@@ -151,20 +151,30 @@ def _add_exchanges(walk: ShareWalk, share: _Share, exchanges: Exchanges) -> None
         exchanges.add(exchange.message, "", phase)
 
 
-def _divide_memory(share: _Share, memory: Memory) -> dict[str, int]:
+class _StepBytes(NamedTuple):
+    """What the bytes are for that XLA reserves, by the names that reports have for it."""
+
+    weights: int
+    inputs: int
+    gradients: int
+    outputs: int
+    temporaries: int
+
+
+def _divide_memory(share: _Share, memory: Memory) -> _StepBytes:
     """Return what the bytes are for that XLA reserves; of what is returned, the gradients are known."""
     leaves = share.subject.leaves
     gradients = _count_bytes(leaf.value for leaf in leaves if is_trained(leaf))
-    return {
-        "weights": _count_bytes(leaf.value for leaf in leaves),
-        "inputs": _count_bytes(share.traced.inputs),
-        "gradients": gradients,
-        "outputs": max(0, memory.outputs - gradients),
-        "temporaries": memory.temporaries,
-    }
+    return _StepBytes(
+        weights=_count_bytes(leaf.value for leaf in leaves),
+        inputs=_count_bytes(share.traced.inputs),
+        gradients=gradients,
+        outputs=max(0, memory.outputs - gradients),
+        temporaries=memory.temporaries,
+    )
 
 
-def _divide_by_layer(parts: Mapping[str, int], trace: ModelTrace) -> Counter[Purpose]:
+def _divide_by_layer(parts: _StepBytes, trace: ModelTrace) -> Counter[Purpose]:
     """Return the parts by layer, as far as that is known: of weights and their gradients.
 
     All else counts for the model itself: XLA does not tell for which layers it reserves it.
@@ -179,22 +189,22 @@ def _divide_by_layer(parts: Mapping[str, int], trace: ModelTrace) -> Counter[Pur
             sizes[Purpose("weights", layer.path)] += weight.bytes
             if weight.trainable and weight in layer.parameters:
                 sizes[Purpose("gradients", layer.path)] += weight.bytes
-    for part, size in parts.items():
+    for part, size in parts._asdict().items():
         sizes[Purpose(part, "")] += size - sum_parts(sizes).get(part, 0)
     return Counter({purpose: size for purpose, size in sizes.items() if size})
 
 
-def _reserve(parts: Mapping[str, int], operators: int) -> MemoryTimeline:
+def _reserve(parts: _StepBytes, operators: int) -> MemoryTimeline:
     """Return the bytes alive in a step: XLA reserves all of them when it starts."""
-    without_weights = sum(parts.values()) - parts["weights"]
-    purposes = {"inputs": parts["inputs"], "activations": parts["temporaries"], "gradients": parts["gradients"]}
+    left_bytes = parts.inputs + parts.gradients + parts.outputs
+    purposes = {"inputs": parts.inputs, "activations": parts.temporaries, "gradients": parts.gradients}
     return MemoryTimeline(
-        parts["weights"],
-        parts["inputs"],
-        (without_weights,) * operators,
+        parts.weights,
+        parts.inputs,
+        (left_bytes + parts.temporaries,) * operators,
         _MEMORY,
-        parts={**purposes, "other": parts["outputs"]},
-        left_bytes=parts["inputs"] + parts["gradients"] + parts["outputs"],
+        parts={**purposes, "other": parts.outputs},
+        left_bytes=left_bytes,
     )
 
 
