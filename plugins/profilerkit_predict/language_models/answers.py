@@ -21,7 +21,6 @@ __all__ = [
     "list_steps",
     "list_term_rows",
     "list_term_titles",
-    "title_terms",
 ]
 
 
@@ -77,11 +76,6 @@ def _name_limit(step: Step) -> str:
     largest = max(terms, key=lambda term: term.seconds or 0.0)
     share = (largest.seconds or 0.0) / sum(term.seconds or 0.0 for term in terms)
     return f"{step.bound_by} ({largest.name} {100 * share:.0f} %)"
-
-
-def title_terms(report: LanguageModelReport) -> str:
-    """Return the title of the table of `list_term_rows`."""
-    return f"Where a step goes, batch {report.serving[-1].batch:,}, on each device"
 
 
 def list_steps(report: LanguageModelReport) -> dict[str, Step]:

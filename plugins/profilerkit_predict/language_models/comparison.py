@@ -11,7 +11,7 @@ from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
 from .report import LanguageModelReport
-from .text import comparison_table, comparison_text, json_text
+from .text import compare_in_table, comparison_text, json_text
 
 __all__ = ["LanguageModelComparison"]
 
@@ -34,7 +34,7 @@ class LanguageModelComparison:
         """Return the comparison and all reports as one page of HTML that needs nothing else, with both figures."""
         from .page import render_page
 
-        return render_page(self.reports, comparison_table(self))
+        return render_page(self.reports, compare_in_table(self))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all of it to a file: a page if its name ends in ``.html``, otherwise JSON."""

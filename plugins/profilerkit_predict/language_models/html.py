@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from profilerkit_pages.page_parts import join_scripts, render_page, source
 
 from .step_bars import StepBars
+from .text_tables import TextTable
 
-__all__ = ["Section", "Table", "language_model_page"]
+__all__ = ["Section", "language_model_page"]
 
 #: The package whose folder ``page`` has the template and the style.
 _PACKAGE = "profilerkit_predict"
-
-#: A table: its title, the titles of its columns, its rows.
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Section:
     """A part of the page: its title, its tables and its notes, and the bars of a step, which follow its first table."""
 
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[TextTable]
     notes: Sequence[str] = ()
     steps: Sequence[StepBars] = ()
 
@@ -46,7 +44,7 @@ def _list_jumps(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
         for index, section in enumerate(sections):
             yield f"s{index}", section.title or "Comparison"
     else:
-        for index, (title, _titles, _rows) in enumerate(sections[0].tables):
-            yield f"s0t{index}", title.partition(",")[0]
+        for index, table in enumerate(sections[0].tables):
+            yield f"s0t{index}", table.title
         yield "notes0", "Notes"
     yield "figures", "Figures"

@@ -6,10 +6,11 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .html import Section, Table, language_model_page
+from .html import Section, language_model_page
 from .notes import general_notes, report_notes
 from .step_bars import list_step_bars
-from .text import report_tables
+from .text import list_tables
+from .text_tables import TextTable
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
@@ -22,7 +23,7 @@ _FIGURES = {
 }
 
 
-def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None = None) -> str:
+def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | None = None) -> str:
     """Return a page of one report, or of several with the table that compares them first.
 
     The figures need matplotlib; without it, or for a report without a device, the page says why one is missing.
@@ -32,7 +33,7 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: Table | None
     for report in reports:
         title = "" if comparison is None else report.title
         notes = [*(general if comparison is None else []), *report_notes(report)]
-        sections.append(Section(title, report_tables(report), notes, list_step_bars(report)))
+        sections.append(Section(title, list(list_tables(report)), notes, list_step_bars(report)))
     pictures, remarks = _pictures(reports)
     return language_model_page(
         reports[0].title if comparison is None else "Language models", sections, pictures, remarks

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .answers import describe_formats, list_answers, list_term_rows, list_term_titles, title_terms
+from .answers import describe_formats, list_answers, list_term_rows, list_term_titles
 from .formatting import show_bytes, show_count, show_rate, show_seconds
 from .growth import find_layer
 from .notes import general_notes, report_notes
+from .text_tables import TextTable
 
 if TYPE_CHECKING:
     from .arrivals import Arrivals
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from .serving import Serving
 
 __all__ = [
-    "comparison_table",
+    "compare_in_table",
     "comparison_text",
     "is_traced_pass",
     "json_text",
-    "report_tables",
+    "list_tables",
     "report_text",
 ]
 
@@ -38,40 +39,34 @@ def json_text(values: Any) -> str:
 
 def report_text(report: LanguageModelReport) -> str:
     """Return the tables and notes of one report."""
-    tables = [_table(*report_table) for report_table in report_tables(report)]
+    tables = map(_draw, list_tables(report))
     notes = (*general_notes([report]), *report_notes(report))
     return "\n\n".join([*tables, _wrap(f"- {note}" for note in notes)])
 
 
-def report_tables(report: LanguageModelReport) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    """Return the tables of one report: the title, the titles of the columns and the rows of each, as texts."""
+def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
+    """Yield the tables of one report."""
+    answers = list(list_answers(report))
+    if answers:
+        yield TextTable("Answer", _PAIRS, answers)
     serving = [_write_serving_row(report, index) for index in range(len(report.serving))]
-    answers: list[tuple[str, ...]] = list(list_answers(report))
-    tables: list[tuple[str, Sequence[str], list[tuple[str, ...]]]] = [
-        *([("Answer", ("", ""), answers)] if answers else []),
-        (_engine_title(report), _list_serving_titles(report), serving),
-    ]
-    if any(
-        one_serving.first_token is not None and one_serving.first_token.value is not None
-        for one_serving in report.serving
-    ):
-        tables.append(
-            (
-                "Estimates, engine, calibrated",
-                _ESTIMATES,
-                [_estimate_row(one_serving) for one_serving in report.serving],
-            )
-        )
+    yield TextTable("Engine", _list_serving_titles(report), serving, _describe_engine(report))
+    if any(row.first_token is not None and row.first_token.value is not None for row in report.serving):
+        yield TextTable("Estimates", _ESTIMATES, list(map(_estimate_row, report.serving)), "engine, calibrated")
     if report.fits and report.fits[0].memory.capacity is not None:
-        tables += [_write_memory(report), ("What fits", _FITS, [_write_fit_row(fit) for fit in report.fits])]
-    tables.append((title_terms(report), list_term_titles(report), list(list_term_rows(report))))
-    tables += _list_queues(report)
-    tables += [("Model", ("", ""), list(_model_rows(report))), *_list_passes(report)]
+        yield _write_memory(report)
+        yield TextTable("What fits", _FITS, list(map(_write_fit_row, report.fits)))
+    detail = f"batch {report.serving[-1].batch:,}, on each device"
+    yield TextTable("Where a step goes", list_term_titles(report), list(list_term_rows(report)), detail)
+    yield from _list_queues(report)
+    yield TextTable("Model", _PAIRS, list(_model_rows(report)))
+    yield from _list_passes(report)
     if report.measured is not None:
-        tables.append(("Measured", _MEASURED, list(_write_measured_rows(report))))
-    return tables
+        yield TextTable("Measured", _MEASURED, list(_write_measured_rows(report)))
 
 
+#: The headings of a table of names and values.
+_PAIRS = ("", "")
 #: The width of notes: what every terminal has.
 _WIDTH = 80
 _SERVING = ("batch", "first token", "per token", "tokens/s", "cache")
@@ -85,12 +80,12 @@ _USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
 _FITS = ("batch", "longest context", "largest batch", "devices needed")
 
 
-def _engine_title(report: LanguageModelReport) -> str:
+def _describe_engine(report: LanguageModelReport) -> str:
     device = report.device
     layout = f", {report.cost.layout}" if report.cost.devices > 1 else ""
     on = f"{report.cost.devices} x {device.name} ({device.tier}){layout}" if device else "no device: counts alone"
     encoded = "".join(f", {inputs.tokens:,} of {inputs.encoder.kind}," for inputs in report.cost.inputs)
-    return f"Engine, {report.prompt:,} tokens of prompt{encoded} and {report.new:,} new: {on}"
+    return f"{report.prompt:,} tokens of prompt{encoded} and {report.new:,} new: {on}"
 
 
 def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
@@ -122,11 +117,12 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
         yield "windows", f"{len(limited)} of {len(layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
 
 
-def _list_passes(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
     """Yield the table of the passes that were traced, if any were."""
     traced = report.facts.traced
     if traced is not None:
-        yield "Passes as written", ("", "prefill", "decode"), list(_pass_rows(traced.prefill, traced.decode))
+        rows = list(_pass_rows(traced.prefill, traced.decode))
+        yield TextTable("Passes as written", ("", "prefill", "decode"), rows)
 
 
 def _pass_rows(first: PassCounts, second: PassCounts) -> Iterable[tuple[str, ...]]:
@@ -156,11 +152,11 @@ def _write_serving_row(report: LanguageModelReport, index: int) -> tuple[str, ..
     )
 
 
-def _write_memory(report: LanguageModelReport) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+def _write_memory(report: LanguageModelReport) -> TextTable:
     """Return the table of memory, with a column for each use of it that any row has."""
     uses = [name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)]
     rows = [_write_memory_row(fit, uses) for fit in report.fits]
-    return "Memory of one device", ("batch", *uses, "total", "fits"), rows
+    return TextTable("Memory of one device", ("batch", *uses, "total", "fits"), rows)
 
 
 def _write_memory_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
@@ -230,15 +226,16 @@ def _between(low: float | None, high: float | None, shown: Callable[[float | Non
     return f"at most {shown(high)}" if low is None else f"{shown(low)} to {shown(high)}"
 
 
-def _list_queues(report: LanguageModelReport) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
     """Yield the table of prompts that arrive at once and take several passes, and that of requests at a rate."""
     bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
     if bursts:
         rows = [_write_burst(burst) for burst in bursts]
-        yield "Prompts that arrive at once, run in order: seconds until the first token", _BURST, rows
+        yield TextTable("Prompts that arrive at once", _BURST, rows, "run in order: seconds until the first token")
     arrivals = report.serving[-1].arrivals
     if arrivals is not None:
-        yield f"{arrivals.rate:g} requests/s that arrive at random", ("", ""), list(_write_arrivals(arrivals))
+        title = f"{arrivals.rate:g} requests/s that arrive at random"
+        yield TextTable(title, _PAIRS, list(_write_arrivals(arrivals)))
 
 
 def _write_burst(burst: Burst) -> tuple[str, ...]:
@@ -270,11 +267,11 @@ def comparison_text(comparison: LanguageModelComparison) -> str:
             names.setdefault(note, {})[report.name] = None
     of_models = (f"{', '.join(models)}: {note}" for note, models in names.items())
     notes = _wrap(f"- {line}" for line in (*general_notes(comparison.reports), *of_models))
-    return f"{_table(*comparison_table(comparison))}\n\n{notes}"
+    return f"{_draw(compare_in_table(comparison))}\n\n{notes}"
 
 
-def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-    """Return one row for each report and batch size: the title, the titles of the columns and the rows."""
+def compare_in_table(comparison: LanguageModelComparison) -> TextTable:
+    """Return a table with one row for each report and batch size."""
     rows: list[tuple[str, ...]] = []
     lengths = {(report.prompt, report.new) for report in comparison.reports}
     has_experts = any(report.facts.has_experts for report in comparison.reports)
@@ -299,10 +296,10 @@ def comparison_table(comparison: LanguageModelComparison) -> tuple[str, Sequence
             )
     times = ("first token", "per token", *([_ROUTED] if has_experts else []), "tokens/s")
     titles = ("model", "device", "weights, cache", "batch", *times, "cache/token", "total", "fits")
-    title = "Language models, engine"
+    detail = "engine"
     if len(lengths) == 1:
-        title += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())
-    return _move_to_title(title, titles, rows)
+        detail += ", {:,} tokens of prompt and {:,} new".format(*lengths.pop())
+    return _move_to_detail(TextTable("Language models", titles, rows, detail))
 
 
 def _name_formats(report: LanguageModelReport) -> str:
@@ -311,15 +308,15 @@ def _name_formats(report: LanguageModelReport) -> str:
     return ", ".join(dict.fromkeys((report.weights, report.facts.dtype if stored is None else stored.name)))
 
 
-def _move_to_title(
-    title: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]]
-) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-    """Return a table whose device, formats and batch stand in the title where they are those of every row."""
+def _move_to_detail(table: TextTable) -> TextTable:
+    """Return a table whose device, formats and batch stand behind the title where they are those of every row."""
+    _, headings, rows, detail = table
     shared = [index for index in (1, 2, 3) if len({row[index] for row in rows}) == 1]
     for index in shared:
-        title += f", {titles[index] + ' ' if titles[index] == 'batch' else ''}{rows[0][index]}"
-    kept = [index for index in range(len(titles)) if index not in shared]
-    return title, [titles[index] for index in kept], [tuple(row[index] for index in kept) for row in rows]
+        detail += f", {headings[index] + ' ' if headings[index] == 'batch' else ''}{rows[0][index]}"
+    left = [index for index in range(len(headings)) if index not in shared]
+    columns, cells = [headings[index] for index in left], [tuple(row[index] for index in left) for row in rows]
+    return TextTable(table.title, columns, cells, detail)
 
 
 def _say_fits(fit: Fit) -> str:
@@ -337,18 +334,18 @@ def _wrap(lines: Iterable[str]) -> str:
     return "\n".join(map(wrapper.fill, lines))
 
 
-def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of text: the first column to the left, the others to the right, or left without titles."""
-    header = [list(titles)] if any(titles) else []
-    lines = [*header, *map(list, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+def _draw(table: TextTable) -> str:
+    """Return a table as text: the first column to the left, the others to the right, or left without headings."""
+    header = [list(table.headings)] if any(table.headings) else []
+    lines = [*header, *map(list, table.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table.headings))]
     aligned = [
         "  ".join(
-            cell.rjust(w) if column and header else cell.ljust(w)
-            for column, (cell, w) in enumerate(zip(line, widths, strict=True))
+            cell.rjust(width) if column and header else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
         for line in lines
     ]
     if header:
         aligned.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join([title, *(line.rstrip() for line in aligned)])
+    return "\n".join([table.caption, *(line.rstrip() for line in aligned)])
