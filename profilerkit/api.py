@@ -69,7 +69,7 @@ def profile(
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
     sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    call = _Call.read(sources, functions, leave_out, {**arguments, **read_run_arguments(batch_size, device)})
+    call = _Call.read(sources, functions, leave_out, arguments, read_run_arguments(batch_size, device))
     strict, static, names = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     profiler = call.make_profiler(model, name)
     return profiler._compute_report(names, call.arguments, strict=strict, static=static, once=True, caller=profile)
@@ -116,7 +116,7 @@ def compare(
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
     sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    call = _Call.read(sources, functions, leave_out, {**arguments, **read_run_arguments(batch_size, device)})
+    call = _Call.read(sources, functions, leave_out, arguments, read_run_arguments(batch_size, device))
     strict, static, requested = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
     if all(isinstance(model, Profiler) for model in models):
         call.require_nothing_of_profilers()
@@ -145,9 +145,20 @@ class _Call:
     arguments: Mapping[str, Any]
 
     @classmethod
-    def read(cls, sources: Mapping[str, Any], functions: Any, leave_out: Any, arguments: Mapping[str, Any]) -> _Call:
-        """Check the arguments of a call; raises `ArgumentError` for a wrong one."""
-        placing, others = split_arguments(arguments)
+    def read(
+        cls,
+        sources: Mapping[str, Any],
+        functions: Any,
+        leave_out: Any,
+        further: Mapping[str, Any],
+        of_run: Mapping[str, Any],
+    ) -> _Call:
+        """Check the arguments of a call; raises `ArgumentError` for a wrong one.
+
+        ``further`` are those that the call takes by any name, ``of_run`` those that each run of the model takes.
+        """
+        placing, others = split_arguments(further)
+        others |= of_run
         require_no_foreign_input(others, *(sources[name] for name in ("inputs", "input_shape", "data_splits")))
         return cls(sources, read_functions(functions), status_names("leave_out", leave_out), placing, others)
 
