@@ -7,6 +7,7 @@ nothing (its content security policy forbids it), and what it says of values is 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ __all__ = ["assets", "fragment", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "frame", "address", "rows", "filter", "axes", "download", "table", "facts", "layout", "map"),
+    *("format", "frame", "address", "rows", "filter", "axes", "points", "download", "table", "facts", "layout", "map"),
     *("timeline", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
@@ -42,13 +43,15 @@ def render(result: Report | Comparison) -> str:
         result = side_by_side(result.reports)
     grid, notes = _split_content(result, explains_absent=False)  # the summary says why metrics have no value
     style, script = assets()
+    described = [_describe(report) for report in result.reports]
     data = page_data(result)
     return render_page(
         "page.html",
         style,
         script,
         title=" and ".join(visible(report.name) for report in result.reports),
-        reports=[_describe(report) for report in result.reports],
+        reports=described,
+        shared=_list_shared(described) if isinstance(result, Comparison) else [],
         several=isinstance(result, Comparison),
         summary=summarize(result, grid),
         notes=list(map(join_units, notes.lines)),
@@ -90,6 +93,12 @@ def _strip_class(inputs: str) -> str:
     """Return the text of inputs without the name of the class that holds them."""
     match = re.fullmatch(r"ModelInputs\((.*)\)", inputs, re.DOTALL)
     return match[1] if match else inputs
+
+
+def _list_shared(described: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the facts that all reports have, which the page then has once."""
+    first, *others = described
+    return [fact for fact in first["facts"] if all(fact in other["facts"] for other in others)]
 
 
 def _describe(report: Report) -> dict[str, Any]:

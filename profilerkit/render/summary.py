@@ -220,7 +220,7 @@ def _draw_costs(model: CostPart, by: str, whole: float) -> Grid:
         "Output": [_write_shape(part) for part in costs],
         "Parameters": [_write_count(part, "params") for part in costs],
         "MACs": [_write_count(part, "macs") for part in costs],
-        **({Column.of(by).title: values} if (values := _list_values(costs, by)) else {}),
+        **({Column.of(by).title.removesuffix(" time"): values} if (values := _list_values(costs, by)) else {}),
         "Share": [_write_share(part, by, whole) for part in costs],
         "": [_draw_bar(part, by, whole) for part in costs],
         **({"Most of it": [_find_most(part) for part in costs]} if by == PEAK else {}),

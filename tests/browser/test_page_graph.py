@@ -10,7 +10,7 @@ from browsing import Open, browser, visit
 from page_reports import SMALL, layer_table, small
 from playwright.sync_api import Page
 
-from profilerkit import Report
+from profilerkit import Comparison, Report
 from profilerkit.trace.records import LayerTable
 from profilerkit.trace.table import Table
 
@@ -119,3 +119,33 @@ def test_of_a_wide_graph_the_inputs_are_in_view(visit: Open) -> None:
     assert room is not None
     assert box is not None
     assert room["x"] < box["x"] < box["x"] + box["width"] < room["x"] + room["width"]
+
+
+def test_a_graph_fits_the_screen_and_its_arrows_end_at_what_reads(visit: Open) -> None:
+    """Of 60 layers one after the other nothing is scrolled to, once the graph fits; each has one arrow into it."""
+    layers = [("", "Net", 0, 0), *((f"part{index}", "Linear", index + 1, 8) for index in range(60))]
+    steps = [(f"part{index}", (index - 1,)) for index in range(60)]
+    page = visit(with_steps(small(layers=layers), steps))
+    heights = "node => [node.scrollHeight, node.clientHeight]"
+    whole, seen = page.locator("#graph .scroll").evaluate(heights)
+    assert whole > 2 * seen
+    page.locator("#graph").get_by_label("Fit").check()
+    whole, seen = page.locator("#graph .scroll").evaluate(heights)
+    assert whole == seen
+    assert page.locator("#graph .edge[marker-end]").count() == page.locator("#graph .edge").count() == 60
+    widths = page.locator("#graph .box").evaluate_all(
+        "(all) => all.map((box) => box.querySelector('rect').getBBox().width - box.getBBox().width)"
+    )
+    assert max(map(abs, widths)) < 1, "no text is wider than its box"
+
+
+def test_a_comparison_has_equal_facts_once(visit: Open) -> None:
+    page = visit(Comparison(small(), (small("Other"),)))
+    assert page.locator(".identity dt", has_text="Backend").count() == 1
+    assert page.locator(".about h2").all_inner_texts() == ["Small reference", "Other"]
+
+
+def test_the_roofline_says_what_its_colors_mean(visit: Open) -> None:
+    page = visit(small())
+    dots = page.locator("#roofline .dot").evaluate_all("(all) => new Set(all.map((dot) => dot.classList[1])).size")
+    assert page.locator("#roofline .legend li").count() == dots

@@ -154,8 +154,8 @@ def test_unlike_models_open_with_their_maps(visit: Open) -> None:
     """One of eleven layers is in both: no table of removals and additions, but two maps on one row."""
     page = visit(unlike())
     assert page.locator("#sides [role=treegrid]").count() == 0
-    maps = page.locator("#sides canvas")
-    boxes = [canvas.bounding_box() for canvas in maps.all()]
+    maps = page.locator("#sides .icicle")
+    boxes = [one.bounding_box() for one in maps.all()]
     assert len(boxes) == 2
     assert boxes[0]["y"] == boxes[1]["y"]  # type: ignore[index]
     assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]  # type: ignore[index]
@@ -165,7 +165,7 @@ def test_unlike_models_open_with_their_maps(visit: Open) -> None:
     maps.first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    assert maps.first.get_attribute("data-root") == "block"
+    assert page.locator("#sides .trail").first.locator("[aria-current]").inner_text() == "block"
     assert page.locator("#layers tr[aria-selected=true]").count() == 0, "these maps choose no layer of one model"
     page.locator("#sides").get_by_label("As").select_option("table")
     assert len(column(page, "change", "#sides")) == 11

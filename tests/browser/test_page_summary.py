@@ -73,7 +73,7 @@ def test_better_and_worse_have_words_and_colors(visit: Open) -> None:
     assert better.evaluate(ground) != worse.evaluate(ground)
 
 
-def test_the_layers_that_take_most_are_on_top(visit: Open) -> None:
+def test_the_layers_that_take_most_are_below_the_map(visit: Open) -> None:
     """Two layers of 1 ms of their own each, whose shares are halves; of MACs 4096 and 128, of 4224."""
     page = visit(small())
     assert column(page, "name", "#tables") == ["second", "block.first"], "of one time, the one with more MACs"
@@ -82,7 +82,7 @@ def test_the_layers_that_take_most_are_on_top(visit: Open) -> None:
         "(cells) => cells.map((cell) => cell.style.getPropertyValue('--part'))"
     )
     assert shares[:3] == ["50.00%", "96.97%", "96.97%"], "forward, MACs, FLOPs"
-    assert page.locator("#tables").bounding_box()["y"] < page.locator("#map").bounding_box()["y"]  # type: ignore[index]
+    assert page.locator("#map").bounding_box()["y"] < page.locator("#tables").bounding_box()["y"]  # type: ignore[index]
     page.locator("#tables tbody tr", has_text="block.first").click()
     assert page.locator("#layers tr[aria-selected=true] .name").inner_text() == "first"
     assert page.locator("#tables tr[aria-selected=true] .name").inner_text() == "block.first"

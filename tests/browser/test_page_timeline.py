@@ -14,27 +14,30 @@ __all__ = ["browser", "visit"]
 
 def boxes(page: Page) -> dict[str, tuple[float, float, int]]:
     """Return by label the start and the width of each box in percent of the picture, and its level."""
-    script = """() => {
-        const { boxes, layers, width } = document.querySelector("#timeline canvas").map;
-        const percent = (pixels) => Math.round((1000 * pixels) / width) / 10;
-        return boxes.map((box) => [layers.label(box.row), percent(box.x), percent(box.w), box.level]);
-    }"""
-    return {label: (start, width, level) for label, start, width, level in page.evaluate(script)}
+    script = """(pieces) => pieces.map((piece) => {
+        piece.dispatchEvent(new PointerEvent("pointermove", { bubbles: true }));
+        const [left, width, top] = ["left", "width", "top"].map((name) => parseFloat(piece.style[name]));
+        const rounded = [left, width].map((percent) => Math.round(10 * percent) / 10);
+        return [document.querySelector("#tip div").textContent, ...rounded, top / 26];
+    })"""
+    pieces = page.locator("#timeline .piece").evaluate_all(script)
+    page.mouse.move(0, 0)
+    return {label: (start, width, level) for label, start, width, level in pieces}
 
 
 def point_at(page: Page, percent: float, level: int, click: bool = False) -> None:
     """Move to, or click on, what lies at a time, in percent of the picture."""
-    place = page.locator("#timeline canvas").bounding_box()
+    place = page.locator("#timeline .icicle").bounding_box()
     assert place is not None
     x, y = place["width"] * percent / 100, 26 * level + 12
     if click:
-        page.locator("#timeline canvas").click(position={"x": x, "y": y})
+        page.locator("#timeline .icicle").click(position={"x": x, "y": y})
     else:
-        page.locator("#timeline canvas").hover(position={"x": x, "y": y})
+        page.locator("#timeline .icicle").hover(position={"x": x, "y": y})
 
 
 def ticks(page: Page) -> list[str]:
-    return page.locator("#timeline .axis text").all_text_contents()
+    return page.locator("#timeline .clock span").all_text_contents()
 
 
 def test_operators_stand_one_after_the_other_in_their_layers(visit: Open) -> None:
@@ -85,12 +88,13 @@ def test_a_click_zooms_in_on_the_same_clock(visit: Open) -> None:
 
 def test_a_layer_that_is_chosen_elsewhere_is_marked(visit: Open) -> None:
     page = visit(with_operator_times())
-    marked = "document.querySelector('#timeline canvas').map.marked"
-    assert page.evaluate(marked) == []
+    marked = page.locator("#timeline .piece.picked")
+    assert marked.count() == 0
     point_at(page, 75, 1, click=True)
     page.locator("#tables tbody tr", has_text="second").click()
-    names = f"{marked}.map((row) => document.querySelector('#timeline canvas').map.layers.name(row))"
-    assert page.evaluate(names) == ["second", "second"], "forward and backward"
+    assert [text.split("  ")[0] for text in marked.all_text_contents()] == ["second"], (
+        "backward; forward is not in view"
+    )
     assert "conv in second" not in boxes(page), "it is in the picture already"
     page.locator("#layers tbody tr", has_text="act").click()
     assert "relu in block.act" in boxes(page), "zoomed out as far as it takes: it has no time backward"
@@ -99,10 +103,9 @@ def test_a_layer_that_is_chosen_elsewhere_is_marked(visit: Open) -> None:
 def test_the_colors_are_those_of_the_map(visit: Open) -> None:
     """Operators of a layer that has others inside share the color of other types: those of block and the model."""
     page = visit(with_operator_times(backward=False))
-    colors = "(key) => Object.fromEntries(document.querySelector(`${key} canvas`).map.colours)"
-    of_map, of_timeline = page.evaluate(colors, "#map"), page.evaluate(colors, "#timeline")
-    assert of_timeline == {**of_map, "Sequential": 9, "Net": 9}
-    assert "2 other types" in page.locator("#timeline .legend").inner_text()
+    colors = """(items) => Object.fromEntries(items.map((item) => [item.textContent, item.firstChild.className]))"""
+    of_map, of_timeline = (page.locator(f"#{key} .legend li").evaluate_all(colors) for key in ("map", "timeline"))
+    assert of_timeline == {**of_map, "2 other types": "swatch c9"}
 
 
 def test_without_times_of_operators_there_is_no_section(visit: Open) -> None:

@@ -1,4 +1,4 @@
-"""What the page of a store shows, as plain values that JSON holds: columns of rows, metrics, histories and runs.
+"""What the page of a store shows, as plain values that JSON holds: columns of rows, metrics and histories.
 
 Columns of texts are packed, and a metric that never moved is one number in a history, so that thousands of models stay
 a small file. Texts go through `profilerkit_audits.hiding` unless the page is private.
@@ -26,7 +26,6 @@ from profilerkit_pages.page_parts import pack
 from ..hiding import hide_text
 from ..machines import shorten_commit
 from ..rows import Row
-from ..store import Run
 from .subjects import Subject
 
 __all__ = ["make_page_data"]
@@ -38,7 +37,6 @@ _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 def make_page_data(
     subjects: Sequence[Subject],
-    runs: Sequence[Run],
     machines: Mapping[str, Mapping[str, str]],
     private: bool,
     find_report: Callable[[Row], Report | None] = lambda row: None,
@@ -47,7 +45,7 @@ def make_page_data(
 
     ``find_report`` returns the report of a row, which says which values of a metric are better.
     """
-    context = _Context(runs, machines, private)
+    context = _Context(machines, private)
     newest = [subject.newest for subject in subjects]
     metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
     kinds = {offer.item.NAME: offer.item for offer in offers.list_status_keys() if issubclass(offer.item, Metric)}
@@ -58,26 +56,23 @@ def make_page_data(
         number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
     }
     return {
-        "count": len(subjects),
         "ids": [subject.id for subject in subjects],
         "columns": columns,
         "metrics": [_describe_metric(name, newest, kinds.get(name), find_report, context.text) for name in metrics],
         "histories": histories,
         "versions": list(map(json.loads, context.versions)),
-        "runs": list(map(context.describe_run, runs)),
     }
 
 
 class _Context:
-    """What rows refer to: runs, machines and versions, each once on the page; and how their texts are shown."""
+    """What rows refer to: machines and versions, each once on the page; and how their texts are shown."""
 
-    def __init__(self, runs: Sequence[Run], machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
+    def __init__(self, machines: Mapping[str, Mapping[str, str]], private: bool) -> None:
         def show(text: str) -> str:
             line = " ".join(text.split())
             return visible(line if private else hide_text(line))
 
         self.text = lru_cache(maxsize=None)(show)
-        self.run_numbers = {run.run: number for number, run in enumerate(runs)}
         self.machines = {machine: self.text(_describe_machine(facts)) for machine, facts in machines.items()}
         #: The versions of rows as JSON, each with its number.
         self.versions: dict[str, int] = {}
@@ -98,7 +93,6 @@ class _Context:
             "commit": lambda row: text(shorten_commit(row.commit)),
             "created": lambda row: _shorten_moment(row.created),
             "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
-            "run": lambda row: self.run_numbers.get(row.run, -1),
             "versions": self.number_versions,
         }
 
@@ -111,25 +105,12 @@ class _Context:
         rows = subject.rows
         return {
             "at": [_shorten_moment(row.created) for row in rows],
-            "run": [self.run_numbers.get(row.run, -1) for row in rows],
             "status": [row.status.value for row in rows],
             "commit": [self.text(shorten_commit(row.commit)) for row in rows],
             "versions": [self.number_versions(row) for row in rows],
             "code": _number_alike([row.code for row in rows]),
             "machine": _number_alike([row.machine for row in rows]),
             "values": _list_values(subject),
-        }
-
-    def describe_run(self, run: Run) -> dict[str, Any]:
-        """Return what the page says of a run."""
-        return {
-            "run": run.run[:12],
-            "started": _shorten_moment(run.started),
-            "ended": _shorten_moment(run.ended),
-            "outcome": run.outcome or "not ended",
-            "commit": self.text(shorten_commit(run.commit)),
-            "machine": self.machines.get(run.machine) or run.machine[:8],
-            "profilerkit": self.text(str(run.facts.get("profilerkit", ""))),
         }
 
 

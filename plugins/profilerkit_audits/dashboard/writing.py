@@ -26,7 +26,7 @@ __all__ = ["Output", "render", "write"]
 
 #: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
 #: each other.
-_SHARED = ("format", "frame", "address", "rows", "filter", "axes", "download", "table")
+_SHARED = ("format", "frame", "address", "rows", "filter", "axes", "points", "download", "table")
 _SCRIPTS = ("models", "scatter", "history", "model", "app")
 #: A share of all cores that others may take before the page says that the machine was busy.
 _QUIET = 0.05
@@ -68,7 +68,7 @@ def _find_subjects(store: Store, run: str | None) -> list[Subject]:
 
 def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], private: bool) -> str:
     runs = store.runs()
-    data = make_page_data(subjects, runs, store.machines(), private, store.report)
+    data = make_page_data(subjects, store.machines(), private, store.report)
     data["pages"] = addresses if any(addresses) else []
     style = f"{source('page.css')}\n{source('audit.css', __package__)}"
     script = join_scripts(

@@ -90,6 +90,6 @@ function show() {
 
 address.read();
 show();
-themes(() => ModelMap.all.forEach((map) => map.draw()));
+themes();
 address.follow(show);
-printing(() => ModelMap.all.forEach((map) => map.draw()));
+printing();

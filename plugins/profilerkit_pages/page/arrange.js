@@ -35,7 +35,7 @@ function arrange(level, measure) {
   }
   const [left, right] = [Math.min(...all.map((one) => one.x - one.w / 2)), Math.max(...all.map((one) => one.x + one.w / 2))];
   for (const one of all) one.x -= left;
-  level.lines = boxes.flatMap((box) => [...box.sources].map((source) => lineOf(source, box)));
+  level.lines = boxes.flatMap((box) => [...box.sources].map((source) => ({ source, box, points: lineOf(source, box) })));
   return { w: right - left, h: Math.max(0, y - BELOW) };
 }
 

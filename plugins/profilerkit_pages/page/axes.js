@@ -1,6 +1,8 @@
 // What the charts share: a drawing of a width, ticks at round numbers, and scales.
 
 const MARGIN = { left: 84, right: 14, top: 14, bottom: 30 };
+const LONGEST_TICK = 12;
+const WORTH_A_LOGARITHM = 30;
 
 /** Round numbers between two bounds; in powers of two for bytes, since that is how they are written. */
 function ticksOf(low, high, count, scale) {
@@ -32,7 +34,37 @@ const logarithmic = (low, high, from, to) => {
   return (value) => line(Math.log10(value));
 };
 
-/** A drawing with a frame of ticks. `x` and `y` have: ticks, at (a scale), text, and title. */
+/** Powers of two between two bounds, at most about eight of them: bytes are written so. */
+function powersOfTwo(low, high) {
+  const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
+  const step = Math.max(1, Math.ceil((last - first + 1) / 8));
+  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, place) => 2 ** (first + place * step));
+}
+
+/** An axis for values of a column: logarithmic where it says so, or where they span far and are above zero. */
+function axisOf(values, from, to, { title, unit, scale, isLogarithmic }) {
+  const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  const axis = { title, text: (tick) => quantity(tick, unit, scale) };
+  const isWide = low > 0 && high / low > WORTH_A_LOGARITHM;
+  if (isWide || isLogarithmic) {
+    const room = 10 ** (isWide ? 0.15 : 0.35);
+    const [first, last] = [low / room, high * room];
+    return { ...axis, at: logarithmic(first, last, from, to), ticks: (scale === "iec" ? powersOfTwo : decades)(first, last) };
+  }
+  const room = (high - low || Math.abs(high) || 1) * 0.05;
+  const [first, last] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+  return { ...axis, at: linear(first, last, from, to), ticks: ticksOf(first, last, 6, scale) };
+}
+
+/** An axis on the left: where its texts would be longer than the margin, the title has the unit instead. */
+function leftAxisOf(values, from, to, column) {
+  const axis = axisOf(values, from, to, column);
+  if (!column.unit || axis.ticks.every((tick) => axis.text(tick).length <= LONGEST_TICK)) return axis;
+  const text = (tick) => quantity(tick, "", column.scale === "none" ? "si" : column.scale);
+  return { ...axis, text, title: `${axis.title} in ${column.unit}` };
+}
+
+/** A drawing with a frame of ticks. `x` and `y` have: ticks, at (a scale), text, and a title where that is not clear. */
 function chart(width, height, label, x, y) {
   const [right, bottom] = [width - MARGIN.right, height - MARGIN.bottom];
   const root = svg("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
@@ -45,12 +77,14 @@ function chart(width, height, label, x, y) {
   for (const tick of x.ticks) {
     grid.append(svg("line", { x1: x.at(tick), x2: x.at(tick), y1: bottom, y2: bottom + 4 }));
     const text = x.text(tick);
-    const half = 3.4 * text.length;
+    const half = textWidth(text, 11.5) / 2;
     const middle = Math.min(x.at(tick), width - half); // the last one stays inside of the drawing
     if (middle - half < free || x.at(tick) > width) continue;
     free = middle + half + 6;
     grid.append(svg("text", { x: middle, y: bottom + 16, "text-anchor": "middle" }, text));
   }
+  if (y.title) grid.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, y.title));
+  if (x.title) grid.append(svg("text", { class: "axis-name", x: right, y: bottom - 6, "text-anchor": "end" }, x.title));
   root.append(grid);
   return root;
 }

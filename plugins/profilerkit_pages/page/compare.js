@@ -27,7 +27,7 @@ class Sides {
       this.show(index);
     });
     const met = CHANGES.map((change) => [change, this.changes.filter((one) => one === change).length]).filter(([, number]) => number);
-    const counts = met.map(([change, number]) => `${number.toLocaleString("en-US")} ${change}`).join(", ");
+    const counts = met.map(([change, number]) => `${grouped(number)} ${change}`).join(", ");
     this[form](`${counts} of ${counted(this.changes.length, "layer")} in both models together.`);
     this.tools.prepend(...(this.pairs.length > 1 ? [beside] : []), forms);
   }
@@ -42,7 +42,7 @@ class Sides {
     if (!first) return this.place.append(nothing("No size of layers is known of both models."));
     const colours = coloursOf(...both);
     const maps = both.map((layers, at) => new ModelMap(places[at].lastChild, null, layers, { isLinked: false, name: this.pair.reports[at].name, column: layers.column(first.key), colours }));
-    return this.tools.append(choice("Sized by", sizes.map((size) => [size.key, size.title]), first.key, (key) => maps.forEach((map) => map.set({ column: map.layers.column(key) }))));
+    return this.tools.append(sizeChoice("Sized by", sizes, first, ({ key }) => maps.forEach((map) => map.set({ column: map.layers.column(key) }))));
   }
 
   table(lead) {

@@ -14,11 +14,9 @@ class LayerFacts {
     this.node.hidden = row < 0;
     if (row < 0) return;
     const known = layers.columns.map((column) => [column, shown(column, row)]).filter(([, text]) => text && text !== "-");
-    const facts = known.map(([column, text]) => {
-      const share = column.share && column.whole > 0 ? ` (${percent(column.values[row] / column.whole)})` : "";
-      return el("div", {}, el("dt", {}, column.title), el("dd", {}, `${text}${share}`));
-    });
+    const share = (column) => (column.share && column.whole > 0 ? ` (${percent(column.values[row] / column.whole)})` : "");
+    const facts = factList(known.map(([column, text]) => [column.title, `${text}${share(column)}`]));
     const close = el("button", { type: "button", onclick: () => chosen.choose(-1) }, "Close");
-    this.node.replaceChildren(el("div", { class: "bar" }, el("h3", {}, layers.label(row)), close), el("dl", { class: "facts" }, ...facts));
+    this.node.replaceChildren(el("div", { class: "bar" }, el("h3", {}, layers.label(row)), close), facts);
   }
 }

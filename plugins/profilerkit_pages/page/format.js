@@ -23,7 +23,7 @@ function formatNumber(number) {
     const digits = power.slice(1).padStart(2, "0");
     return `${mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa}e${power[0]}${digits}`;
   }
-  if (size >= 10000) return Math.round(number).toLocaleString("en-US");
+  if (size >= 10000) return grouped(Math.round(number));
   if (Number.isInteger(number)) return String(number);
   const text = number.toFixed(Math.min(Math.max(0, 3 - Math.floor(Math.log10(size))), 12));
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
@@ -41,7 +41,8 @@ function percent(share) {
   return `${share >= 0.0005 || share === 0 ? (100 * share).toFixed(1) : "<0.1"}\u00a0%`;
 }
 
-const counted = (number, word) => `${number.toLocaleString("en-US")} ${word}${number === 1 ? "" : "s"}`;
+const grouped = (number) => number.toLocaleString("en-US");
+const counted = (number, word) => `${grouped(number)} ${word}${number === 1 ? "" : "s"}`;
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -83,6 +84,23 @@ function plainTable(titles, lines, numeric = []) {
   const head = el("thead", {}, el("tr", {}, ...titles.map((title, place) => el("th", { scope: "col", class: kind(place) }, title))));
   return el("table", { class: "plain" }, head, el("tbody", {}, ...lines.map((cells) => el("tr", {}, ...cells.map((cell, place) => el("td", { class: kind(place) }, cell))))));
 }
+
+/** A legend: pairs of the class of a swatch and of what it means. */
+function legend(entries, label = "Legend") {
+  return el("ul", { class: "legend", "aria-label": label }, ...entries.map(([kind, text]) => el("li", {}, el("i", { class: `swatch ${kind}` }), el("span", {}, text))));
+}
+
+let pen;
+
+/** How wide a text is in the font of the page, in pixels. */
+function textWidth(text, size, weight = "") {
+  pen ??= Object.assign(document.createElement("canvas").getContext("2d"), { family: getComputedStyle(document.body).fontFamily });
+  pen.font = `${weight} ${size}px ${pen.family}`;
+  return pen.measureText(text).width;
+}
+
+/** Facts: pairs of what they are and what is known. */
+const factList = (pairs) => el("dl", { class: "facts" }, ...pairs.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
 
 /** A box to tick. */
 function tick(text, checked, onTick) {

@@ -17,7 +17,7 @@ function links(follow = () => {}) {
 }
 
 /** Light or dark as the system has it, until the button says otherwise; the page stores nothing. */
-function themes(draw) {
+function themes() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const button = document.getElementById("theme");
   const root = document.documentElement;
@@ -25,7 +25,6 @@ function themes(draw) {
   const change = () => {
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
-    draw();
   };
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -39,15 +38,11 @@ addEventListener("scroll", () => tip.hide(), { passive: true });
 addEventListener("keydown", (event) => event.key === "Escape" && tip.hide());
 
 /** Paper is light, has the rows that would be scrolled to, and all that is behind something to press. */
-function printing(draw) {
+function printing() {
   let [theme, closed] = ["", []];
   const turn = (isNear) => {
     paper.isNear = isNear;
-    for (const table of Table.all) {
-      table.heads();
-      table.draw();
-    }
-    draw();
+    for (const table of Table.all) table.draw();
   };
   addEventListener("beforeprint", () => {
     closed = [...document.querySelectorAll("details:not(.menu):not([open])")];
@@ -62,14 +57,4 @@ function printing(draw) {
     else delete document.documentElement.dataset.theme;
     turn(false);
   });
-}
-
-/** A colour of the style sheet as the theme has it now: a canvas cannot name it. */
-function colour(name) {
-  const probe = document.getElementById("tip");
-  const before = probe.style.color;
-  probe.style.color = `var(${name})`;
-  const found = getComputedStyle(probe).color;
-  probe.style.color = before;
-  return found;
 }

@@ -1,7 +1,6 @@
 // The graph of a model: what runs in a layer, and what reads what. A layer is a box that opens where it is; blocks that
 // are alike are one box at first. Each box has a picture of its own inside, so that opening one moves no other around.
 
-const LETTER = 7.1;
 const LONGEST_LABEL = 34;
 const FEW_BOXES = 8;
 
@@ -60,9 +59,10 @@ class Graph {
     this.root = layers.tree.roots[0];
     this.openAtFirst();
     tools.replaceChildren(
-      choice("Colored by", layers.sizes.map((size) => [size.key, size.title]), this.column?.key, (key) => this.set({ column: layers.column(key) })),
+      sizeChoice("Colored by", layers.sizes, this.column, (size) => this.set({ column: size })),
       el("button", { type: "button", onclick: () => this.openAll() }, "Open all"),
       el("button", { type: "button", onclick: () => this.set({ open: new Set([this.root]) }) }, "Close all"),
+      tick("Fit", false, (isWhole) => this.scroller.classList.toggle("fit", isWhole)),
     );
     this.scroller = el("div", { class: "scroll graph", onclick: (event) => this.click(event), onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide() });
     place.replaceChildren(el("p", { class: "lead" }, "What reads what, from the inputs down. A click opens a layer, and closes it; blocks that are alike are one box. The stronger the color, the larger the part of the whole."), this.scroller);
@@ -159,7 +159,8 @@ class Graph {
     box.type = box.alike ? `${rows.length} x ${type}` : type;
     const shape = (calls === 1 && layers.column("output_shapes")?.values[last]) || ""; // known of the first call alone
     const share = column?.whole && box.value ? percent(box.value / column.whole) : "";
-    box.under = [shape, share, calls > 1 && !box.alike ? `in ${calls} calls` : ""].filter(Boolean).join("  ");
+    box.under = [shape, calls > 1 && !box.alike ? `in ${calls} calls` : ""].filter(Boolean).join("  ");
+    box.share = share;
     box.canOpen = Boolean(box.alike) || layers.tree.children[first].length > 0 || box.ops.length > 1;
     box.isOpen = !box.alike && this.open.has(first);
     if (box.isOpen) box.inner = this.level(first, box.ops);
@@ -172,7 +173,9 @@ class Graph {
     const { w, h } = arrange(level, (box) => this.measure(box));
     this.boxes = [];
     const most = Math.max(...this.flat(level).filter((box) => !box.isOpen).map((box) => box.value ?? 0));
-    const root = svg("svg", { class: "chart", width: w + 20, height: h + 20, role: "group", "aria-label": "Graph of the model" });
+    const root = svg("svg", { class: "chart", width: w + 20, height: h + 20, viewBox: `0 0 ${w + 20} ${h + 20}`, role: "group", "aria-label": "Graph of the model" });
+    const head = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" }, svg("path", { d: "M0,0L8,4L0,8Z" }));
+    root.append(svg("defs", {}, head));
     this.put(root, level, 10, 10, most);
     root.dataset.boxes = this.boxes.length;
     this.scroller.replaceChildren(root);
@@ -181,21 +184,27 @@ class Graph {
 
   measure(box) {
     if (!box.label) return [box.ops.length ? 40 : 0, 0];
-    const lines = [box.label, box.type ?? "", box.under ?? ""].map((line) => Math.min(line.length, LONGEST_LABEL));
-    return [Math.max(lines[0] + (box.type ? lines[1] + 2 : 0), lines[2]) * LETTER + (box.canOpen ? 38 : 26), box.under ? 40 : 24];
+    const upper = textWidth(cut(box.label), 12, "600") + (box.type ? 8 + textWidth(cut(box.type), 12) : 0) + (box.canOpen ? 18 : 0);
+    const lower = textWidth(cut(box.under ?? ""), 11.5) + (box.share ? 14 + textWidth(box.share, 11.5, "600") : 0);
+    return [Math.max(upper, lower) + 18, lower ? 40 : 24];
   }
 
   put(parent, level, left, top, most) {
-    for (const line of level.lines) parent.append(svg("path", { class: "edge", d: pathOf(line, left, top) }));
+    for (const { points, box } of level.lines) parent.append(svg("path", { class: "edge", d: pathOf(points, left, top), "marker-end": box.label ? "url(#arrow)" : null }));
+    const ends = new Set(level.lines.flatMap(({ source, box }) => [source, box]));
     for (const box of level.boxes) {
-      if (!box.label) continue;
       const [x, y] = [left + box.x - box.w / 2, top + box.y];
+      if (!box.label && ends.has(box)) parent.append(svg("circle", { class: "port", cx: left + box.x, cy: y, r: 2.5 }));
+      if (!box.label) continue;
       const node = svg("g", { class: `box ${box.isOpen ? "open" : ""} ${box.row < 0 || !box.ops.length ? "op" : ""}`, "data-box": this.boxes.length });
       if (box.canOpen) fill(node, { tabindex: "0", role: "button", "aria-expanded": String(Boolean(box.isOpen)), "aria-label": `${box.label}, ${box.type}` }, []);
       const frame = svg("rect", { x, y, width: box.w, height: box.h, rx: 5 });
       if (!box.isOpen && box.value > 0) frame.style.fill = `color-mix(in srgb, var(--heat) ${Math.round(6 + (74 * box.value) / most)}%, var(--panel))`;
       node.append(frame, svg("text", { x: x + 9, y: y + 16 }, svg("tspan", { class: "strong" }, cut(box.label)), box.type ? svg("tspan", { dx: 8 }, cut(box.type)) : null));
-      if (box.under && !box.isOpen) node.append(svg("text", { x: x + 9, y: y + 32, class: "small" }, cut(box.under)));
+      if (!box.isOpen) {
+        node.append(svg("text", { x: x + 9, y: y + 32, class: "small" }, cut(box.under ?? "")));
+        node.append(svg("text", { x: x + box.w - 9, y: y + 32, class: "small strong", "text-anchor": "end" }, box.share ?? ""));
+      }
       if (box.canOpen) node.append(svg("text", { x: x + box.w - 15, y: y + 16 }, box.isOpen ? "−" : "+"));
       this.boxes.push({ ...box, node });
       parent.append(node);

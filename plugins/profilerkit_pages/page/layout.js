@@ -3,7 +3,7 @@
 
 const LEVEL = 26;
 const MOST_LEVELS = 14;
-const NARROWEST = 1.5;
+const NARROWEST = 2.5;
 
 /** What a layer counts in a picture: a number above zero, or nothing. */
 const weightOf = (column, row) => (column.values[row] > 0 && Number.isFinite(column.values[row]) ? column.values[row] : 0);
@@ -18,29 +18,25 @@ function icicle(layers, column, root, width) {
   const boxes = [];
   const waiting = [{ row: root, x: 0, w: width, level: 0 }];
   while (waiting.length) {
-    const { row, x, w, level } = waiting.pop();
-    boxes.push({ row, x, y: level * LEVEL, w, h: LEVEL - 1, level });
-    const inside = layers.tree.children[row];
-    const whole = extent(layers, column, row);
-    if (!whole || !inside.length || level + 1 >= MOST_LEVELS) continue;
-    let at = x;
-    let run = null;
-    const next = [];
-    for (const child of inside) {
-      const wide = (w * weightOf(column, child)) / whole;
-      if (wide >= NARROWEST) next.push({ row: child, x: at, w: wide, level: level + 1 });
-      else if (wide > 0) {
-        if (run && Math.abs(run.x + run.w - at) < 0.01) {
-          run.w += wide;
-          run.more += 1;
-        } else {
-          run = { row: -1, inside: row, x: at, y: (level + 1) * LEVEL, w: wide, h: LEVEL - 1, level: level + 1, more: 1 };
-          boxes.push(run);
-        }
-      }
-      at += wide;
-    }
-    waiting.push(...next.reverse());
+    const box = waiting.pop();
+    boxes.push(box);
+    if (box.row >= 0 && box.level + 1 < MOST_LEVELS) waiting.push(...boxesInside(layers, column, box).reverse());
   }
   return boxes.filter((box) => box.w >= 0.4);
+}
+
+function boxesInside(layers, column, box) {
+  const whole = extent(layers, column, box.row);
+  const level = box.level + 1;
+  const boxes = [];
+  let x = box.x;
+  for (const row of whole ? layers.tree.children[box.row] : []) {
+    const w = (box.w * weightOf(column, row)) / whole;
+    const before = boxes.at(-1);
+    if (w >= NARROWEST) boxes.push({ row, x, w, level });
+    else if (w > 0 && before?.row === -1) Object.assign(before, { w: before.w + w, more: before.more + 1 });
+    else if (w > 0) boxes.push({ row: -1, inside: box.row, x, w, level, more: 1 });
+    x += w;
+  }
+  return boxes;
 }

@@ -2,6 +2,7 @@
 
 /** Weights of a larger part of the peak would hide all that goes up and down above them. */
 const MOST_WEIGHTS = 2 / 3;
+const AREAS = [["area-live", "inputs and activations"], ["area-weights", "weights"], ["area-chosen", "operators of the chosen layer"]];
 
 class MemoryChart {
   constructor(place, tools, memory, operators, layers) {
@@ -16,7 +17,7 @@ class MemoryChart {
     this.left = el("p", { class: "left-out" });
     this.plot = el("div", { class: "plot", tabindex: "0", role: "group", "aria-label": "Memory timeline: left and right arrow keys move between operators, Home goes to the peak", onkeydown: (event) => this.key(event), onpointermove: (event) => this.hover(event), onpointerleave: () => this.point(-1), onclick: () => this.pick() });
     this.said = el("p", { class: "said", role: "status" });
-    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.left, this.plot, this.said, this.legend(), ...this.remarks());
+    place.replaceChildren(el("p", { class: "lead" }, this.sentence()), this.left, this.plot, this.said, legend(AREAS), ...this.remarks());
     const redraw = redrawn(this.plot, (width) => this.draw(width));
     const weights = tick("With the weights", withThem, (on) => {
       this.band = on ? memory.weights : 0;
@@ -31,6 +32,10 @@ class MemoryChart {
     return (peak < 0 ? input : this.live[peak]) + weights;
   }
 
+  ordinal(place) {
+    return `operator ${grouped(place + 1)} of ${grouped(this.live.length)}`;
+  }
+
   where(place) {
     const row = this.rows[place] ?? -1;
     const operator = this.operators[place];
@@ -40,7 +45,7 @@ class MemoryChart {
 
   sentence() {
     const bytes = quantity(this.peakBytes(), "B", "iec");
-    const at = this.memory.peak < 0 ? "before the first operator" : `after operator ${(this.memory.peak + 1).toLocaleString("en-US")} of ${this.live.length.toLocaleString("en-US")}: ${this.where(this.memory.peak)}`;
+    const at = this.memory.peak < 0 ? "before the first operator" : `after ${this.ordinal(this.memory.peak)}: ${this.where(this.memory.peak)}`;
     const told = Object.entries(this.memory.parts);
     const rest = told.length ? told : [["inputs and activations", this.peakBytes() - this.memory.weights]];
     const parts = [["weights", this.memory.weights], ...rest];
@@ -51,11 +56,6 @@ class MemoryChart {
     const { note, missing } = this.memory;
     const lines = [note, missing.length ? `Lower bounds; not counted: ${missing.join(", ")}` : ""].filter(Boolean);
     return lines.length ? [el("ul", { class: "notes" }, ...lines.map((line) => el("li", {}, line)))] : [];
-  }
-
-  legend() {
-    const items = [["area-live", "inputs and activations"], ["area-weights", "weights"], ["area-chosen", "operators of the chosen layer"]];
-    return el("ul", { class: "legend" }, ...items.map(([name, text]) => el("li", {}, el("i", { class: `swatch ${name}` }), text)));
   }
 
   /** For each pixel the most that is alive there, so that no peak is lost however many operators there are. */
@@ -82,7 +82,7 @@ class MemoryChart {
     this.x = linear(0, this.live.length, MARGIN.left, this.right);
     this.y = linear(0, top, height - MARGIN.bottom, MARGIN.top);
     const ticks = { x: ticksOf(0, this.live.length, Math.max(3, width / 120), "none").filter(Number.isInteger), y: ticksOf(0, top, 5, "iec") };
-    const root = chart(width, height, this.sentence(), { ticks: ticks.x, at: this.x, text: (tick) => (tick ? tick.toLocaleString("en-US") : "operator 0") }, { ticks: ticks.y, at: this.y, text: (tick) => quantity(tick, "B", "iec") });
+    const root = chart(width, height, this.sentence(), { ticks: ticks.x, at: this.x, text: (tick) => (tick ? grouped(tick) : "operator 0") }, { ticks: ticks.y, at: this.y, text: (tick) => quantity(tick, "B", "iec") });
     const ground = this.y(0);
     let line = `M${this.x(0)},${ground}V${this.y(band + input).toFixed(1)}`;
     for (const [from, to, alive] of this.steps()) line += `${from ? "" : `H${this.x(0)}`}V${this.y(alive + band).toFixed(1)}H${this.x(to).toFixed(1)}`;
@@ -117,7 +117,7 @@ class MemoryChart {
   }
 
   lines(place) {
-    return [this.where(place), `${quantity(this.live[place] + this.memory.weights, "B", "iec")} alive, ${quantity(this.live[place], "B", "iec")} without weights`, `operator ${(place + 1).toLocaleString("en-US")} of ${this.live.length.toLocaleString("en-US")}`];
+    return [this.where(place), `${quantity(this.live[place] + this.memory.weights, "B", "iec")} alive, ${quantity(this.live[place], "B", "iec")} without weights`, this.ordinal(place)];
   }
 
   point(place, x, y) {
@@ -151,13 +151,7 @@ class MemoryChart {
     if (!this.marked) return;
     this.marked.replaceChildren();
     if (row < 0 || this.layers.tree.parents[row] < 0) return;
-    const wanted = new Set();
-    const waiting = [row];
-    while (waiting.length) {
-      const next = waiting.pop();
-      wanted.add(next);
-      waiting.push(...this.layers.tree.children[next]);
-    }
+    const wanted = new Set(this.layers.tree.within(row));
     let from = -1;
     for (let place = 0; place <= this.live.length; place += 1) {
       const is = wanted.has(this.rows[place]);

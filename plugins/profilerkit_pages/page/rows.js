@@ -33,6 +33,13 @@ class Tree {
     }
   }
 
+  /** A row and all that is inside it. */
+  within(row) {
+    const rows = [row];
+    for (const one of rows) rows.push(...this.children[one]);
+    return rows;
+  }
+
   *around(row) {
     for (let at = this.parents[row]; at >= 0; at = this.parents[at]) yield at;
   }
@@ -119,6 +126,11 @@ function shown(column, row) {
   if (value === 0 && column.dashes && column.scale !== "time") return "-";
   const plus = column.suffix === "_difference" && value > 0 ? "+" : "";
   return `${sign}${plus}${quantity(value, column.unit, column.scale)}`;
+}
+
+/** A choice of what layers are sized or coloured by. */
+function sizeChoice(text, sizes, size, onChoose) {
+  return choice(text, sizes.map(({ key, title }) => [key, title]), size?.key, (chosenKey) => onChoose(sizes.find(({ key }) => key === chosenKey)));
 }
 
 /** The order of rows by what `weight` says of each; one without a weight comes last either way. */

@@ -119,7 +119,7 @@ class Table {
     return [this.names, ...(narrow() ? [...columns].sort((one, two) => rank(one) - rank(two)) : columns)];
   }
 
-  /** Draw the heads in the room that there is; paper does not scroll, so that its columns are parts of the sheet. */
+  /** Draw the heads in the room that there is; of paper the style sheet divides it. */
   heads() {
     this.keys = this.ordered();
     const widths = this.fitted(this.scroller.clientWidth || innerWidth);
@@ -127,10 +127,10 @@ class Table {
     this.tight = new Set(this.keys.filter((column, place) => widths[place] < this.room(column) + ROOM_FOR_SHARE));
     this.widths.replaceChildren(...widths.map((width) => {
       const col = el("col");
-      col.style.width = paper.isNear ? `${(100 * width) / whole}%` : `${width}px`;
+      col.style.width = `${width}px`;
       return col;
     }));
-    this.grid.style.width = paper.isNear ? "100%" : `${whole}px`;
+    this.grid.style.width = `${whole}px`;
     this.head.replaceChildren(el("tr", { role: "row", "aria-rowindex": "1" }, ...this.keys.map((column) => this.headCell(column))));
     this.grid.setAttribute("aria-colcount", this.keys.length);
   }
@@ -172,18 +172,17 @@ class Table {
     return this.rooms.get(column);
   }
 
-  /** The width of the widest of some texts. */
+  /** The width of the widest of some texts, in the size that the style sheet has. */
   measure(texts, weight) {
-    this.pen ??= document.createElement("canvas").getContext("2d");
-    this.pen.font = `${weight} 13px ${getComputedStyle(this.scroller).fontFamily}`; // as large as in the style sheet
-    return Math.ceil([...texts].reduce((most, text) => Math.max(most, this.pen.measureText(text).width), 0));
+    return Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, 13, weight)), 0));
   }
 
   /** The widths of the columns in a room: their best ones, or narrower ones as far as that fits them in. */
   fitted(room) {
     const widths = this.keys.map((column) => this.width(column));
     const [least, best] = [0, 1].map((which) => widths.reduce((sum, pair) => sum + pair[which], 0));
-    if (best <= room || best === least || narrow()) return widths.map((pair) => pair[1]);
+    if (narrow()) return widths.map((pair) => pair[0]);
+    if (best <= room || best === least) return widths.map((pair) => pair[1]);
     const part = Math.max(0, (room - least) / (best - least));
     return widths.map(([low, high]) => Math.floor(low + part * (high - low)));
   }
@@ -228,7 +227,7 @@ class Table {
     this.active = Math.max(0, before === undefined ? 0 : rows.indexOf(before)); // the one that was active stays so
     this.grid.setAttribute("aria-rowcount", rows.length + 1);
     const all = counted(this.tree.count, this.options.thing);
-    this.count.textContent = found && found.size < this.tree.count ? `${found.size.toLocaleString("en-US")} of ${all}` : all;
+    this.count.textContent = found && found.size < this.tree.count ? `${grouped(found.size)} of ${all}` : all;
     this.draw();
   }
 
@@ -309,7 +308,7 @@ class Table {
   cell(column, row) {
     const text = shown(column, row);
     const [content, kind] = this.options.cell?.(column, row) ?? [text, column.numeric ? "" : column.key];
-    if (!column.numeric) return el("td", { role: "gridcell", class: kind, title: text }, content);
+    if (!column.numeric) return el("td", { role: "gridcell", class: kind, title: text }, el("span", {}, content));
     const value = column.values[row];
     const share = column.share && column.whole > 0 && value > 0 ? value / column.whole : 0;
     const [state, why] = column.incomplete?.[row] ?? [];

@@ -30,15 +30,14 @@ class Timeline extends ModelMap {
   layOut() {
     super.layOut();
     const [from, long] = [this.begin(this.root), weightOf(this.column, this.root)];
-    const at = linear(from, from + long, 0, this.width);
-    this.axis?.remove();
-    this.axis = svg("svg", { class: "chart axis", width: this.width, height: 20, "aria-hidden": "true" });
-    for (const tick of ticksOf(from, from + long, Math.max(2, this.width / 130), "none")) {
-      const x = Math.min(at(tick), this.width - 1);
-      const isLast = x > this.width - 60;
-      this.axis.append(svg("line", { x1: x, x2: x, y1: 14, y2: 20 }), svg("text", { x: isLast ? x - 4 : x + 4, y: 12, "text-anchor": isLast ? "end" : "start" }, quantity(tick, "s", "time")));
-    }
-    this.canvas.before(this.axis);
+    this.clock ??= el("div", { class: "clock", "aria-hidden": "true" });
+    this.clock.replaceChildren(...ticksOf(from, from + long, Math.max(2, this.width / 130), "none").map((tick) => {
+      const part = (100 * (tick - from)) / long;
+      const mark = el("span", { class: part * this.width > 100 * (this.width - 60) ? "last" : "" }, quantity(tick, "s", "time"));
+      mark.style.left = `${part}%`;
+      return mark;
+    }));
+    this.picture.before(this.clock);
   }
 
   lines(row) {
@@ -60,6 +59,6 @@ class Timeline extends ModelMap {
   /** Show the chosen layer where it is in the picture already, or else the first time that it runs. */
   find() {
     const { marked } = this;
-    super.find(marked.find((row) => this.boxes.some((box) => box.row === row)) ?? marked[0] ?? -1);
+    super.find(marked.find((row) => this.isDrawn(row)) ?? marked[0] ?? -1);
   }
 }

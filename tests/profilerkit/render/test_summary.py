@@ -283,7 +283,7 @@ def test_a_column_without_any_value_is_left_out() -> None:
         {"path": path, "type": "Any", "depth": 0, "calls": 1, "forward_seconds": seconds, "own_forward_seconds": 0.0}
         for path, seconds in (("", 3.0), ("a", 1.0), ("b", 2.0))
     ]
-    assert "Layer Type Forward time Share" in lines(render(report(*rows)))
+    assert "Layer Type Forward Share" in lines(render(report(*rows)))
 
 
 def test_times_of_layers_that_do_not_add_up_are_noisy() -> None:

@@ -16,7 +16,7 @@ def test_a_machine_is_written_for_people() -> None:
     row = Row("a.py:f", "k", RowStatus.COMPLETE, machine="m", created="2026-01-01")
     machines = {"m": {**FACTS, "host": "box"}, "n": {**FACTS, "cores": "64"}}
     subjects = group_rows([row, replace(row, spec="b.py:f", machine="n")])
-    column = make_page_data(subjects, [], machines, private=True)["columns"]["machine"]
+    column = make_page_data(subjects, machines, private=True)["columns"]["machine"]
     texts = column if isinstance(column, list) else [column["of"][place] for place in column["at"]]
     assert texts == ["Linux, A 1, 2 cores, 3 GiB of memory", "Linux, A 1, 64 cores, 2 of them usable, 3 GiB of memory"]
 
@@ -26,5 +26,5 @@ def test_a_history_tells_where_code_and_machine_changed() -> None:
     base = Row("a.py:f", "k", RowStatus.COMPLETE, values=values, machine="m", code="one", created="2026-01-01")
     second = replace(base, code="two", created="2026-01-02")
     third = replace(second, machine="n", created="2026-01-03")
-    (history,) = make_page_data(group_rows([base, second, third]), [], {}, private=False)["histories"].values()
+    (history,) = make_page_data(group_rows([base, second, third]), {}, private=False)["histories"].values()
     assert (history["code"], history["machine"]) == ([0, 1, 1], [0, 0, 1])

@@ -16,8 +16,6 @@ function isAsked(row) {
   return !status || (status === "flagged" ? texts.flags[row] !== "" : texts.status[row] === status);
 }
 
-let scatter;
-
 function show() {
   address.listeners.length = chosen.listeners.length = 0;
   chosen.row = placeOfId.get(address.get("model")) ?? -1;
@@ -39,7 +37,7 @@ function show() {
   });
   new OneModel(document.getElementById("one"), ...section("one"));
   const hasNumbers = models.columns.some((column) => column.metric && column.values.some(isNumber));
-  if (hasNumbers) scatter = new Scatter(...section("scatter"), table);
+  if (hasNumbers) new Scatter(...section("scatter"), table);
   if (Object.keys(data.histories).length && data.metrics.length) new History(...section("history"), table);
   cards();
   links();
@@ -54,5 +52,5 @@ if (models.tree.count) {
 } else {
   section("models")[0].replaceChildren(nothing("The store has no rows yet."));
 }
-themes(() => scatter?.paint());
-printing(() => scatter?.paint());
+themes();
+printing();

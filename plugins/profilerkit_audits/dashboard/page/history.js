@@ -83,8 +83,8 @@ class History {
     const { title } = this.metric;
     this.plot.replaceChildren();
     this.lead.textContent = moved.length
-      ? `${title} moved in ${moved.length.toLocaleString("en-US")} of ${counted(compared, "model")} measured more than once, those that moved most first. Choose a model to see its own history.`
-      : `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${compared.toLocaleString("en-US")} models`} measured more than once. Choose a model to see its own history.`;
+      ? `${title} moved in ${grouped(moved.length)} of ${counted(compared, "model")} measured more than once, those that moved most first. Choose a model to see its own history.`
+      : `${title} is the same in the first and the last measurement of ${compared === 1 ? "the one model" : `all ${grouped(compared)} models`} measured more than once. Choose a model to see its own history.`;
     this.list.replaceChildren(...(moved.length ? [this.listing(moved)] : []));
   }
 
@@ -93,26 +93,19 @@ class History {
     const { title, unit, scale } = this.metric;
     const numbers = values.filter(isNumber);
     if (!numbers.length) return void this.plot.replaceChildren(nothing("This metric has no value in any of the measurements."));
-    const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-    const room = (high - low || Math.abs(high) || 1) * 0.15;
-    const [bottom, top] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
     const moments = history.at;
     const across = linear(0, Math.max(1, moments.length - 1), MARGIN.left + 14, width - MARGIN.right - 24);
-    const up = linear(bottom, top, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12);
+    const up = leftAxisOf(numbers, HISTORY_HEIGHT - MARGIN.bottom, MARGIN.top + 12, this.metric);
     const digits = new Set(moments.map((moment) => moment.slice(0, 16))).size < moments.length ? 19 : 16; // seconds only where minutes are equal
-    const text = (value) => quantity(value, unit, scale);
-    const left = { ticks: ticksOf(bottom, top, 5, scale), at: up, text };
-    const said = shortened(left, this.metric);
-    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, left);
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top }, `${title}${said}`));
+    const root = chart(width, HISTORY_HEIGHT, title, { ticks: moments.map((_, place) => place), at: across, text: (place) => moments[place].slice(0, digits) }, up);
     let [path, points] = ["", []];
     values.forEach((value, at) => {
       if (!isNumber(value)) return;
-      const [x, y] = [across(at), up(value)];
+      const [x, y] = [across(at), up.at(value)];
       path += `${isNumber(values[at - 1]) ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`;
       const point = svg("circle", { class: "point", cx: x, cy: y, r: 4 });
       const changed = at ? changedBetween(history, at - 1, at) : [];
-      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${text(value)}`, ...changed], event.clientX, event.clientY));
+      point.addEventListener("pointermove", (event) => tip.show([labelOf(row), `${moments[at]} UTC: ${quantity(value, unit, scale)}`, ...changed], event.clientX, event.clientY));
       point.addEventListener("pointerleave", () => tip.hide());
       points.push(point);
     });

@@ -26,7 +26,7 @@ class OneModel {
     this.place.replaceChildren(
       el("p", { class: "fullname" }, texts.spec[row], " ", el("span", { class: `badge ${status}` }, status)),
       ...(texts.reason[row] ? [el("p", { class: `why ${status}` }, texts.reason[row])] : []),
-      el("dl", { class: "facts" }, ...[...facts, ["Versions", versions]].filter(([, value]) => value !== "" && value !== "unknown").map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value)))),
+      factList([...facts, ["Versions", versions]].filter(([, value]) => value !== "" && value !== "unknown")),
       el("div", { class: "one-table" }, this.values(row)),
     );
   }
@@ -37,8 +37,9 @@ class OneModel {
       const [state, why] = metric.incomplete[row] ?? ["complete", ""];
       const [low, high] = metric.intervals?.[row] ?? [];
       const interval = isNumber(low) && isNumber(high) ? ` [${quantity(low, metric.unit, metric.scale)}, ${quantity(high, metric.unit, metric.scale)}]` : "";
-      const exact = isNumber(metric.values[row]) && Number.isInteger(metric.values[row]) && metric.values[row] >= 10000 ? metric.values[row].toLocaleString("en-US") : "";
-      return [metric.title, `${shown(column, row)}${interval}`, exact, el("span", { class: `badge ${state}` }, state), why];
+      const exact = Number.isInteger(metric.values[row]) && metric.values[row] >= 10000 ? grouped(metric.values[row]) : "";
+      const badge = state === "complete" ? state : el("span", { class: `badge ${state}` }, state);
+      return [metric.title, `${shown(column, row)}${interval}`, exact, badge, why];
     });
     return plainTable(["Metric", "Value", "In full", "Completeness", "Reason"], lines, [1, 2]);
   }

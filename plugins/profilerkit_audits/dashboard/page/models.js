@@ -5,7 +5,7 @@ const TITLES = { spec: "Model", status: "Status", backend: "Backend", settings: 
 const BEFORE = ["status", "reason", "backend"];
 const AFTER = ["settings", "seconds", "peak_bytes"];
 const MORE = ["name", "model_type", "failure", "created", "machine", "commit", "busy"];
-const PHONE = ["status", "macs", "total_params", "execution_time", "reason"];
+const PHONE = ["macs", "total_params", "execution_time", "reason"];
 const NUMBERS = { seconds: ["s", "time"], peak_bytes: ["B", "iec"], busy: ["", "none"] };
 const SEARCHED = ["backend", "settings", "status", "failure", "reason", "model_type", "name"];
 
@@ -14,11 +14,17 @@ texts.reason = texts.reason.map((reason, row) => [reason, texts.flags[row] && `n
 const metrics = new Map(data.metrics.map((metric) => [metric.name, metric]));
 const placeOfId = new Map(data.ids.map((id, row) => [id, row]));
 
+/** Whether a metric has the values of one before it in every row: then the table is narrower without it. */
+function repeatsAnother({ name, values }) {
+  const before = data.metrics.slice(0, data.metrics.findIndex((metric) => metric.name === name));
+  return before.some((metric) => metric.values.every((value, row) => value === values[row]));
+}
+
 function columnFor(key) {
   const metric = metrics.get(key);
   const values = metric ? metric.values : texts[key];
   const [unit, scale] = metric ? [metric.unit, metric.scale] : (NUMBERS[key] ?? []);
-  const isShown = narrow() ? PHONE.includes(key) : !MORE.includes(key);
+  const isShown = (narrow() ? PHONE.includes(key) : !MORE.includes(key)) && !(metric && repeatsAnother(metric));
   return { key, metric, numeric: Boolean(metric || NUMBERS[key]), values, unit, scale, title: metric?.title ?? TITLES[key], incomplete: metric?.incomplete, signed: metric?.signed, isFirst: key === "status", width: key === "status" ? 92 : 0, shown: isShown && values.some((value) => value !== null && value !== "") };
 }
 
@@ -47,7 +53,7 @@ function changedVersions(before, after) {
 /** The content of a cell that is no plain text. */
 function auditCell(column, row) {
   const text = shown(column, row);
-  if (column.key === "status") return [el("span", { class: `badge ${text}` }, text), ""];
+  if (column.key === "status") return text === "complete" ? [text, "type"] : [el("span", { class: `badge ${text}` }, text), ""];
   if (column.key === "reason") return [text, texts.flags[row] ? "note flag" : "note"];
   return [text, column.numeric ? "" : "type"];
 }

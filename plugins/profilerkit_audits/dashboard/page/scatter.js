@@ -1,11 +1,11 @@
 // Two metrics against each other, a dot for each model that matches, and the Pareto front: what nothing else beats.
 
 const HEIGHT = 380;
+/** The models of a front that are listed below it, and the most points that have their names beside them. */
 const MOST_NAMED = 60;
-const MOST_LABELS = 24;
-const WORTH_A_LOGARITHM = 30;
-const LONGEST_TICK = 12;
-const LABEL = '11px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const MOST_LABELS = 60;
+/** With more points than this the dots are small. */
+const MANY = 2000;
 
 /** The points that no other one beats in one metric without being worse in the other, by the first metric. */
 function paretoFront(points, moreX, moreY) {
@@ -22,37 +22,26 @@ function paretoFront(points, moreX, moreY) {
   });
 }
 
-/** Powers of two between two bounds, at most about eight of them: bytes are written so. */
-function powersOfTwo(low, high) {
-  const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
-  const step = Math.max(1, Math.ceil((last - first + 1) / 8));
-  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, place) => 2 ** (first + place * step));
-}
-
-/** Take the unit out of the texts of an axis on the left if they are longer than its margin; returns what its name says instead. */
-function shortened(axis, { unit, scale }) {
-  if (!unit || axis.ticks.every((tick) => axis.text(tick).length <= LONGEST_TICK)) return "";
-  axis.text = (tick) => quantity(tick, "", scale === "none" ? "si" : scale);
-  return ` in ${unit}`;
-}
-
 class Scatter {
   constructor(place, tools, table) {
     Object.assign(this, { table, tools });
     this.metrics = models.columns.filter((column) => column.numeric && column.key !== "busy" && column.values.some(isNumber));
     this.backends = [...new Set(texts.backend)];
     this.lead = el("p", { class: "lead" });
-    this.plot = el("div", { class: "plot canvas-plot" });
-    this.legend = el("ul", { class: "legend" });
+    this.dots = new Points((point) => this.lines(point));
+    this.legend = el("div");
     this.front = el("ul", { class: "front", "aria-label": "Pareto front" });
-    place.replaceChildren(this.lead, this.plot, this.legend, this.front);
+    place.replaceChildren(this.lead, this.dots.place, this.legend, this.front);
     this.controls();
-    redrawn(this.plot, (width) => this.draw(width));
+    redrawn(this.dots.place, () => this.draw());
     address.listeners.push((changed) => {
       if (changed.some((name) => ["x", "y"].includes(name))) this.controls();
-      if (changed.some((name) => ["q", "status", "x", "y"].includes(name))) this.draw(this.plot.clientWidth);
+      if (changed.some((name) => ["q", "status", "x", "y"].includes(name))) this.draw();
     });
-    chosen.listeners.push(() => this.paint());
+    chosen.listeners.push((row) => {
+      this.dots.mark(row);
+      this.name();
+    });
   }
 
   /** A metric of the address; else MACs across, and up the time, or what more is better of, or the memory. */
@@ -74,43 +63,33 @@ class Scatter {
     this.tools.replaceChildren(metric("x", "Across"), metric("y", "Up"));
   }
 
-  /** The scale of an axis: logarithmic where values span far and are above zero. */
-  scale(values, from, to, column) {
-    const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
-    const text = (tick) => quantity(tick, column.unit, column.scale);
-    if (low > 0 && high / low > WORTH_A_LOGARITHM) {
-      const [first, last] = [low / 10 ** 0.15, high * 10 ** 0.15];
-      return { at: logarithmic(first, last, from, to), ticks: (column.scale === "iec" ? powersOfTwo : decades)(first, last), text };
+  draw() {
+    const [x, y] = [this.axis("x"), this.axis("y")];
+    const points = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
+    this.best = paretoFront(points.filter(({ row }) => !texts.flags[row]), this.more("x"), this.more("y"));
+    this.say(points, x, y);
+    if (points.length) {
+      this.dots.draw(this.dress(points), x, y, HEIGHT);
+      this.dots.dots.before(svg("path", { class: "front-line", d: this.steps() }));
+    } else {
+      this.dots.points = [];
+      this.dots.place.replaceChildren(nothing("No model that matches has a value of both metrics."));
     }
-    const room = (high - low || Math.abs(high) || 1) * 0.05;
-    const [first, last] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
-    return { at: linear(first, last, from, to), ticks: ticksOf(first, last, 6, column.scale), text };
+    this.name();
   }
 
-  draw(width) {
-    if (!width) return;
-    const [x, y] = [this.axis("x"), this.axis("y")];
-    this.points = this.table.rows.map((row) => ({ row, x: x.values[row], y: y.values[row] })).filter((point) => isNumber(point.x) && isNumber(point.y));
-    this.best = paretoFront(this.points.filter((point) => !texts.flags[point.row]), this.more("x"), this.more("y"));
-    this.say(x, y);
-    if (!this.points.length) {
-      this.plot.replaceChildren(nothing("No model that matches has a value of both metrics."));
-      this.canvas = null;
-      return;
+  /** Give points their looks, and put them in order: the front above the others, the rarest backend above those more frequent. */
+  dress(points) {
+    const best = new Set(this.best);
+    const often = new Map();
+    for (const point of points) {
+      const backend = texts.backend[point.row];
+      often.set(backend, (often.get(backend) ?? 0) + 1);
+      point.radius = best.has(point) ? 5 : points.length > MANY ? 2.5 : 4;
+      point.kind = `c${this.backends.indexOf(backend) % 10} ${texts.flags[point.row] ? "hollow" : ""} ${best.has(point) ? "best" : ""}`;
     }
-    const across = this.scale(this.points.map((point) => point.x), MARGIN.left + 8, width - MARGIN.right, x);
-    const up = this.scale(this.points.map((point) => point.y), HEIGHT - MARGIN.bottom - 8, MARGIN.top + 14, y);
-    const unit = shortened(up, y);
-    const root = chart(width, HEIGHT, `${y.title} against ${x.title}`, across, up);
-    root.append(svg("text", { class: "axis-name", x: MARGIN.left + 4, y: MARGIN.top + 2 }, `${y.title}${unit}`), svg("text", { class: "axis-name", x: width - MARGIN.right, y: HEIGHT - MARGIN.bottom - 6, "text-anchor": "end" }, x.title));
-    for (const point of this.points) [point.across, point.up] = [across.at(point.x), up.at(point.y)];
-    root.append(svg("path", { class: "front-line", d: this.steps() }));
-    this.canvas = el("canvas", { onpointermove: (event) => this.hover(event), onpointerleave: () => tip.hide(), onclick: (event) => this.click(event) });
-    const ratio = devicePixelRatio || 1;
-    [this.canvas.width, this.canvas.height] = [width * ratio, HEIGHT * ratio];
-    [this.canvas.style.width, this.canvas.style.height] = [`${width}px`, `${HEIGHT}px`];
-    this.plot.replaceChildren(root, this.canvas);
-    this.paint();
+    const rank = (point) => (best.has(point) ? 0 : often.get(texts.backend[point.row]));
+    return points.sort((one, two) => rank(two) - rank(one));
   }
 
   /** The front as stairs: between two of its models nothing is known to be possible. */
@@ -118,90 +97,44 @@ class Scatter {
     return this.best.map((point, at) => (at ? `H${point.across.toFixed(1)}V${point.up.toFixed(1)}` : `M${point.across.toFixed(1)},${point.up.toFixed(1)}`)).join("");
   }
 
-  paint() {
-    if (!this.canvas) return;
-    const pen = this.canvas.getContext("2d");
-    const ratio = devicePixelRatio || 1;
-    const colours = new Map(this.backends.map((backend, place) => [backend, colour(`--c${place % 10}`)]));
-    const [ink, mark, soft, panel] = ["--ink", "--mark", "--soft", "--panel"].map(colour);
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const dot = (point, radius, edge, wide) => {
-      pen.beginPath();
-      pen.arc(point.across, point.up, radius, 0, 2 * Math.PI);
-      pen.fillStyle = texts.flags[point.row] ? panel : colours.get(texts.backend[point.row]);
-      pen.fill();
-      pen.strokeStyle = edge;
-      pen.lineWidth = wide;
-      pen.stroke();
-    };
-    const best = new Set(this.best);
-    const radius = this.points.length > 2000 ? 2.5 : 4;
-    const often = new Map(); // the rarest backend is drawn on top
-    for (const { row } of this.points) often.set(texts.backend[row], (often.get(texts.backend[row]) ?? 0) + 1);
-    const order = [...this.points].sort((one, two) => often.get(texts.backend[two.row]) - often.get(texts.backend[one.row]));
-    for (const point of order) if (!best.has(point)) dot(point, radius, soft, 0.8);
-    for (const point of this.best) dot(point, 5, mark, 1.6);
-    const picked = this.points.find((point) => point.row === chosen.row);
-    if (picked) dot(picked, 7, ink, 2.4);
-    this.name(pen, [...(picked ? [picked] : []), ...this.best, ...(this.points.length <= MOST_LABELS ? order : [])], ink);
-  }
-
-  /** Write names beside points, where there is room: the first ones first. */
-  name(pen, points, ink) {
-    pen.font = LABEL;
-    pen.fillStyle = ink;
-    pen.textBaseline = "middle";
-    const taken = this.points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
+  /** Write names beside points, where there is room: that of the chosen one first, then those of the front. */
+  name() {
+    for (const node of this.dots.place.querySelectorAll(".point-name")) node.remove();
+    const { points } = this.dots;
+    const picked = points.filter(({ row }) => row === chosen.row);
+    const taken = points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
     const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
-    for (const { row, across, up } of new Set(points.slice(0, MOST_LABELS))) {
+    const named = [...new Set([...picked, ...this.best, ...(points.length <= MOST_LABELS ? points : [])])];
+    for (const { row, across, up } of named.slice(0, MOST_LABELS)) {
       const text = shortName(row).slice(0, 32);
-      const wide = pen.measureText(text).width;
+      const wide = textWidth(text, 11);
       const places = [[across + 9, up], [across - 9 - wide, up], [across - wide / 2, up - 13], [across - wide / 2, up + 13]].map(([left, middle]) => [left, middle - 6, left + wide, middle + 6]);
-      const place = places.find((one) => one[0] > MARGIN.left && one[2] < this.plot.clientWidth && isFree(one));
+      const place = places.find((one) => one[0] > MARGIN.left && one[2] < this.dots.place.clientWidth && isFree(one));
       if (!place) continue;
       taken.push(place);
-      pen.fillText(text, place[0], place[1] + 6);
+      this.dots.root.append(svg("text", { class: "point-name", x: place[0], y: place[1] + 10 }, text));
     }
   }
 
-  say(x, y) {
-    const none = this.table.rows.length - this.points.length;
-    const odd = this.points.filter((point) => texts.flags[point.row]).length;
-    const parts = [`${counted(this.points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
+  say(points, x, y) {
+    const none = this.table.rows.length - points.length;
+    const odd = points.filter(({ row }) => texts.flags[row]).length;
+    const parts = [`${counted(points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
     if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
     if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
     this.lead.textContent = parts.filter(Boolean).join(" ");
-    const met = new Set(this.points.map((point) => texts.backend[point.row]));
-    this.legend.replaceChildren(...this.backends.flatMap((backend, place) => (met.has(backend) ? [el("li", {}, el("span", { class: `swatch c${place % 10}` }), backend)] : [])));
-    const named = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, el("button", { type: "button", class: "link", title: labelOf(row), onclick: () => chosen.choose(row) }, labelOf(row).slice(START.length) || labelOf(row))));
-    if (this.best.length > MOST_NAMED) named.push(el("li", {}, `and ${this.best.length - MOST_NAMED} more`));
-    this.front.replaceChildren(...named);
+    const met = new Set(points.map(({ row }) => texts.backend[row]));
+    this.legend.replaceChildren(legend(this.backends.map((backend, place) => [`c${place % 10}`, backend]).filter(([, backend]) => met.has(backend)), "Backends"));
+    const links = this.best.slice(0, MOST_NAMED).map(({ row }) => el("li", {}, el("button", { type: "button", class: "link", title: labelOf(row), onclick: () => chosen.choose(row) }, labelOf(row).slice(START.length) || labelOf(row))));
+    if (this.best.length > MOST_NAMED) links.push(el("li", {}, `and ${this.best.length - MOST_NAMED} more`));
+    this.front.replaceChildren(...links);
   }
 
-  nearest(event) {
-    const { left, top } = this.canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - left, event.clientY - top];
-    let [best, least] = [null, 14 * 14];
-    for (const point of this.points) {
-      const distance = (point.across - x) ** 2 + (point.up - y) ** 2;
-      if (distance < least) [best, least] = [point, distance];
-    }
-    return best;
-  }
-
-  hover(event) {
-    const point = this.nearest(event);
-    if (!point) return tip.hide();
-    const [x, y] = [this.axis("x"), this.axis("y")];
-    const others = this.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
-    const hidden = others.length ? [`${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}`] : [];
-    const odd = texts.flags[point.row] ? [`not plausible: ${texts.flags[point.row]}`] : [];
-    return tip.show([labelOf(point.row), `${x.title}: ${shown(x, point.row)}`, `${y.title}: ${shown(y, point.row)}`, texts.backend[point.row], ...odd, ...hidden], event.clientX, event.clientY);
-  }
-
-  click(event) {
-    const point = this.nearest(event);
-    if (point) chosen.choose(point.row);
+  lines(point) {
+    const { row } = point;
+    const others = this.dots.points.filter((other) => other !== point && Math.hypot(other.across - point.across, other.up - point.up) < 3);
+    const hidden = others.length ? `${others.length} more here: ${others.slice(0, 3).map((other) => labelOf(other.row)).join(", ")}${others.length > 3 ? ", ..." : ""}` : "";
+    const odd = texts.flags[row] ? `not plausible: ${texts.flags[row]}` : "";
+    return [labelOf(row), ...["x", "y"].map((name) => `${this.axis(name).title}: ${shown(this.axis(name), row)}`), texts.backend[row], odd, hidden];
   }
 }
