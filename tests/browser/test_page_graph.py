@@ -142,7 +142,7 @@ def test_a_graph_fits_the_screen_and_its_arrows_end_at_what_reads(visit: Open) -
 def test_a_comparison_has_equal_facts_once(visit: Open) -> None:
     page = visit(Comparison(small(), (small("Other"),)))
     assert page.locator(".identity dt", has_text="Backend").count() == 1
-    assert page.locator(".about h2").all_inner_texts() == ["Small reference", "Other"]
+    assert page.locator(".about h2").all_inner_texts() == ["Teacher reference", "Other"]
 
 
 def test_the_roofline_says_what_its_colors_mean(visit: Open) -> None:

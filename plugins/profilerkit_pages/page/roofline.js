@@ -11,7 +11,7 @@ class Roofline {
     const all = rows.map((row, at) => ({ row, flops: flops[at], x: flops[at] / bytes[at], y: flops[at] / asNumber(seconds[at]), kind: colours.has(layers.types[row]) ? `c${colours.get(layers.types[row])}` : "group" }));
     const timed = all.filter(({ x, y }) => [x, y].every((value) => value > 0 && Number.isFinite(value)));
     const points = timed.sort((one, two) => two.flops - one.flops).slice(0, MOST_POINTS);
-    for (const point of points) point.radius = 3 + 6 * Math.sqrt(point.flops / points[0].flops);
+    for (const point of points) point.radius = Math.round(3 + 6 * Math.sqrt(point.flops / points[0].flops));
     this.dots = new Points((point) => this.lines(point), this);
     const types = points.map(({ row }) => layers.types[row]);
     const others = points.some(({ kind }) => kind === "group") ? [["group", "layers with others inside"]] : [];
