@@ -51,7 +51,8 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
     unit, name = unit_for(max(max(line[1]) for line in drawn), "B", Scale.IEC)
     for index, (report, (contexts, values)) in enumerate(zip(reports, drawn, strict=True)):
         label = plain(f"{report.title}, batch {report.serving[-1].batch}", 44)
-        axis.plot(contexts, [value / unit for value in values], color=COLOURS[index % len(COLOURS)], label=label)
+        line = ":" if (contexts, values) in drawn[:index] else "-"  # one on another lets that be seen
+        axis.plot(contexts, [value / unit for value in values], line, color=COLOURS[index % len(COLOURS)], label=label)
     for device, roof in roofs.items():
         axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
     axis.set_xlabel("Tokens of context")
