@@ -15,6 +15,7 @@ from profilerkit.render.grids import visible
 from profilerkit.render.time_grids import machine_facts
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported
+from profilerkit.trace.cost_parts import number_kinds
 from profilerkit.trace.layer_paths import nearest_around, walk_outwards
 
 from .layer_work import sum_forward_work
@@ -81,7 +82,7 @@ def _describe_report(report: Report) -> dict[str, Any]:
         "backend": visible(report.backend),
         "inputs": visible(report.inputs.removeprefix("ModelInputs")),
         "layers": describe_layers(rows, indices),
-        "operators": _describe_operators(report, indices),
+        "operators": _describe_operators(report, rows, indices),
         "tables": list(list_tables(report, rows)),
         "timeline": _describe_timeline(report, rows, indices),
         "memory": _describe_memory(report, indices),
@@ -107,15 +108,16 @@ def _describe_memory(report: Report, indices: Mapping[str, int]) -> dict[str, An
     }
 
 
-def _describe_operators(report: Report, indices: Mapping[str, int]) -> dict[str, Any] | None:
+def _describe_operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any] | None:
     """Return the operators in their order, each with its layer and how many operators before it those are it reads.
 
     0 stands for an input of the model. The work of an operator is here if its layer has others inside: that of the
-    others is the layer's own.
+    others is the layer's own. ``kinds`` has a number for each layer, which equal layers share.
     """
     rows = report.operators
     if not rows:
         return None
+    kinds = number_kinds(layers)
     outer = {path for path in nearest_around(indices).values() if path is not None}
     reads = [tuple(0 if read < 0 else index - read for read in row.get("reads", ())) for index, row in enumerate(rows)]
     return {
@@ -123,6 +125,7 @@ def _describe_operators(report: Report, indices: Mapping[str, int]) -> dict[str,
         "layers": pack([indices.get(row["layer"], -1) for row in rows]),
         "phases": pack([str(row.get("phase", "forward")) for row in rows]),
         "reads": pack(reads) if any(reads) else None,
+        "kinds": pack([kinds[row["path"]] for row in layers]),
         **{key: pack([row[key] if row["layer"] in outer else 0 for row in rows]) for key in ("macs", "flops")},
     }
 

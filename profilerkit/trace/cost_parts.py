@@ -12,7 +12,7 @@ from .bounds import WORK
 from .layer_paths import count_depth, parent_path
 from .layer_view import group_children
 
-__all__ = ["PEAK", "Part", "choose_column", "divide"]
+__all__ = ["PEAK", "Part", "choose_column", "divide", "number_kinds"]
 
 #: The columns that parts are found by, the first in which the model has anything.
 _BY = ("forward_seconds", *WORK, "params")
@@ -110,7 +110,7 @@ class _Opener:
         self._root = rows[0]
         self._rows = {row["path"]: row for row in rows}
         self._children = group_children(rows)
-        self._kinds = _number_kinds(rows, self._children)
+        self._kinds = number_kinds(rows)
 
     def share(self, part: Part) -> float:
         """Return what a part has of the whole."""
@@ -271,8 +271,9 @@ def _gather(parts: Sequence[Part]) -> Part:
     return Part("", tuple(row for part in parts for row in part.rows), "others")
 
 
-def _number_kinds(rows: Sequence[_Row], children: Mapping[str, Sequence[_Row]]) -> dict[str, int]:
+def number_kinds(rows: Sequence[_Row]) -> dict[str, int]:
     """Return by path a number that equal layers share: of one type, with equal counts, and equal layers inside."""
+    children = group_children(rows)
     numbers: dict[tuple[Any, ...], int] = {}
     kinds: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: -count_depth(row["path"])):  # those inside before those around them

@@ -17,15 +17,15 @@ function ticksOf(low, high, count, scale) {
   return ticks;
 }
 
-/** Powers of ten between two bounds, at most about eight of them; also twice and five times one where there are fewer than two. */
-function decades(low, high) {
-  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+/** Powers of a base between two bounds, at most about eight; of ten also twice and five times one, where there are fewer than two. */
+function powers(low, high, base) {
+  const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
   const step = Math.max(1, Math.ceil((last - first + 1) / 8));
   const ticks = [];
-  for (let power = first; power <= last; power += step) ticks.push(10 ** power);
-  if (ticks.length > 1) return ticks;
-  const powers = Array.from({ length: last - first + 2 }, (_, at) => 10 ** (first - 1 + at));
-  return powers.flatMap((power) => [power, 2 * power, 5 * power]).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  for (let power = first; power <= last; power += step) ticks.push(base ** power);
+  if (ticks.length > 1 || base !== 10) return ticks;
+  const tens = [first - 1, first].map((power) => 10 ** power);
+  return tens.flatMap((ten) => [ten, 2 * ten, 5 * ten]).filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
 }
 
 const linear = (low, high, from, to) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
@@ -33,13 +33,6 @@ const logarithmic = (low, high, from, to) => {
   const line = linear(Math.log10(low), Math.log10(high), from, to);
   return (value) => line(Math.log10(value));
 };
-
-/** Powers of two between two bounds, at most about eight of them: bytes are written so. */
-function powersOfTwo(low, high) {
-  const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
-  const step = Math.max(1, Math.ceil((last - first + 1) / 8));
-  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, place) => 2 ** (first + place * step));
-}
 
 /** An axis for values of a column: logarithmic where it says so, or where they span far and are above zero. */
 function axisOf(values, from, to, { title, unit, scale, isLogarithmic }) {
@@ -49,7 +42,7 @@ function axisOf(values, from, to, { title, unit, scale, isLogarithmic }) {
   if (isWide || isLogarithmic) {
     const room = 10 ** (isWide ? 0.15 : 0.35);
     const [first, last] = [low / room, high * room];
-    return { ...axis, at: logarithmic(first, last, from, to), ticks: (scale === "iec" ? powersOfTwo : decades)(first, last) };
+    return { ...axis, at: logarithmic(first, last, from, to), ticks: powers(first, last, scale === "iec" ? 2 : 10) };
   }
   const room = (high - low || Math.abs(high) || 1) * 0.05;
   const [first, last] = [low >= 0 ? Math.max(0, low - room) : low - room, high + room];

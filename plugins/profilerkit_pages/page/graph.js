@@ -4,21 +4,8 @@
 const LONGEST_LABEL = 34;
 const FEW_BOXES = 8;
 
-/** A number for each layer, equal for those that are alike: of one type and size, with the same layers inside. */
-function kindsOf(layers) {
-  const numbers = new Map();
-  const kinds = [];
-  for (const row of [...layers.tree.order].reverse()) {
-    const sizes = ["params", "macs"].map((key) => layers.column(key)?.values[row]);
-    const text = [layers.types[row], ...sizes, ...layers.tree.children[row].map((child) => kinds[child])].join();
-    kinds[row] = numbers.get(text) ?? numbers.set(text, numbers.size).size - 1;
-  }
-  return kinds;
-}
-
-/** For each block that follows one like it, or is followed by one: all of them, in order. */
-function blocksOf(layers) {
-  const kinds = kindsOf(layers);
+/** For each block that follows one of its kind, or is followed by one: all of them, in order. */
+function blocksOf(layers, kinds) {
   const blocks = new Map();
   for (const inside of layers.tree.children) {
     for (let from = 0, to; from < inside.length; from = to) {
@@ -47,7 +34,7 @@ function reaches(from, to) {
 
 class Graph {
   constructor(place, tools, operators, layers, inputs) {
-    Object.assign(this, { layers, inputs, column: layers.usualSize, blocks: blocksOf(layers), open: new Set() });
+    Object.assign(this, { layers, inputs, column: layers.usualSize, blocks: blocksOf(layers, unpacked(operators.kinds)), open: new Set() });
     this.operators = unpacked(operators.names);
     this.rows = unpacked(operators.layers);
     this.work = { macs: unpacked(operators.macs), flops: unpacked(operators.flops) };
