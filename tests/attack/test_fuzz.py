@@ -1,7 +1,6 @@
 """Random small modules: profilerkit's trace against a real run under a plain counter, and the module afterwards.
 
 ``make test`` takes a sample; ``make attack`` takes 10,000, in processes of their own, so that one that dies is named.
-``python tests/support/fuzz_minimise.py SEED`` prints the smallest program that still fails like that seed's.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import torch
 from attack_sampling import WHOLE
 from fuzz_compare import differences, find_truth
 from fuzz_generator import program
-from fuzz_minimise import minimise
 from fuzz_sampled import SAMPLED, SEEDS, compare_seed, known
 from fuzz_seeds import KEPT, Kept
 from source_tree import SUPPORT
@@ -142,17 +140,3 @@ def test_a_seed_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_seed_makes_the_same_program_each_time() -> None:
     assert program(3).source == program(3).source != program(4).source
-
-
-def test_a_failing_program_is_made_small() -> None:
-    """Of a program of many statements the one that fails is left, with what it needs."""
-    source = Kept(
-        "",
-        "",
-        "v1 = self.layer(x0)\nfor _ in range(2):\n    v1 = v1.relu()\nif v1.is_meta:\n    v2 = v1 @ v1.mT\nelse:\n"
-        "    v2 = torch.cdist(v1, v1)\nv3 = v2.softmax(-1)\nreturn (v3, v1)",
-        init="self.layer = nn.Linear(3, 3)\nself.other = nn.Linear(3, 3)",
-    ).source
-    small = minimise(source, lambda text: "cdist" in text and find_truth(text).run.calls != [])
-    assert "cdist" in small
-    assert not any(word in small for word in ("softmax", "relu", "range", "is_meta", "other", "self.layer(x0)"))
