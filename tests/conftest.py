@@ -1,6 +1,7 @@
 """What the tests of the core share: a fake model with round numbers, and profilers over it."""
 
 import gc
+import logging
 import math
 import os
 import signal
@@ -32,6 +33,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # What XLA compiles here runs once or twice: without LLVM's optimizations, which change no count, the tests of JAX take
 # two thirds of the time.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+# Compiled files are kept, even where Python is told to keep none, as in many containers: each program that a test
+# starts would compile all of profilerkit, and pytest all of the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# OpenVINO's converter forks this process at each call, to send word of it over the network, but not on a service that
+# builds and tests, as it is told by this variable.
+os.environ.setdefault("TF_BUILD", "True")
 
 # CUDA builds of torch bring Triton, which crashes the process if TensorFlow 2.20 or 2.21 was imported before it:
 # https://github.com/tensorflow/tensorflow/issues/124205
@@ -99,6 +109,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    _let_loggers_propagate()
+
+
+def _let_loggers_propagate() -> None:
+    """Have the messages of torch's loggers, of which there are fifty, go to their common root too.
+
+    Pytest adds its two handlers to each logger that lets none through, and takes them away, three times for each test.
+    """
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -43,6 +43,7 @@ SLOW = (
     *("formats.rst", "tensorflow.rst", "mfu.rst", "audits.rst", "isolation.rst", "budgets.rst"),
     *("language-models.rst", "logging.rst", "counterparts.rst", "recipes.rst", "migrating-from-deeplite.rst"),
     *("comparison.rst", "command-line.rst", "figures.rst", "meshes.rst", "testing.rst"),
+    *("assistants.rst", "jax.rst", "litert.rst", "migrating-from-deepspeed.rst", "timing.rst"),
 )
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from source_tree import packages, read_tree
+from source_tree import packages, read_tree, walk
 
 from profilerkit_metrics.discovery import status_keys
 
@@ -42,12 +42,12 @@ ALLOWED = {
 def literals(tree: ast.Module) -> Iterator[str]:
     """Yield the strings of a module but docstrings and the names in ``__all__``."""
     left_out: set[int] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Expr):
             left_out.add(id(node.value))
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             left_out.update(map(id, ast.walk(node)))
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
             yield node.value
 

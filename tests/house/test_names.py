@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages, read_tree
+from source_tree import ROOT, packages, read_tree, walk
 
 UNCLEAR = frozenset({"found", "held", "known", "said", "given", "wanted", "own", "place", "each"})
 FOLDERS = {**packages(), **{name: ROOT / name for name in ("docs", "benchmarks", "examples")}}
@@ -49,7 +49,7 @@ ENDING_IN_OF = {
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of everything that a file defines: variables, parameters, attributes, functions."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
         elif isinstance(node, ast.arg):
@@ -60,7 +60,7 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _functions(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield where a file defines a function, and the words of its name; those of the tests themselves are sentences."""
-    for node in ast.walk(read_tree(path)):
+    for node in walk(read_tree(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("test_"):
             yield f"{path}:{node.lineno} {node.name}", node.name.strip("_").split("_")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, packages, read_tree
+from source_tree import ROOT, packages, read_tree, walk
 
 #: Functions and methods that write or move a file, by their last name.
 WRITERS = {
@@ -50,9 +50,9 @@ EXCEPTIONS = {
 }
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
+def calls(tree: ast.Module) -> Iterator[tuple[str, str, ast.Call]]:
     """Yield each call with the name before the last dot, if there is one, and the one after it."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute):
                 owner = node.func.value
@@ -97,7 +97,7 @@ def from_files(path: Path) -> set[str]:
     """Return the names that a module imports from the one that writes."""
     return {
         alias.name
-        for node in ast.walk(read_tree(path))
+        for node in walk(read_tree(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == "files"
         for alias in node.names
     }
@@ -133,7 +133,7 @@ def locks_made(tree: ast.Module) -> set[str]:
     """Return what waits for other threads, of those that a module makes: from the modules that have such things."""
     from_there = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in HAVE_LOCKS
         for alias in node.names
     }
@@ -221,7 +221,7 @@ def test_what_is_remembered_for_good_does_not_grow() -> None:
     """A cache by class, model or tensor keeps the user's alive; `profilerkit.process.cached.once_for_each` does not."""
     found: dict[str, set[str]] = {}
     for name, path in sources():
-        for node in ast.walk(read_tree(path)):
+        for node in walk(read_tree(path)):
             if isinstance(node, ast.FunctionDef):
                 marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
                 if any(mark.endswith("cache") for mark in marks):

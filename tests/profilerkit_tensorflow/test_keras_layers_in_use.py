@@ -13,6 +13,7 @@ tf = pytest.importorskip("tensorflow")
 
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
+from slow_ones import slow_ones  # noqa: E402
 from small import make_model, ones, own_macs, trace_complete  # noqa: E402
 from weighted_layers import attention_macs, gates_macs  # noqa: E402
 
@@ -38,7 +39,7 @@ OVER_STEPS: dict[str, tuple[Callable[[], Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", OVER_STEPS)
+@pytest.mark.parametrize("name", slow_ones(OVER_STEPS, ["gru of one bias", "both ways", "depthwise", "strided"]))
 def test_the_length_is_that_of_the_inputs(name: str) -> None:
     build, macs = OVER_STEPS[name]
     model = make_model(build(), (None, FEATURES))
@@ -62,7 +63,7 @@ def test_convolutions_over_open_images() -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru", "gru of one bias", "rnn", "both ways", "time distributed"])
-@pytest.mark.parametrize("steps", [STEPS, None])
+@pytest.mark.parametrize("steps", slow_ones([STEPS, None], [None]))
 def test_a_mask_changes_no_product(name: str, steps: int | None) -> None:
     build, macs = OVER_STEPS[name]
     model = keras.Sequential([keras.Input((steps, FEATURES)), layers.Masking(), build()])
@@ -200,7 +201,9 @@ def test_generators_of_tensorflow_have_no_parameters() -> None:
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16", "float16", "float64"])
-@pytest.mark.parametrize("name", ["dense", "dilated", "depthwise", "lstm", "gru"])
+@pytest.mark.parametrize(
+    "name", slow_ones(["dense", "dilated", "depthwise", "lstm", "gru"], ["depthwise", "lstm", "gru"])
+)
 def test_the_precision_changes_no_number(policy: str, name: str) -> None:
     build, macs = OVER_STEPS[name]
     plain = make_model(build(), (STEPS, FEATURES))

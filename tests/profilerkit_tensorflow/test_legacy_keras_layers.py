@@ -10,6 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 tf_keras = pytest.importorskip("tf_keras")
 
+from slow_ones import slow_ones  # noqa: E402
 from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from weighted_layers import attention_macs, gates_macs  # noqa: E402
 
@@ -45,7 +46,7 @@ def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     assert found.total_params == model.count_params()
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", slow_ones(LAYERS, ["gru", "both ways"]))
 def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
     build, shape, macs = LAYERS[name]
     model = tf_keras.Sequential([layers.Input(shape), layers.PReLU(name="first"), build()])
@@ -53,7 +54,7 @@ def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lstm", "gru", "rnn", "both ways"])
+@pytest.mark.parametrize("name", slow_ones(["lstm", "gru", "rnn", "both ways"], ["gru", "both ways"]))
 def test_masks_and_open_lengths(name: str) -> None:
     build, _, macs = LAYERS[name]
     model = tf_keras.Sequential([layers.Input((None,)), layers.Embedding(11, 3, mask_zero=True), build()])

@@ -12,7 +12,7 @@ from fuzz_generator import program
 SEEDS = range(10_000)
 
 
-SAMPLED = sample(SEEDS, 60) if not WHOLE else []
+SAMPLED = sample(SEEDS, 30) if not WHOLE else []
 
 
 @cache

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from source_tree import ROOT, SUPPORT, read_tree
+from source_tree import ROOT, SUPPORT, read_tree, walk
 
 __all__ = ["is_heavy", "is_heavy_file"]
 
@@ -74,7 +74,7 @@ def _definitions(path: Path) -> dict[str, frozenset[str]]:
 def _imports(path: Path) -> dict[str, Path]:
     """Return from which file of the tests' support each name of a file comes."""
     found: dict[str, Path] = {}
-    for node in ast.walk(read_tree(path)):
+    for node in walk(read_tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and (SUPPORT / f"{node.module}.py").is_file():
             found.update(dict.fromkeys((alias.name for alias in node.names), SUPPORT / f"{node.module}.py"))
     return found

@@ -89,7 +89,14 @@ STEPS: dict[str, Step] = {
     "experts": Step(networks.Mixture, {"ep": 4}, networks.spread_experts, 1),
     "spread loss": Step(networks.Losing, TWO_OF_TENSORS, networks.spread_loss),
 }
+#: Those that slow tests alone look at.
+FURTHER = [
+    *(name for name in STEPS if "three passes" in name and name != "fsdp2 of three passes"),
+    *(name for name in STEPS if "buckets" in name or "1f1b" in name),
+    *("zero3 without reuse", "zero3 in bfloat16", "short pipeline"),
+]
 if find_spec("transformers") is not None:
+    FURTHER += ["transformers in tensors", "transformers in shards"]
     STEPS |= {
         "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, make_config(tp_size=2)),
         "transformers in shards": Step(networks.tiny_llama, FOUR_OF_SHARDS, make_config(fsdp_size=4)),
@@ -199,8 +206,8 @@ def make_deep_steps() -> dict[str, tuple[RankTrace, RankTrace]]:
     return steps
 
 
-def make_steps() -> dict[str, RankTrace]:
-    return {name: make_step(name, step) for name, step in STEPS.items()}
+def make_steps(further: bool = False) -> dict[str, RankTrace]:
+    return {name: make_step(name, step) for name, step in STEPS.items() if (name in FURTHER) is further}
 
 
 def track_peaks() -> dict[str, int]:
@@ -211,5 +218,10 @@ def track_peaks() -> dict[str, int]:
 
 if __name__ == "__main__":
     what, path = sys.argv[1:]
-    answers: dict[str, Callable[[], Any]] = {"steps": make_steps, "deep": make_deep_steps, "peaks": track_peaks}
+    answers: dict[str, Callable[[], Any]] = {
+        "steps": make_steps,
+        "further steps": lambda: make_steps(further=True),
+        "deep": make_deep_steps,
+        "peaks": track_peaks,
+    }
     Path(path).write_bytes(pickle.dumps(answers[what]()))

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from source_tree import packages, read_tree
+from source_tree import packages, read_tree, walk
 
 __all__ = ["ROOTS", "Use", "list_segments", "private_uses"]
 
@@ -59,7 +59,7 @@ def private_uses(path: Path, banned: frozenset[str] = frozenset()) -> list[Use]:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
@@ -69,7 +69,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _list_assigned(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
@@ -110,9 +110,9 @@ def _last(node: ast.expr) -> str:
 
 
 def _uses(tree: ast.Module, aliases: dict[str, str], banned: frozenset[str]) -> Iterator[Use]:
-    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    inner = {id(node.value) for node in walk(tree) if isinstance(node, ast.Attribute)}
+    documentation = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    for node in walk(tree):
         if isinstance(node, (ast.ImportFrom, ast.Import)):
             yield from _list_imported(node)
         elif isinstance(node, ast.expr) and (path := _find_dotted(node, aliases)):
@@ -167,7 +167,7 @@ def _own_names() -> frozenset[str]:
 
 
 def _list_defined(path: Path) -> Iterator[str]:
-    for node in ast.walk(read_tree(path)):
+    for node in walk(read_tree(path)):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -180,7 +180,7 @@ def list_segments(path: Path) -> frozenset[str]:
     """Return the private parts of all dotted names that a file mentions in its texts: those that it looks after."""
     return frozenset(
         segment
-        for node in ast.walk(read_tree(path))
+        for node in walk(read_tree(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value
         for segment in node.value.split(".")
         if is_private(segment)

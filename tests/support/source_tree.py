@@ -34,6 +34,14 @@ def read_tree(path: Path) -> ast.Module:
     return tree
 
 
+@cache
+def walk(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return the nodes of a tree, listed once in a process: tests of the house go through them a dozen times."""
+    nodes = tuple(ast.walk(tree))
+    gc.freeze()
+    return nodes
+
+
 def oldest_release(extra: str) -> str:
     """Return the lower bound of the first requirement of an extra in setup.cfg."""
     settings = configparser.ConfigParser()

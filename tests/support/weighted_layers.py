@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from keras import config, layers
+from slow_ones import slow_ones
 
 Sizes = tuple[int, ...]
 
@@ -40,6 +42,19 @@ def case(
     assert name not in CASES
     if not needs or hasattr(layers, needs) or hasattr(config, needs):
         CASES[name] = Case(build, shapes, macs, params, **further)
+
+
+#: What distinguishes cases from others of the same layer by a length or an option alone: left to the slow tests.
+_VARIANT = re.compile(
+    r"\(1[012],\)|dilation_rate.*groups|groups.*padding|channels_first.+, |'dilation_rate': (3|\(1, 2\))"
+    r"|all steps|backwards|without|(LSTM|SimpleRNN) with|heads with dropout|(GRU|SimpleRNN) unrolled"
+    r"|stacked (LSTM|SimpleRNN)|both ways (LSTM|GRU)|RNN of a (GRU|SimpleRNN)|ConvLSTM[12]D same|ConvLSTM3D valid"
+)
+
+
+def slow_variants(names: Sequence[str]) -> list[Any]:
+    """Return names of cases, those marked slow that vary what another case has too."""
+    return slow_ones(names, [name for name in names if _VARIANT.search(name)])
 
 
 def windows(length: int, kernel: int, stride: int = 1, dilation: int = 1, padding: str = "valid") -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_ones import slow_ones
 from time_limits import run_program
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -316,7 +317,7 @@ def test_a_conflict_of_plugins_is_said_in_a_line(
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("isolated", [(), ("--isolate",)])
+@pytest.mark.parametrize("isolated", slow_ones([(), ("--isolate",)], [("--isolate",)]))
 def test_plugins_see_the_names_that_were_typed(isolated: tuple[str, ...], shouting: None, model_file: str) -> None:
     created: list[list[str]] = []
 

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from slow_ones import slow_ones
 
 from profilerkit import ModelInputs, ModelTrace, TensorSpec, profile
 from profilerkit_jax import JaxModel
@@ -189,7 +190,7 @@ def turns_made(dtype: str, start: int, step: int, bound: int, comparison: str) -
     return None
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("dtype", slow_ones(["uint8", "int8", "uint16", "int16"], ["uint16", "int16"]))
 @pytest.mark.parametrize("comparison", COMPARISONS)
 def test_a_counter_goes_on_at_the_other_end_of_its_range(dtype: str, comparison: str) -> None:
     """Steps that pass the ends of each dtype, up and down, by ``+`` and ``-``."""

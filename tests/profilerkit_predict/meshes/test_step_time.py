@@ -74,6 +74,7 @@ def test_gathered_weights_come_beside_the_work() -> None:
     assert "≥" in str(report)
 
 
+@pytest.mark.slow
 def test_tensor_parallel_layers_wait() -> None:
     report = profile_on_toy(networks.shard_tensors, {"tp": 2}, network=50)
     assert report["exposed_time"] == report["collective_time"] == pytest.approx(report["collective_bytes"] / LINK)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
+from slow_ones import slow_ones
 
 from profilerkit import Report, profile
 from profilerkit_tensorflow.model.saved_packing import SavedPacking
@@ -19,6 +20,8 @@ if not hasattr(keras.quantizers, "Int4QuantizationConfig"):
 
 #: Per-channel scales without zero points.
 PER_CHANNEL = keras.quantizers.Int4QuantizationConfig(block_size=None)
+#: Whether a saved model is in a Keras layer, where the slow tests look.
+IN_LAYER = slow_ones([False, True], [True])
 NUMBERS, TOKENS = np.ones((2, 16), "float32"), np.ones((2, 4), "int32")
 
 
@@ -34,7 +37,7 @@ def profile_saved(layer: Any, x: Any, folder: Path, in_layer: bool, mode: str = 
     return profile(saved, tf.constant(x), metrics=["total_params", "model_size"])
 
 
-@pytest.mark.parametrize("in_layer", [False, True])
+@pytest.mark.parametrize("in_layer", IN_LAYER)
 @pytest.mark.parametrize(
     ("layer", "x", "options", "params", "size"),
     [
@@ -63,7 +66,7 @@ def test_numbers_are_counted_where_the_scales_tell_how_many(
     assert any("two numbers to a byte" in note for note in report.notes)
 
 
-@pytest.mark.parametrize("in_layer", [False, True])
+@pytest.mark.parametrize("in_layer", IN_LAYER)
 def test_where_nothing_tells_the_numbers_are_a_lower_bound(in_layer: bool, tmp_path: Path) -> None:
     """7 columns and 8 are both 4 bytes: 11 rows have 77 numbers or 88, and 44 bytes are all that is known."""
     record = profile_saved(layers.Embedding(11, 7), TOKENS, tmp_path, in_layer, config=PER_CHANNEL).status(
@@ -74,7 +77,7 @@ def test_where_nothing_tells_the_numbers_are_a_lower_bound(in_layer: bool, tmp_p
     assert missing.startswith("the second numbers in the bytes of 1 saved weight (")
 
 
-@pytest.mark.parametrize("in_layer", [False, True])
+@pytest.mark.parametrize("in_layer", IN_LAYER)
 @pytest.mark.parametrize(
     ("layer", "x", "params", "size"),
     [

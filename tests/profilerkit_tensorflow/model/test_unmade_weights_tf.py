@@ -145,6 +145,7 @@ def test_the_states_of_an_exported_lstm_are_no_parameters(tmp_path: Path) -> Non
     assert found.memory.weight_bytes >= (200 + 2 * 2 * 5) * 4
 
 
+@pytest.mark.slow
 def test_the_states_of_a_saved_gru_of_tf_keras_are_no_parameters(tmp_path: Path) -> None:
     tf_keras = pytest.importorskip("tf_keras")
     inputs = tf_keras.Input((6, 4), batch_size=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from slow_ones import slow_ones
 from time_limits import run_python
 
 pytest.importorskip("tensorflow")
@@ -16,12 +15,14 @@ import json, sys
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-import keras, tf_keras
+import keras
 from contextlib import nullcontext
 from profilerkit import profile
 
 strategy = {"mirrored": lambda: tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]),
             "workers": tf.distribute.MultiWorkerMirroredStrategy}[sys.argv[1]]()
+
+NAMES = sys.argv[2:]
 
 class Module(tf.Module):
     def __init__(self):
@@ -35,11 +36,15 @@ class Module(tf.Module):
 def dense(keras):
     return keras.Sequential([keras.Input((8,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
 
+def legacy():
+    import tf_keras
+    return dense(tf_keras)
+
+BUILD = {"keras": lambda: dense(keras), "tf_keras": legacy, "module": Module,
+         "function": lambda: tf.function(Module().__call__)}
 with strategy.scope():
-    models = {"keras": dense(keras), "tf_keras": dense(tf_keras), "module": Module()}
-    models["function"] = tf.function(models["module"].__call__)
-plain = {"keras": dense(keras), "tf_keras": dense(tf_keras), "module": Module()}
-plain["function"] = tf.function(plain["module"].__call__)
+    models = {name: BUILD[name]() for name in NAMES}
+plain = {name: BUILD[name]() for name in NAMES}
 KEYS = ["total_params", "trainable_params", "model_size", "macs", "flops", "memory_footprint", "training_macs",
         "training_memory"]
 x = tf.ones((2, 8))
@@ -54,11 +59,24 @@ print(json.dumps(result))
 """
 
 
-@pytest.mark.parametrize("strategy", slow_ones(["mirrored", "workers"], ["workers"]))
-def test_one_replica_is_counted(strategy: str) -> None:
-    done = run_python(SCRIPT, strategy, variables={"TF_CPP_MIN_LOG_LEVEL": "3"})
+#: The models, and the parameters of each.
+MODELS = {"keras": 52, "tf_keras": 52, "module": 40, "function": 40}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "names"),
+    [
+        ("mirrored", ("keras", "function")),
+        pytest.param("mirrored", ("tf_keras", "module"), marks=pytest.mark.slow),
+        pytest.param("workers", tuple(MODELS), marks=pytest.mark.slow),
+    ],
+    ids=["mirrored", "mirrored, the others", "workers"],
+)
+def test_one_replica_is_counted(strategy: str, names: tuple[str, ...]) -> None:
+    done = run_python(SCRIPT, strategy, *names, variables={"TF_CPP_MIN_LOG_LEVEL": "3"})
     results = json.loads(done.stdout.splitlines()[-1])
-    for name, parameters in ("keras", 52), ("tf_keras", 52), ("module", 40), ("function", 40):
+    for name in names:
+        parameters = MODELS[name]
         expected, _ = results[f"{name} plain"]
         assert expected[3] == 2 * 8 * 4
         assert expected[0] == parameters

@@ -16,7 +16,7 @@ import tensorflow as tf
 from attack_cases import Case, find_differences, find_unexpected
 from keras_allowed import ALLOWED
 from keras_fingerprint import Facts, look_at
-from keras_runs import RUNS, call, train, use_keras
+from keras_runs import RUNS, call, trace_training, train
 from keras_subjects import Subject, X, build
 
 from profilerkit_tensorflow.untouched.preservation import preserve
@@ -43,15 +43,17 @@ def build_kind(kind: str) -> Subject:
     return build_once(kind) if "fitted" in kind else build(kind)
 
 
-#: Models of which the run that fits, evaluates and predicts is not left to the slow tests.
-QUICK = ("functional", "legacy_functional", "module", "closure")
+#: Models with which all is done that is here; with the others the slow tests do what is not a trace of training.
+QUICK = ("functional", "module", "closure")
 
 
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
 @pytest.mark.parametrize(
     ("kind", "run"),
     [
-        pytest.param(kind, run, marks=pytest.mark.slow if run is use_keras and kind not in QUICK else (), id=name)
+        pytest.param(
+            kind, run, marks=pytest.mark.slow if run is not trace_training and kind not in QUICK else (), id=name
+        )
         for kind in KINDS
         for run in RUNS
         if (name := f"{kind}-{run.__name__}")

@@ -53,6 +53,7 @@ def test_it_needs_torch_alone() -> None:
     assert imported - sys.stdlib_module_names == {"torch"}
 
 
+@pytest.mark.slow
 def test_a_plain_interpreter_makes_a_profile(tmp_path: Path) -> None:
     arguments = ("network.py:network", "--input", "4", "--batch-size", "3", "--steps", "2", "--warm-up", "1")
     ended = run(tmp_path, *arguments, "--training", "--device", "cpu", "--output", "made.json.gz")

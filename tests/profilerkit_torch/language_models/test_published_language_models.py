@@ -139,10 +139,10 @@ def test_each_size_of_gemma_3_has_its_own_window(size: str) -> None:
 
 
 def test_mamba_has_a_state_of_constant_size() -> None:
-    """state-spaces/mamba-130m: 24 layers of 1,536 channels, 4 numbers of bfloat16 and 16 of float32 for each."""
-    config = transformers.MambaConfig(hidden_size=768, num_hidden_layers=24, vocab_size=50280)
+    """Two layers of state-spaces/mamba-130m: 1,536 channels, 4 numbers of bfloat16 and 16 of float32 for each."""
+    config = transformers.MambaConfig(hidden_size=768, num_hidden_layers=2, vocab_size=50280)
     assert kv_bytes_per_token(config, 20, dtype="bf16") == 0
-    state = 24 * 1536 * (4 * 2 + 16 * 4)
+    state = 2 * 1536 * (4 * 2 + 16 * 4)
     assert [kv_bytes(config, n, dtype="bf16").logical for n in (5, 20)] == [state, state]
     assert kv_bytes(config, 5, batch=2, dtype="bf16").logical == 2 * state
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,11 +42,27 @@ OUTSIDE = 2 * WORDS * WIDTH + WIDTH
 HIDDEN = BATCH * LENGTH * WIDTH * BYTE
 
 
+class Steps(dict[str, RankTrace]):
+    """Steps by name: what a process of its own has traced, as ranks need one.
+
+    Those that slow tests alone look at are traced when one does.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(run_steps("steps", folder))
+        self._folder = folder
+
+    def __missing__(self, name: str) -> RankTrace:
+        self.add_further()
+        return self[name]
+
+    def add_further(self) -> None:
+        self.update(run_steps("further steps", self._folder))
+
+
 @pytest.fixture(scope="module")
-def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RankTrace]:
-    """Return the steps by name: what a process of its own has traced, as ranks need one."""
-    traced: dict[str, RankTrace] = run_steps("steps", tmp_path_factory.mktemp("steps"))
-    return traced
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
+    return Steps(tmp_path_factory.mktemp("steps"))
 
 
 @pytest.fixture(scope="module")
@@ -214,8 +231,11 @@ def test_parts_make_up_the_peak(steps: dict[str, RankTrace], name: str) -> None:
     assert ("gathered weights" in step.peak_parts) == ("fsdp2" in name)
 
 
-def test_layers_make_up_the_peak(steps: dict[str, RankTrace]) -> None:
+@pytest.mark.parametrize("further", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_layers_make_up_the_peak(steps: Steps, further: bool) -> None:
     """To the byte, of all schemes; and what is left after the passes, with the gradients that are kept."""
+    if further:
+        steps.add_further()
     for name, step in steps.items():
         memory = step.trace.memory
         assert sum(step.peak.values()) == memory.peak_bytes(), name
@@ -346,11 +366,11 @@ def test_states_are_partitioned(steps: dict[str, RankTrace], name: str, kept: in
     assert not any("gradient" in note for note in step.trace.notes)
 
 
-def test_all_gradients_are_there_in_stage_1(steps: dict[str, RankTrace]) -> None:
+@pytest.mark.parametrize("passes", ["", pytest.param(" of three passes", marks=pytest.mark.slow)])
+def test_all_gradients_are_there_in_stage_1(steps: dict[str, RankTrace], passes: str) -> None:
     """All is as on a device alone, and beside it a bucket, which is filled when the backward pass is over."""
-    for passes in ("", " of three passes"):
-        alone = steps[f"alone{passes}"].trace.memory.peak_bytes()
-        assert steps[f"zero1{passes}"].trace.memory.peak_bytes() == alone + BUCKET * BYTE
+    alone = steps[f"alone{passes}"].trace.memory.peak_bytes()
+    assert steps[f"zero1{passes}"].trace.memory.peak_bytes() == alone + BUCKET * BYTE
 
 
 def test_gradients_go_to_the_bucket_in_stage_2(steps: dict[str, RankTrace]) -> None:
@@ -391,6 +411,7 @@ def test_weights_that_are_needed_again_soon_stay_gathered(steps: dict[str, RankT
     assert step.peak_parts["gradients"] == whole // 4
 
 
+@pytest.mark.slow
 def test_weights_are_gathered_for_each_layer(steps: dict[str, RankTrace]) -> None:
     step = steps["zero3 without reuse"]
     gathered = [(c.layer, c.phase, c.calls, c.bytes, c.sent_bytes) for c in find(step, kind="all-gather")]
@@ -409,6 +430,7 @@ def test_weights_are_gathered_for_each_layer(steps: dict[str, RankTrace]) -> Non
     assert step.trace.macs == steps["ddp of wide layers"].trace.macs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "calls"),
     [
@@ -428,10 +450,12 @@ def test_full_buckets_are_exchanged(steps: dict[str, RankTrace], name: str, kind
     assert steps[name].gradient_bytes == (LAYER if "zero2" in name else (3 * LAYER + EMBEDDING) // 4)
 
 
+@pytest.mark.slow
 def test_gradient_larger_than_the_bucket_is_scattered_from_its_place(steps: dict[str, RankTrace]) -> None:
     assert steps["zero3 in tiny buckets"].peak_parts["communication"] == 1_000_000 * BYTE
 
 
+@pytest.mark.slow
 def test_partitions_in_bfloat16_have_copies(steps: dict[str, RankTrace]) -> None:
     # Of 1024 * 2560 and of 128 * 1024 elements each of three ranks has a third, rounded up.
     partition = 3 * 873_814 + 43_691
@@ -447,7 +471,13 @@ PASSED = LENGTH * WIDTH * BYTE
 STAGES = (WORDS * WIDTH + MATRICES + NORMS, WORDS * WIDTH + WIDTH + MATRICES + NORMS)
 
 
-@pytest.mark.parametrize(("name", "stage"), [("pipeline", 0), ("end of pipeline", 1), ("1f1b", 0), ("end of 1f1b", 1)])
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        *(("pipeline", 0), ("end of pipeline", 1)),
+        *(pytest.param(name, stage, marks=pytest.mark.slow) for name, stage in (("1f1b", 0), ("end of 1f1b", 1))),
+    ],
+)
 def test_stages_pass_microbatches_on(steps: dict[str, RankTrace], name: str, stage: int) -> None:
     step, whole = steps[name], 4 * PASSED
     assert count_parameter_bytes(step) == step.gradient_bytes == STAGES[stage] * BYTE
@@ -463,6 +493,7 @@ def test_stages_pass_microbatches_on(steps: dict[str, RankTrace], name: str, sta
     assert step.trace.memory.parts["inputs"] == 4 * LENGTH * 8  # the words, or the target
 
 
+@pytest.mark.slow
 def test_schedules_keep_activations_of_as_many_microbatches(steps: dict[str, RankTrace]) -> None:
     """The peak is in the second backward pass, when all gradients are there: the first microbatch is gone then.
 
@@ -542,7 +573,10 @@ def test_layers_are_those_of_the_model(steps: dict[str, RankTrace]) -> None:
 # Passes whose gradients are added up ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "element"), [("fsdp2 of three passes", BYTE), ("bfloat16 of three passes", 2)])
+@pytest.mark.parametrize(
+    ("name", "element"),
+    [("fsdp2 of three passes", BYTE), pytest.param("bfloat16 of three passes", 2, marks=pytest.mark.slow)],
+)
 def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace], name: str, element: int) -> None:
     step, blocks = steps[name], BLOCKS * (MATRICES + NORMS)
     whole = OUTSIDE + blocks
@@ -561,11 +595,13 @@ def test_gradients_of_three_passes_are_scattered_once(steps: dict[str, RankTrace
     assert "in a step of 3 passes" in step.trace.notes[0]
 
 
+@pytest.mark.slow
 def test_gradients_of_three_passes_are_reduced_once(steps: dict[str, RankTrace]) -> None:
     assert list_totals(steps["ddp of three passes"]) == list_totals(steps["ddp"])
     assert steps["ddp of three passes"].trace.macs == 3 * steps["ddp"].trace.macs
 
 
+@pytest.mark.slow
 def test_all_gradients_of_three_passes_wait_in_stage_1(steps: dict[str, RankTrace]) -> None:
     """They are added up whole in the weights, and reduced as those of one pass."""
     step, one = steps["zero1 of three passes"], steps["zero1"]
@@ -575,6 +611,7 @@ def test_all_gradients_of_three_passes_wait_in_stage_1(steps: dict[str, RankTrac
     assert sum_parts(step.left)["gradients"] == step.gradient_bytes
 
 
+@pytest.mark.slow
 def test_gradients_of_three_passes_are_reduced_in_each_in_stage_2(steps: dict[str, RankTrace]) -> None:
     step, one = steps["zero2 of three passes"], steps["zero2"]
     whole = (OUTSIDE + BLOCKS * (MATRICES + NORMS)) * BYTE
@@ -586,6 +623,7 @@ def test_gradients_of_three_passes_are_reduced_in_each_in_stage_2(steps: dict[st
     assert step.trace.memory.peak_bytes() == one.trace.memory.peak_bytes() + step.gradient_bytes
 
 
+@pytest.mark.slow
 def test_weights_are_gathered_and_gradients_scattered_in_each_pass_in_stage_3(steps: dict[str, RankTrace]) -> None:
     """But those of the embedding once: nobody sees that its backward pass is over, as words have no gradients."""
     step, whole = steps["zero3 of wide layers in three passes"], 3 * LAYER + EMBEDDING
@@ -596,6 +634,7 @@ def test_weights_are_gathered_and_gradients_scattered_in_each_pass_in_stage_3(st
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "single"),
     [
@@ -611,6 +650,7 @@ def test_kept_gradients_are_added_up(steps: dict[str, RankTrace], name: str, sin
     assert steps[name].gradient_bytes == steps[single].gradient_bytes
 
 
+@pytest.mark.slow
 def test_tensor_parallel_layers_are_reduced_in_each_pass(steps: dict[str, RankTrace]) -> None:
     three = [(*key, 3 * calls, 3 * size, 3 * sent) for *key, calls, size, sent in list_totals(steps["tp"])]
     assert list_totals(steps["tp of three passes"]) == three
@@ -673,6 +713,7 @@ LLAMA = MATRICES + 4 * WIDTH**2 + NORMS
 LLAMAS, LOGITS = (OUTSIDE + BLOCKS * LLAMA) * BYTE, BATCH * LENGTH * WORDS * BYTE
 
 
+@pytest.mark.slow
 def test_plan_of_transformers_spreads_tensors(steps: dict[str, RankTrace]) -> None:
     """Its layers make their inputs ready each by itself: seven all-reduces in a block where four are enough."""
     pytest.importorskip("transformers.distributed")
@@ -689,6 +730,7 @@ def test_plan_of_transformers_spreads_tensors(steps: dict[str, RankTrace]) -> No
     assert "is reduced 3 times" in find_note(step, "the gradient of one tensor")
 
 
+@pytest.mark.slow
 def test_plan_of_transformers_shards(steps: dict[str, RankTrace]) -> None:
     pytest.importorskip("transformers.distributed")
     step, head = steps["transformers in shards"], (WORDS * WIDTH + WIDTH) * BYTE

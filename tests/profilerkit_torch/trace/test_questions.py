@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz_oracle import count_run
+from slow_ones import slow_ones
 from torch import nn
 
 from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
@@ -218,8 +219,21 @@ def _macs(trace: ModelTrace) -> int:
     return sum(operator.macs for operator in trace.operators if operator.phase == "forward")
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", QUESTIONS)
+#: The questions that are asked in every way by the quick tests.
+ASKED_IN_EVERY_WAY = ("device: is_cpu", "known: item", "run: data_ptr", "text: format")
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        pytest.param(
+            *(name, way),
+            marks=pytest.mark.slow if way in ("helper", "hook") and name not in ASKED_IN_EVERY_WAY else (),
+        )
+        for name in QUESTIONS
+        for way in WAYS
+    ],
+)
 def test_a_question_is_answered_as_in_a_run(name: str, way: str) -> None:
     question, method = QUESTIONS[name]
     model, x = WAYS[way](question).eval(), torch.randn(4, 8)
@@ -240,7 +254,7 @@ def only_fake_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("only_fake_tensors")
-@pytest.mark.parametrize("way", ["plain", "try"])
+@pytest.mark.parametrize("way", slow_ones(["plain", "try"], ["try"]))
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_fake_tensors_answer_as_a_run_does_too(name: str, way: str) -> None:
     question, method = QUESTIONS[name]
