@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 from .arguments.checks import FLAG, Check, at_least, instance, is_named, text
 from .data_splits import DataLoader, ForwardPass
 from .errors import ArgumentError, NotOfferedError
-from .input_shapes import TensorSpec
+from .input_shapes import DEFAULT_DTYPE, TensorSpec
 from .inputs import ModelInputs
 from .times.run import Run
 from .trace.records import ModelTrace
@@ -163,6 +163,10 @@ class Backend(ABC):
         """Return the model's name in reports if the user gives none: the name of its class."""
         return type(model).__name__
 
+    def model_type(self, model: Any) -> str:
+        """Return the class of the model with its module, for reports."""
+        return f"{type(model).__module__}.{type(model).__qualname__}"
+
     @abstractmethod
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return the framework's string for a device; for None, the device where the model is.
@@ -179,6 +183,10 @@ class Backend(ABC):
     def as_tensor(self, value: Any) -> Any:
         """Return a value that can be converted, such as a numpy array, as a tensor; any other value unchanged."""
         return value
+
+    def usual_dtype(self, model: Any) -> str:
+        """Return the dtype of inputs that are made up where the user names none."""
+        return DEFAULT_DTYPE
 
     @abstractmethod
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> Any:

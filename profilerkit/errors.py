@@ -257,6 +257,8 @@ def model_failed(
 ) -> ModelFailedError:
     """Return the error for a model that raised: its message in one line, the layer, the inputs of the call, a hint."""
     summary = f"{error_summary(error).rstrip('.')}, in layer {layer}" if layer else error_summary(error)
+    if isinstance(error, TypeError) and getattr(inputs, "kwargs", None):
+        hint = f"{hint} The values of a mapping are keyword arguments; ModelInputs(batch) passes a mapping as one"
     failure = ModelFailedError(f"the model raised {summary}; it was called with {inputs!r}, {hint}")
     failure.__cause__ = error
     return failure

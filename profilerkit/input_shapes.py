@@ -13,7 +13,10 @@ from .arguments.structures import require_shallow
 from .error_text import shown
 from .errors import ArgumentError
 
-__all__ = ["TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
+__all__ = ["DEFAULT_DTYPE", "TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
+
+#: The dtype of an input of which only a shape is given.
+DEFAULT_DTYPE = "float32"
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class TensorSpec:
     """One input without its values: the shape of one sample (no batch dimension) and the dtype's name."""
 
     shape: tuple[int, ...]
-    dtype: str = "float32"
+    dtype: str = DEFAULT_DTYPE
 
     def __post_init__(self) -> None:
         if not _is_shape(self.shape):

@@ -118,5 +118,18 @@ def _shorten(value: Any) -> str:
         return type(value).__name__
     if shape is not None:
         return f"{type(value).__name__}{tuple(shape)}"
+    if type(value) in (dict, list, tuple):
+        value, longest = map_leaves(value, lambda leaf: _Name(_shorten(leaf))), 100
+    else:
+        longest = 40
     text = shown(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+class _Name(str):
+    """A text whose ``repr`` is the text itself: what a structure has in place of a tensor."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -197,6 +197,10 @@ class TorchBackend(
         """Return a tensor for a numpy array or a tensor of TensorFlow's."""
         return data.as_tensor(value)
 
+    def usual_dtype(self, model: torch.nn.Module) -> str:
+        """Return the dtype of the weights, where it is one that all of them have: a layer takes no other one."""
+        return data.usual_dtype(model)
+
     def random_tensor(self, spec: TensorSpec, batch_size: int) -> torch.Tensor:
         """Return a tensor for a spec: normal for floats, zeros for integers."""
         return data.random_tensor(spec, batch_size)

@@ -9,10 +9,11 @@ import torch
 
 from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
+from profilerkit.input_shapes import DEFAULT_DTYPE
 
 from .untouched.caller_context import apart
 
-__all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "with_batch_size"]
+__all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "usual_dtype", "with_batch_size"]
 
 
 class TorchForwardPass(ForwardPass):
@@ -43,6 +44,18 @@ def as_tensor(value: Any) -> Any:
         return value
     with apart():
         return torch.from_numpy(value)
+
+
+def usual_dtype(model: torch.nn.Module) -> str:
+    """Return the one floating-point dtype of the model's parameters; float32 if there are several, or none.
+
+    Dtypes of eight bits are for storage: the layers that hold them take inputs of another one.
+    """
+    dtypes = {parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}
+    if len(dtypes) != 1:
+        return DEFAULT_DTYPE
+    (dtype,) = dtypes
+    return str(dtype).removeprefix("torch.") if dtype.itemsize > 1 else DEFAULT_DTYPE
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> torch.Tensor:

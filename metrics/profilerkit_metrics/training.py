@@ -117,12 +117,14 @@ class TrainingMemoryParts(Metric):
     SOURCE: str = "profilerkit's own definition"
 
     def show(self) -> str:
-        """Write the shares of the largest parts."""
+        """Write the shares of the largest parts, and of the rest together, so that a reader can add them up."""
         if not isinstance(self.value, Mapping):
             return ""
-        sizes = {name: self.value[name] for name in _PARTS if self.value[name]}
-        largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
-        return ", ".join(f"{name.replace('_', ' ')} {sizes[name] / sum(sizes.values()):.0%}" for name in largest)
+        sizes = {name.replace("_", " "): self.value[name] for name in _PARTS if self.value[name]}
+        largest = sorted((name for name in sizes if name != "other"), key=lambda name: -sizes[name])[:3]
+        rest = sum(sizes.values()) - sum(sizes[name] for name in largest)
+        shown = {**{name: sizes[name] for name in largest}, **({"the rest": rest} if rest else {})}
+        return ", ".join(f"{name} {size / sum(sizes.values()):.0%}" for name, size in shown.items())
 
 
 class TrainingLayers(LayerRows):

@@ -54,11 +54,13 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     prefix, _, name = pattern.rpartition(":")
     library = pattern.partition(":")[0]
     candidates: Sequence[str] = ()
+    files: list[str] = []
     if is_in_file(pattern):
         files = _find_files(prefix, folder)
         candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file, name)]
         matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
     elif (module := _find_module_file(pattern, folder)) is not None:
+        files = [prefix]
         candidates = [f"{prefix}:{public}" for public in _read_names(module, name)]
         matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
     elif prefix and not is_pattern(library):
@@ -70,18 +72,22 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     else:
         matching = _find_files(pattern, folder)
     if not matching:
-        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, candidates)}")
+        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, candidates, files)}")
     return Listing(tuple(matching))
 
 
-def _explain_no_match(pattern: str, candidates: Sequence[str]) -> str:
-    """Return what a pattern could have matched, and why code may have names that it does not match."""
-    if not candidates:
+def _explain_no_match(pattern: str, candidates: Sequence[str], files: Sequence[str]) -> str:
+    """Return what a pattern could have matched, and why code may have names that it does not match.
+
+    ``files`` are the Python files and modules in which names were looked for.
+    """
+    if not candidates and not files:
         return "there is no such file or folder; paths are relative to the folder of the plan"
     nearest = f"the nearest are: {', '.join(by_likeness(pattern, candidates)[:5])}"
     if not (is_in_file(pattern) or is_in_module(pattern)):
         return nearest
-    return f"{nearest}; Python files are read and not run, so list names that code makes one by one (specs = [...])"
+    reason = nearest if candidates else f"no public function or class is defined in {', '.join(files[:3])}"
+    return f"{reason}; Python files are read and not run, so list names that code makes one by one (specs = [...])"
 
 
 def _find_files(pattern: str, folder: Path) -> list[str]:

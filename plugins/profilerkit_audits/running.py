@@ -119,13 +119,14 @@ class Audit:
 
         If this is interrupted or killed, the rows so far are in the store; the next run goes on from there.
         """
+        number = len(self.cases)  # read first: a plan that is wrong leaves no store behind
         with Store.open(self.url) as store, store.exclusive():
             reused, pending = self.split(store)
             run = store.begin_run(self._describe(), self.machine)
             store.reuse(run.run, [row.id for row in reused if row.id is not None])
             counts = Counter(row.status.value for row in reused)
             options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.start)
-            self.watch.begin(len(self.cases), len(reused))
+            self.watch.begin(number, len(reused))
             engine = find_engine(self.engine)(options)
             with _record_end(store, run), closing(engine.run(pending)) as outcomes:
                 for outcome in outcomes:

@@ -65,8 +65,9 @@ def group_by_case(rows: Iterable[Row]) -> dict[CaseName, list[Row]]:
 def join_rows(rows: Sequence[Row]) -> Row:
     """Return rows of one case as one: several entries of a plan may measure the same case, each with other metrics.
 
-    The values are those of all rows, of a metric that several have that of the last one. The status is the worst, with
-    the failure and the reason of the row that has it. All else is that of the last row with a report.
+    The values are those of all rows; of a metric that several rows name, that of the last one that has a value. The
+    status is the worst, with the failure and the reason of the row that has it. All else is that of the last row with a
+    report.
 
     >>> counted = Row("net.py:build", "k", RowStatus.COMPLETE, values={"macs": Value(56, "MACs")})
     >>> crashed = Row("net.py:build", "l", RowStatus.FAILED, reason="the process ended")
@@ -75,13 +76,17 @@ def join_rows(rows: Sequence[Row]) -> Row:
     (56, 'failed', 'the process ended')
     """
     last = next((row for row in reversed(rows) if row.checksum), rows[-1])
+    values: dict[str, Value] = {}
+    for name, value in (item for row in rows for item in row.values.items()):
+        if value.value is not None or name not in values or values[name].value is None:
+            values[name] = value
     worst = max(rows, key=lambda row: list(RowStatus).index(row.status))
     return replace(
         last,
         status=worst.status,
         failure=worst.failure,
         reason=worst.reason,
-        values={name: value for row in rows for name, value in row.values.items()},
+        values=values,
         flags=tuple(dict.fromkeys(flag for row in rows for flag in row.flags)),
     )
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
@@ -21,6 +21,7 @@ from profilerkit.render.console import draw_parts, fits, to_text
 from profilerkit.render.grids import Grid, Notes, visible
 
 from .rows import Row, Value
+from .series import CaseName, join_rows
 from .store import hide_password
 
 if TYPE_CHECKING:
@@ -72,35 +73,66 @@ def _list_places(finished: AuditResult) -> Iterator[str]:
         yield f"({NOT_IN_KEY})"
 
 
+#: A model with one setting, on one kind of machine.
+_Case: TypeAlias = tuple[CaseName, str]
+
+
+def _name_case(row: Row) -> _Case:
+    return CaseName.of(row), row.machine
+
+
+def _read_cases(finished: AuditResult) -> Iterator[Row]:
+    """Yield a row for each case that has a number; entries of a plan that measured one case are one row.
+
+    Only rows that wait for others of their case are kept meanwhile.
+    """
+
+    def read() -> Iterator[Row]:
+        return (row for row in finished.rows() if any(value.value is not None for value in row.values.values()))
+
+    sizes = Counter(map(_name_case, read()))
+    waiting: dict[_Case, list[Row]] = defaultdict(list)
+    for row in read():
+        case = _name_case(row)
+        waiting[case].append(row)
+        if len(waiting[case]) == sizes[case]:
+            yield join_rows(waiting.pop(case))
+
+
 @dataclass
 class _Survey:
     """What the rows of a run say together; the rows are not kept, as there may be ten thousand.
 
     Attributes:
-        count: How many rows have a number.
         metrics: The metrics that a row has a number of.
         problems: The models with the same problem, each problem with how many rows have it.
         warnings: How many rows have each warning.
     """
 
-    count: int = 0
     metrics: dict[str, None] = field(default_factory=dict)
     problems: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     warnings: Counter[str] = field(default_factory=Counter)
     _rows: int = 0
+    _cases: set[_Case] = field(default_factory=set)
     _settings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: Row) -> None:
         """Take in a row."""
         numbers = [name for name, value in row.values.items() if value.value is not None]
         self._rows += 1
-        self.count += bool(numbers)
+        if numbers:
+            self._cases.add(_name_case(row))
         self.metrics.update(dict.fromkeys(numbers))
         for name, setting in row.settings.items():
             self._settings[name][str(setting)] += 1
         self.warnings.update(str(text) for text in row.conditions.get("warnings", ()))
         for problem in _list_problems(row):
             self.problems[shorten(problem)][row.spec] += 1
+
+    @property
+    def count(self) -> int:
+        """How many cases have a number: a case is a line of the table."""
+        return len(self._cases)
 
     @property
     def settings(self) -> list[str]:
@@ -159,7 +191,7 @@ def _draw_costs(finished: AuditResult, survey: _Survey, metrics: Sequence[str]) 
         return value is not None, value or 0, -number
 
     def read() -> Iterator[tuple[int, Row]]:
-        return enumerate(row for row in finished.rows() if any(one.value is not None for one in row.values.values()))
+        return enumerate(_read_cases(finished))
 
     by = f"by {' '.join(split_words(first))}"
     if survey.count <= _MOST:

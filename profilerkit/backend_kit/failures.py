@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Mapping
 from contextlib import suppress
+from traceback import walk_tb
 from types import TracebackType
 
 from ..error_text import list_causes
 from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
 from .tested_releases import describe_untested
 
-__all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer"]
+__all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer", "note_raising_layer"]
 
 #: Where an error that left a layer has the path of that layer.
 _LAYER = "_profilerkit_layer"
@@ -21,6 +23,16 @@ def note_layer(error: BaseException | None, path: str) -> None:
     if error is not None and path and not hasattr(error, _LAYER):
         with suppress(AttributeError):  # of an error that takes no attributes
             setattr(error, _LAYER, path)
+
+
+def note_raising_layer(error: BaseException, paths: Mapping[int, str]) -> None:
+    """Note on an error the innermost layer whose method raised it, where nothing of ours stands around the layers.
+
+    ``paths`` has the path of each layer by its ``id``: it is found by the ``self`` of a frame.
+    """
+    layers = (id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__))
+    running = [paths[layer] for layer in layers if layer in paths]
+    note_layer(error, running[-1] if running else "")
 
 
 def explain_failure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections import Counter
 from typing import Any
 
 import click
@@ -65,11 +66,20 @@ class _Commands(click.Group):
             from .configuration import configure_command
 
             ctx.default_map = {name: configure_command(command)}
+            _require_once(click.Context(command, parent=ctx, info_name=name), rest)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, info.description) for name, info in list_commands().items()])
+
+
+def _require_once(context: click.Context, arguments: list[str]) -> None:
+    """Refuse an option that is given twice and takes one value, since the first value would be lost in silence."""
+    _, _, parameters = context.command.make_parser(context).parse_args(list(arguments))
+    for parameter, times in Counter(parameters).items():
+        if times > 1 and isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag):
+            raise click.UsageError(f"{parameter.opts[-1]} is given {times} times; it takes one value", context)
 
 
 def _write_examples(examples: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from ..arguments.structures import require_shallow
 from ..backend import Backend
 from ..errors import ArgumentError, InputError
-from ..input_shapes import TensorSpec, parse_input_shape
+from ..input_shapes import DEFAULT_DTYPE, TensorSpec, parse_input_shape
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
 from ..trace.records import ModelTrace
@@ -52,16 +52,24 @@ class InputSource:
         An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
         """
         if self.shapes is not None:
-            positional, keywords = self.shapes
-            size = batch_size or 1
-            args = [backend.random_tensor(spec, size) for spec in positional]
-            made = ModelInputs(*args, **{name: backend.random_tensor(spec, size) for name, spec in keywords.items()})
-            made.are_random = True
-            return made
+            return self._make_up(backend, batch_size or 1, model)
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
         return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
+
+    def _make_up(self, backend: Backend, batch_size: int, model: Any) -> ModelInputs:
+        """Return inputs of the shapes; those whose dtype is the default one in the dtype that the model takes."""
+        positional, keywords = self.shapes or ((), {})
+        usual = DEFAULT_DTYPE if model is None else backend.usual_dtype(model)
+
+        def make(spec: TensorSpec) -> Any:
+            taken = replace(spec, dtype=usual) if spec.dtype == DEFAULT_DTYPE else spec
+            return backend.random_tensor(taken, batch_size)
+
+        made = ModelInputs(*map(make, positional), **{name: make(spec) for name, spec in keywords.items()})
+        made.are_random = True
+        return made
 
 
 # Batch sizes ----------------------------------------------------------------------------------------------------------

@@ -132,7 +132,8 @@ def _find_line(error: BaseException) -> str:
 
 
 def _is_installed(path: Path) -> bool:
-    return "site-packages" in path.parts or any(path.is_relative_to(folder) for folder in _OURS)
+    is_in_package = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    return is_in_package or any(path.is_relative_to(folder) for folder in _OURS)
 
 
 def parse_python(content: bytes) -> ast.Module | None:

@@ -304,4 +304,4 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterable[str]:
 def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
     """Yield for which batch the values are, if that has a size; with the name of the report if requested."""
     if report.batch_size is not None:
-        yield f"{f'{report.name}: ' if named else ''}Values are for one forward pass of a batch of {report.batch_size}."
+        yield f"{f'{report.name}: ' if named else ''}Values are for a batch of {report.batch_size}."

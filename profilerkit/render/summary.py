@@ -121,7 +121,7 @@ def _begin_with_state(notes: Part, report: Report) -> Notes:
     if report.batch_size is None:
         return Notes((f"{state}.", *lines))
     others = [line for line in lines if line not in describe_batch(report)]
-    return Notes((f"{state}, and for one forward pass of a batch of {report.batch_size}.", *others))
+    return Notes((f"{state}, and for a batch of {report.batch_size}.", *others))
 
 
 class _Values:

@@ -61,7 +61,7 @@ def build_report(
     report = Report(
         name=name,
         backend=backend.name,
-        model_type=in_plain_names(f"{type(model).__module__}.{type(model).__qualname__}"),
+        model_type=in_plain_names(backend.model_type(model)),
         statuses={record.key: record for record in records},
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
         inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",

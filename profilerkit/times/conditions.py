@@ -59,8 +59,13 @@ class Conditions:
             signs.append(f"a load of {self.load_before:.1f} on {self.cores} cores")
         switches = self.involuntary_switches or 0
         if switches >= FEWEST_SWITCHES and switches > MOST_SWITCHES_PER_SECOND * self.cpu_seconds:
-            signs.append(f"interrupted {switches} times in {self.wall_seconds:.2g} s")
+            signs.append(f"interrupted {switches} times in {_write_seconds(self.wall_seconds)}")
         return f"busy machine: {'; '.join(signs)}" if signs else ""
+
+
+def _write_seconds(seconds: float) -> str:
+    """Return seconds with two digits, or with all that are before the point."""
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 class _Counters(NamedTuple):

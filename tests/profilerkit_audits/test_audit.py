@@ -10,9 +10,10 @@ import pytest
 from audited import MACS, PARAMS, many, plan, write_nets
 from time_limits import run_python
 
-from profilerkit import ArgumentError, NotOfferedError, Report
+from profilerkit import ArgumentError, NotOfferedError, PlanError, Report
 from profilerkit.isolation import processes
 from profilerkit_audits import FailureCode, Row, RowStatus, Run, Store, audit
+from profilerkit_audits.plan import Plan
 from profilerkit_audits.running import Audit, Watch
 
 pytestmark = [
@@ -198,6 +199,9 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         audit(many(tmp_path, 1), rerun="some")
     with pytest.raises(NotOfferedError, match="there is no engine 'lokal'; there are, nearest first: local"):
         audit(many(tmp_path, 1), engine="lokal")
+    with pytest.raises(PlanError, match="matches no model"):
+        audit(Plan.of({"metrics": ["macs"], "models": [{"spec": "none.py:*"}]}, tmp_path), tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_the_caller_imports_no_framework(tmp_path: Path) -> None:

@@ -144,8 +144,13 @@ def test_a_pattern_says_that_names_which_code_makes_are_not_matched(tmp_path: Pa
     (tmp_path / "made.py").write_text(
         "def plain(): ...\nfor number in range(3):\n    globals()[f'net_{number}'] = plain\n"
     )
-    with pytest.raises(PlanError, match=r"read and not run, so list names that code makes one by one \(specs = "):
+    read = r"read and not run, so list names that code makes one by one \(specs = "
+    with pytest.raises(PlanError, match=read):
         find_specs("made.py:net_*", tmp_path)
+    (tmp_path / "bare.py").write_text("for number in range(3):\n    globals()[f'net_{number}'] = lambda: None\n")
+    for pattern in ("bare.py:net_*", "bare:net_*"):
+        with pytest.raises(PlanError, match=rf"no public function or class is defined in bare.*; Python.* {read}"):
+            find_specs(pattern, tmp_path)
 
 
 def test_a_file_that_cannot_be_read_has_a_row_of_its_own(tmp_path: Path) -> None:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+
+import pytest
 import torch
 from tiny import BACKEND
 from torch import nn
 
+from profilerkit import compare, profile
 from profilerkit_torch import TorchDataLoader
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_made_up_inputs_have_the_dtype_of_the_weights(dtype: torch.dtype) -> None:
+    """Counts and outputs of a converted model are those of the original; what is named keeps its dtype."""
+    model = nn.Linear(8, 4)
+    converted = copy.deepcopy(model).to(dtype)
+    both = compare(model, converted, input_shape=(8,), metrics=["macs", "output_difference"])
+    assert [report["macs"] for report in both.reports] == [32, 32]
+    assert [report.input_dtypes for report in both.reports] == ["float32", str(dtype).removeprefix("torch.")]
+    assert both["output_difference"] is not None
+    mixed = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2).to(dtype))
+    assert profile(mixed, input_shape=(8,), metrics=["total_params", "inputs"]).input_dtypes == "float32"
+    assert profile(converted, input_shape=((8,), "int64"), metrics=["inputs"]).input_dtypes == "int64"
 
 
 def test_the_dataset_of_a_native_loader_can_be_asked_for() -> None:

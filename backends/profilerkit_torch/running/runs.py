@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend import AS_IT_IS, RunOptions
-from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.failures import explain_failure, note_raising_layer
 from profilerkit.error_text import error_line
 from profilerkit.errors import ModelFailedError
 
@@ -105,7 +105,8 @@ def _prepare_passes(
         prepare_training_step(model) if options.training else nullcontext(forward_pass) as usual,
     ):
         guard.keep([*inventory.buffers, *gradients, *_list_unseen(inventory, input_tensors)])
-        first = _FirstPass(lambda step: step(model, fed, autocast), fed, guard, objects.restore)
+        paths = {id(module): path for path, module in reversed(inventory.layers)}  # of a shared layer the first
+        first = _FirstPass(lambda step: step(model, fed, autocast), fed, guard, objects.restore, paths)
         step = first.choose_step(usual, None if options.training else forward_pass_with_gradients)
         with (
             watch_parameters(inventory, is_watched=guard.guards),
@@ -183,12 +184,14 @@ class _FirstPass:
         inputs: What the model is called with, for messages.
         guard: Keeps what is written to, and observes the operators.
         restore_inputs: Puts back what the inputs hold, such as a cache.
+        paths: The path of each layer by its ``id``, for messages.
     """
 
     call: Callable[[Step], object]
     inputs: ModelInputs
     guard: ObservingGuard
     restore_inputs: Callable[[], object]
+    paths: Mapping[int, str]
 
     def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
         """Run once by the usual step and return it, or the other one for a model that needs gradients while it runs."""
@@ -221,6 +224,7 @@ class _FirstPass:
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
+            note_raising_layer(error, self.paths)
             raise explain_failure(error, self.inputs, "torch", __package__) from error
 
 

@@ -103,6 +103,13 @@ class RankBackend(Backend, LimitsMetrics, ReadsOptimizers, Trains):
         """Return the name of what is built."""
         return model.name
 
+    def model_type(self, model: RankModel) -> str:
+        """Return the class of the model that the rank has a share of, as its step shows it; else what builds it."""
+        last = self._last
+        if last is None or last.model is not model or isinstance(last.outcome, ProfilerKitError):
+            return model.name
+        return last.outcome.trace.layers[0].type
+
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Refuse any device: a rank is traced without one."""
         if device is not None:

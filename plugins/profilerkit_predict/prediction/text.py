@@ -40,7 +40,8 @@ def _list_layers(prediction: Prediction) -> Iterator[str]:
     column = "bound_seconds" if prediction.estimate is None else "estimate_seconds"
     rows = [row for row in prediction.layers if row[column]]
     for row in sorted(rows, key=lambda row: -row[column])[:_SHOWN_LAYERS]:
-        yield f"  {row['path'] or '(itself)'} ({row['type']}): {_write_seconds(row[column])}"
+        itself = "" if row["is_leaf"] or not row["path"] else " itself"  # its time is without the layers inside it
+        yield f"  {row['path'] or '(itself)'} ({row['type']}){itself}: {_write_seconds(row[column])}"
 
 
 def _write_seconds(seconds: float) -> str:

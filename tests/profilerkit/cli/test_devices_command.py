@@ -87,6 +87,13 @@ def test_a_model_is_not_traced_for_an_unknown_device(tmp_path: Path) -> None:
     assert "no device 'h10-sxm'; the nearest of" in result.output
 
 
+@pytest.mark.parametrize("options", [["--on", "l4", "--on", "t4"], ["--batch-size", "8", "--batch-size=1"]])
+def test_an_option_of_one_value_is_given_once(options: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["profile", "net.py:build", *options])
+    assert result.exit_code == 2
+    assert f"{options[0]} is given 2 times; it takes one value" in result.output
+
+
 def test_a_model_is_predicted_on_a_device(tmp_path: Path) -> None:
     """16 MACs at 320 FLOP/s take 0.1 s, and nothing is known of the memory."""
     pytest.importorskip("torch")

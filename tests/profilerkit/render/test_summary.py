@@ -162,11 +162,11 @@ def test_values_stand_in_columns_from_top_to_bottom() -> None:
 def test_what_is_complete_is_said_once() -> None:
     complete = {"a": record("a", 1, "1"), "b": record("b", 2, "2")}
     partial = record("c", 3, "3", completeness=Completeness.PARTIAL, missing=("aten::x (1 call)",))
-    sentence = "All values are complete, and for one forward pass of a batch of 1."
+    sentence = "All values are complete, and for a batch of 1."
     assert sentence in lines(render(report(statuses=complete)))
     assert "All values are complete." in lines(render(report(statuses=complete, batch_size=None)))
     drawn = lines(render(report(statuses={**complete, "c": partial})))
-    assert "All values but C are complete, and for one forward pass of a batch of 1." in drawn
+    assert "All values but C are complete, and for a batch of 1." in drawn
     assert "C is a lower bound; not counted: aten::x (1 call)" in drawn
     assert any(line.endswith("C ≥ 3") for line in drawn)
     assert "complete." not in render(report(statuses={"c": partial}))

@@ -31,6 +31,7 @@ def test_a_quiet_machine_is_not_busy() -> None:
     [
         ({"load_before": 5.2}, "busy machine: a load of 5.2 on 2 cores"),
         ({"involuntary_switches": 41}, "busy machine: interrupted 41 times in 2 s"),
+        ({"involuntary_switches": 3737, "wall_seconds": 112.4}, "busy machine: interrupted 3737 times in 112 s"),
         (
             {"cpu_seconds": 0.3, "load_before": 3.0},  # 8 in 0.3 s are 27 in a second
             "busy machine: a load of 3.0 on 2 cores; interrupted 8 times in 2 s",

@@ -30,7 +30,7 @@ def report() -> Report:
 
 def test_report_is_that_of_the_rank(report: Report) -> None:
     whole = 115_008  # the parameters of the network: test_ranks counts them by hand
-    assert report.name == "Net"
+    assert (report.name, report.model_type) == ("Net", "Net")
     assert report["total_params"] == whole // 4
     assert report["rank_parameter_bytes"] == report["rank_gradient_bytes"] == whole // 4 * 4
     assert report["rank_optimizer_bytes"] == 2 * whole // 4 * 4  # two means for each element

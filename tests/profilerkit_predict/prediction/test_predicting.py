@@ -94,6 +94,19 @@ def test_the_layer_that_takes_most_is_printed_first() -> None:
     assert lines[3:5] == ["  head (Linear): 440 ms", "  (itself) (Model): 80 ms"]
 
 
+def test_the_time_of_a_layer_around_others_is_called_its_own() -> None:
+    """A block moves 80 bytes itself, and the layer in it 440."""
+    trace = linear(
+        operator("relu", 0, (4, 5), "block", bytes_read=40, bytes_written=40),
+        operator("mm", 200, (4, 5), "block.head", bytes_read=360, bytes_written=80),
+    )
+    whole, head = trace.layers
+    inside = LayerRecord("block.head", head.type, 2, head.parameters, calls=head.calls)
+    around = LayerRecord("block", "Block", 1, calls=head.calls)
+    lines = str(predict_trace(replace(trace, layers=(whole, around, inside)), SHEET)).splitlines()
+    assert lines[3:5] == ["  block.head (Linear): 440 ms", "  block (Block) itself: 80 ms"]
+
+
 def test_products_of_several_dtypes_add_up_and_sparse_peaks_are_never_used() -> None:
     trace = linear(operator("mm", 500, (4, 5), "head"), operator("mm", 1000, (4, 5), "head", dtype="bfloat16"))
     assert predict_trace(trace, SHEET).bound.products == pytest.approx(1000 / 1e6 + 2000 / 4e6)

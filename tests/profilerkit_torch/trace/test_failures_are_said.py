@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from profilerkit import Completeness, CostFormulaError, ModelFailedError, profile
+from profilerkit import Completeness, CostFormulaError, ModelFailedError, ModelInputs, profile
 from profilerkit_torch import Cost, register_op_cost
 from profilerkit_torch.costs.registry import scoped_costs
 
@@ -24,6 +24,26 @@ def test_wrong_inputs_are_said_alike_by_counts_and_times() -> None:
     assert message.endswith("it was called with ModelInputs(Tensor(1, 4)), do these inputs fit it?")
     with pytest.raises(ModelFailedError, match="do these inputs fit it"):
         profile(nn.Linear(5, 2), X, strict=True)
+
+
+def test_counts_and_times_name_the_layer_that_raised() -> None:
+    """The second layer takes 8 numbers and gets 4; no wrapper of ours stands around the layers that are timed."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(8, 2)))
+    report = profile(model, X, metrics=["macs", "execution_time"])
+    (message,) = {report.status(key).missing[0] for key in ("macs", "execution_time")}
+    assert ", in layer 1.1; it was called with" in message
+
+
+def test_a_batch_that_is_a_mapping_has_a_hint() -> None:
+    class Recommender(nn.Module):
+        def forward(self, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+            return batch["user"] + batch["item"]
+
+    batch = {"item": X, "user": X}
+    (message,) = profile(Recommender(), batch, metrics=["flops"]).status("flops").missing
+    assert message.endswith("keyword arguments; ModelInputs(batch) passes a mapping as one")
+    report = profile(Recommender(), ModelInputs(batch), metrics=["flops"])
+    assert (report["flops"], report.inputs) == (4, "ModelInputs({'item': Tensor(1, 4), 'user': Tensor(1, 4)})")
 
 
 def test_a_model_without_values_is_counted_and_its_time_is_unavailable() -> None:
