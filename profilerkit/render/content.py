@@ -282,6 +282,8 @@ def _capitalize(note: str) -> str:
 
 def _list_notes(report: Report, silent: Collection[str]) -> Iterable[str]:
     """Yield the notes of a report, but for why the ``silent`` metrics have no value."""
+    if not report.statuses and not report.data:
+        yield "no metric was computed: this profiler has none; profile() and compare() have the usual ones for a model"
     alike: dict[tuple[str, str], list[str]] = {}
     for record in report.statuses.values():
         if record.completeness is Completeness.PARTIAL:

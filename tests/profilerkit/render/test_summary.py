@@ -173,6 +173,13 @@ def test_what_is_complete_is_said_once() -> None:
     assert "complete" not in render(report(statuses={}))
 
 
+def test_that_nothing_was_computed_is_said() -> None:
+    """As of a bare `Profiler`, which has no metric."""
+    nothing = report(statuses={}, notes=())
+    for drawn in (render(nothing), render(Comparison(nothing, (nothing,)))):
+        assert " ".join(drawn.split()).count("o metric was computed: this profiler has none") == 1
+
+
 def test_inputs_dtypes_device_and_threads_are_said() -> None:
     shown = report(inputs="ModelInputs(ids=Tensor(1, 4))", input_dtypes="int64", environment={"intra_op_threads": "2"})
     assert lines(render(shown))[1] == "Input: ids=Tensor(1, 4), int64, 2 threads"
