@@ -269,11 +269,12 @@ def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str
 
 
 def _describe_conditions(reports: Sequence[Report]) -> Iterator[str]:
-    """Say that reports were made under different conditions, as autocast around one of them, if they were."""
-    conditions = [(report.name, report.conditions) for report in reports]
-    if len({several for _, several in conditions}) > 1:
-        listed = "; ".join(f"{name}: {', '.join(several) or 'none'}" for name, several in conditions)
-        yield f"The reports were made under different conditions, which make a difference of their own: {listed}."
+    """Say that reports were made under different conditions, as autocast around one of them, if they were.
+
+    The notes before name the conditions of each.
+    """
+    if len({report.conditions for report in reports}) > 1:
+        yield "The reports were made under different conditions, named above, which make a difference of their own."
 
 
 def _capitalize(note: str) -> str:
