@@ -36,7 +36,7 @@ python_use_unqualified_type_names = True
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
-html_search_scorer = "_static/scorer.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_title = f"profilerkit {release}"
 # The colors of a report's page.
 html_theme_options = {

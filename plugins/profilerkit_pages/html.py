@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.piping.outcome import Completeness
 from profilerkit.render.content import parts
 from profilerkit.render.grids import Grid, Notes, join_units, visible
-from profilerkit.render.summary import make_cost_grid
+from profilerkit.render.summary import begin_with_state, describe_inputs, make_cost_grid
 from profilerkit.render.tables import first_rows
 from profilerkit.render.time_grids import environment_facts
 from profilerkit.trace.table import Table
@@ -70,15 +72,24 @@ def assets() -> tuple[str, str]:
 def fragment(result: Report | Comparison | Table) -> str:
     """Return metrics, where they come from and notes, or the first rows of a table, as HTML for a notebook.
 
-    It has the colours around it.
+    It has the colours around it, and of a report the facts that the terminal shows.
     """
     from profilerkit.results.report import Report
 
     grid, notes = (first_rows(result), Notes(())) if isinstance(result, Table) else _split_content(result)
-    costs = make_cost_grid(result) if isinstance(result, Report) else None
-    return (
-        templates().get_template("fragment.html").render(grids=[grid, *([costs] if costs else [])], notes=notes.lines)
-    )
+    grids, lines = [grid], notes.lines
+    if isinstance(result, Report):
+        costs = make_cost_grid(result)
+        grids = [_leave_out_completeness(grid, result), *([costs] if costs else [])]
+        lines = (*filter(None, [describe_inputs(result)]), *begin_with_state(notes, result).lines)
+    return templates().get_template("fragment.html").render(grids=grids, notes=list(map(visible, lines)))
+
+
+def _leave_out_completeness(grid: Grid, report: Report) -> Grid:
+    """Return the grid of the metrics without its last column, where that says the same of all: a note says it once."""
+    if any(record.completeness is not Completeness.COMPLETE for record in report.statuses.values()):
+        return grid
+    return replace(grid, titles=grid.titles[:-1], rows=tuple(row[:-1] for row in grid.rows))
 
 
 def _split_content(result: Report | Comparison, explains_absent: bool = True) -> tuple[Grid, Notes]:

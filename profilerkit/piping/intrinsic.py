@@ -131,8 +131,8 @@ class ComputeInputs(ProfilerFunction):
         if declared is None:
             raise InputError(
                 "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) "
-                "(the shape of one sample; on the command line --input-shape 3,224,224), or "
-                "data_splits={'train': loader}"
+                "(the shape of one sample; on the command line --input-shape 3,224,224), "
+                "data_splits={'train': loader}, or have what builds the model return LoadedModel(model, inputs=x)"
             )
         declared.note, declared.are_random = "the inputs were created as the model declares them", True
         return declared

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["make_cost_grid", "render", "summarize"]
+__all__ = ["begin_with_state", "describe_inputs", "make_cost_grid", "render", "summarize"]
 
 #: How many lines the layers have, and how many types are named.
 _LINES, _TYPES = 8, 4
@@ -84,17 +84,22 @@ def summarize(
         return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), notes, *rest])
     heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(result.statuses.values())]
     where = [] if has_layers else [*_list_costs(result, advice), *_list_peaks(result)]
-    return Group(*heading, *(where or [Text("")]), draw_parts([_begin_with_state(notes, result), *rest]))
+    return Group(*heading, *(where or [Text("")]), draw_parts([begin_with_state(notes, result), *rest]))
 
 
 def _draw_heading(report: Report) -> Iterator[RenderableType]:
     """Yield the name of the model, and what it was given."""
     yield Text(visible(f"{report.name}  ({report.backend})"), style="bold")
-    inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
-    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, *_list_conditions(report)]
-    line = ", ".join(filter(None, facts))
+    line = describe_inputs(report)
     if line:
         yield Text(visible(line), style="dim")
+
+
+def describe_inputs(report: Report) -> str:
+    """Return in a line what the model was given, on which device, by how many threads; empty where nothing is known."""
+    inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
+    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, *_list_conditions(report)]
+    return ", ".join(filter(None, facts))
 
 
 def _list_conditions(report: Report) -> Iterator[str]:
@@ -108,7 +113,7 @@ def _list_conditions(report: Report) -> Iterator[str]:
         yield "1 thread" if threads == "1" else f"{threads} threads"
 
 
-def _begin_with_state(notes: Part, report: Report) -> Notes:
+def begin_with_state(notes: Part, report: Report) -> Notes:
     """Return the notes of a report behind a line that says which values are complete, and for which batch.
 
     Notes say what the others leave out.

@@ -278,6 +278,17 @@ def test_a_notebook_shows_where_it_goes() -> None:
     assert "Where it goes" not in fragment(empty())
 
 
+def test_a_notebook_says_what_the_terminal_says() -> None:
+    """The inputs, and once that all is complete; a column says it of each where one value is not."""
+    whole = small()
+    complete = replace(whole, statuses={"macs": whole.statuses["macs"]}, inputs="ModelInputs(Tensor(1, 3))")
+    drawn = fragment(complete)
+    assert "<li>Input: Tensor(1, 3)" in drawn
+    assert "<li>All values are complete" in drawn
+    assert "Completeness" not in drawn
+    assert "Completeness" in fragment(whole)
+
+
 def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:
     table = Table([{"operator": "mm", "calls": 3, "seconds": 0.5}])
     data = page_data(replace(empty(), statuses={"timed": status("timed", table, "1 operator")}))["reports"][0]

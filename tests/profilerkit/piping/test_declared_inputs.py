@@ -108,5 +108,6 @@ def test_without_a_declaration_the_ways_are_said() -> None:
     found = report(backend=FakeBackend())
     assert found.status("macs").missing == (
         "there is nothing to run the model with; give inputs=x (example inputs), input_shape=(3, 224, 224) (the shape "
-        "of one sample; on the command line --input-shape 3,224,224), or data_splits={'train': loader}",
+        "of one sample; on the command line --input-shape 3,224,224), data_splits={'train': loader}, or have what "
+        "builds the model return LoadedModel(model, inputs=x)",
     )
