@@ -26,7 +26,7 @@ function showReport(place) {
   });
   part("timeline", report.timeline, (body) => new Timeline(body, report.timeline, layers));
   part("graph", operators?.reads && layers.tree.count, (body, tools) => new Graph(body, tools, operators, layers, report.inputs));
-  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", about, layerOf: (row) => row }));
+  part("layers", layers.tree.count, (body, tools) => new Table(body, tools, layers, { title: "Layers", tools: (table) => [downloads(about, table)], layerOf: (row) => row }));
   if (layers.tree.count) views.push(new LayerFacts(layers));
   part("memory", memory, (body, tools) => new MemoryChart(body, tools, memory, operators, layers));
   part("roofline", report.roofline.seconds.some((seconds) => asNumber(seconds) > 0), (body) => new Roofline(body, report.roofline, layers));
@@ -48,7 +48,7 @@ class Tables {
     });
     const named = new Rows(rows);
     const layerOf = thing === "layer" ? (row) => this.layers.rowOf(named.name(row)) : null;
-    this.table = new Table(this.place, this.tools, named, { title, thing, name: ["name", heading], prefix: "t-", about: { name }, layerOf, most: 20 });
+    this.table = new Table(this.place, this.tools, named, { title, thing, name: ["name", heading], prefix: "t-", tools: (table) => [downloads({ name }, table)], layerOf, most: 20 });
     if (lead) this.table.scroller.before(el("p", { class: "lead" }, lead));
     this.tools.prepend(which);
   }

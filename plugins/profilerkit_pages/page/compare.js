@@ -51,7 +51,6 @@ class Sides {
     const change = { key: "change", title: "Change", unit: "", scale: "none", numeric: false, share: false, shown: true, isFirst: true, values: sides.changes };
     const table = new Table(this.place, this.tools, new Rows({ ...sides, columns: [change, ...sides.columns] }), {
       title: `Layers of ${reference} and ${name}`,
-      about: { name: `${reference} and ${name}`, reference, other: name },
       prefix: "side-",
       kind: (row) => `change-${this.changes[row]}`,
       cell: (column, row) => this.cell(column, row),
@@ -62,6 +61,7 @@ class Sides {
           address.set({ changed: only ? "1" : "" });
           made.update();
         }),
+        downloads({ name: `${reference} and ${name}`, reference, other: name }, made),
       ],
     });
     table.scroller.before(el("p", { class: "lead" }, lead));

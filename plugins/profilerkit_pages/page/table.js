@@ -33,7 +33,7 @@ class Table {
 
   /**
    * `options`: `title`, of the table; `name`, the key and the title of the column of names; `thing`, what a row is;
-   * `prefix`, of names in the address; `about`, whose rows they are, in a download; `layerOf(row)`, what is chosen with a
+   * `prefix`, of names in the address; `layerOf(row)`, what is chosen with a
    * row; `keep(row)`, which rows are to be seen at all; `cell(column, row)`, the content and the class of a cell
    * that is no plain text; `kind(row)`, a class of a row; `tools(table)`; `widest()`, the key of a column that takes room;
    * `most`, how many rows are printed.
@@ -75,7 +75,7 @@ class Table {
   }
 
   build(place, tools) {
-    const { title, about, thing } = this.options;
+    const { title, thing } = this.options;
     const hint = "Words that each must occur, and conditions such as macs>1M";
     this.search = el("input", { type: "search", placeholder: "Words, or macs>1M", title: hint, "aria-label": `Filter ${thing}s`, value: this.words, oninput: () => this.set({ words: this.search.value }) });
     this.count = el("span", { class: "count", role: "status" });
@@ -84,7 +84,7 @@ class Table {
       choice("Depth", [["", "…"], ...depths, ["all", "all"]], "", (value) => value !== "" && this.openTo(value === "all" ? Infinity : Number(value))),
       choice("Rows", [["", "tree"], ["flat", "flat list"], ["leaves", "leaves only"]], this.form, (form) => this.set({ form })),
     ];
-    tools.replaceChildren(this.search, ...(this.isTree ? ofTree() : []), ...(this.options.tools?.(this) ?? []), this.columnChoice(), ...(about ? [downloads(about, this)] : []), this.count);
+    tools.replaceChildren(this.search, ...(this.isTree ? ofTree() : []), ...(this.options.tools?.(this) ?? []), this.columnChoice(), this.count);
     this.head = el("thead");
     this.body = el("tbody");
     this.widths = el("colgroup");
