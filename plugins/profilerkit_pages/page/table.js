@@ -33,10 +33,10 @@ class Table {
 
   /**
    * `options`: `title`, of the table; `name`, the key and the title of the column of names; `thing`, what a row is;
-   * `prefix`, of names in the address; `layerOf(row)`, what is chosen with a
-   * row; `keep(row)`, which rows are to be seen at all; `cell(column, row)`, the content and the class of a cell
-   * that is no plain text; `kind(row)`, a class of a row; `tools(table)`; `widest()`, the key of a column that takes room;
-   * `most`, how many rows are printed.
+   * `prefix`, of names in the address; `layerOf(row)`, what is chosen with a row; `keep(row)`, which rows are to be seen
+   * at all; `cell(column, row)`, the content and the class of a cell that is no plain text; `kind(row)`, a class of a
+   * row; `tools(table)`, what stands above it; `widest()`, the key of a column that takes room; `most`, how many rows are
+   * printed.
    */
   constructor(place, tools, rows, options) {
     this.options = { name: ["path", "Layer"], thing: "layer", prefix: "", layerOf: null, most: 5000, ...options };
