@@ -104,9 +104,9 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     """Keep what was imported and collected out of each later search for garbage: it stays until the end anyway.
 
-    There are millions of such objects, and a full search that goes through them takes longer than most tests.
+    There are millions of such objects, and a full search that goes through them takes longer than most tests. What of
+    them is garbage is not looked for either.
     """
-    gc.collect()
     gc.freeze()
     gc.enable()
     _let_loggers_propagate()

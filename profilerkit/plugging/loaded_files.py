@@ -186,8 +186,8 @@ class Namespace:
         """Remove other modules of these names from ``sys.modules`` while this namespace is in use."""
         tops = set(tops)
         for name, module in list(sys.modules.items()):
-            is_here = str(getattr(module, "__name__", "")).startswith(f"{self.name}.")
-            if name.partition(".")[0] in tops and not is_here:
+            # Only these are asked for their names: some modules import others when they are asked anything.
+            if name.partition(".")[0] in tops and not str(getattr(module, "__name__", "")).startswith(f"{self.name}."):
                 self._hidden[name] = sys.modules.pop(name)
 
     def _take_modules(self, plain_names: set[str]) -> None:

@@ -28,7 +28,8 @@ from keras_harness import find_case_differences, made
 from keras_subjects import Subject
 from tensorflow.python.framework import func_graph
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+#: Of the harness itself, and of no promise to users; warnings are those of the models.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 Damage = Callable[[Subject], Any]
 _event = threading.Event()
@@ -176,7 +177,6 @@ def _tidy() -> Any:
     _event.set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sample(list(DAMAGE), 8))
 def test_damage_is_found_and_named(name: str) -> None:
     model, damage, fact = DAMAGE[name]

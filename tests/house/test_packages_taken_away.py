@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from slow_ones import slow_ones
 from source_tree import packages
 from time_limits import run_program
 
@@ -33,6 +34,8 @@ print(report)
 """
 
 OTHERS = sorted(packages().keys() - {"profilerkit"})
+#: A plugin with commands, one that draws, the metrics, a backend: the quick tests take these away.
+QUICK = {"profilerkit_budgets", "profilerkit_pages", "profilerkit_metrics", "profilerkit_torch"}
 
 
 def run_without(gone: str, code: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +43,7 @@ def run_without(gone: str, code: str) -> subprocess.CompletedProcess[str]:
     return run_program(command, check=False)
 
 
-@pytest.mark.parametrize("gone", OTHERS)
+@pytest.mark.parametrize("gone", slow_ones(OTHERS, set(OTHERS) - QUICK))
 def test_a_profile_and_the_help_work_without_a_package(gone: str) -> None:
     code = f"{PROFILE}\nfrom profilerkit.cli import main\nmain(['--help'])"
     done = run_without(gone, code)

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_keras
 from keras_subjects import X
 
-__all__ = ["RUNS", "call", "trace_training", "train", "use_keras"]
+__all__ = ["RUNS", "call", "train", "use_keras"]
 
 
 def trace_training(model: Any) -> None:

@@ -34,7 +34,8 @@ from .harness import find_case_differences, find_output, is_around, made
 from .models_state import ClassCache, remember
 from .subjects import Subject
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what the models themselves warn of
+#: Of the harness itself, and of no promise to users; warnings are those of the models.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 Damage = Callable[[Subject], Any]
 _kept: list[Any] = []

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import profilerkit
@@ -391,6 +391,7 @@ PLAIN = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(PLAIN)
 def test_plain_values_come_back(value: Any) -> None:
     assert from_plain(json.loads(json.dumps(to_plain(value), allow_nan=False))) == value

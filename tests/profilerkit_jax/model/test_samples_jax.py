@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 from flax import nnx
+from slow_ones import slow_ones
 
 from profilerkit import InputError, profile
 from profilerkit_jax import JaxModel
@@ -82,7 +83,19 @@ CASES: dict[str, tuple[Callable[[], Any], Any, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+#: Cases that another library, or another layer of the same kind, has too.
+FURTHER = [
+    "equinox, one picture that is normalized",
+    "equinox, a normalization before a product",
+    "equinox, a batch of sequences",
+    "equinox, a batch by filter_vmap",
+    "linen, one image",
+    "nnx, a batch",
+    "nnx, a batch of sequences",
+]
+
+
+@pytest.mark.parametrize("name", slow_ones(CASES, FURTHER))
 def test_a_sample_without_a_batch_dimension_is_one_sample(name: str) -> None:
     build, inputs, samples = CASES[name]
     report = profile(build(), inputs, metrics=["execution_time", "throughput"], num_iters=3, warmup=0)

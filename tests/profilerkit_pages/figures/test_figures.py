@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from drawn_figures import BOTH, LAYERS, OPERATORS, REPORT, SWEEP, TIMES, operator, record, report, row, texts
+from slow_ones import slow_ones
 from time_limits import run_python
 
 from profilerkit import Comparison, Measurement, Report, Scale
@@ -323,7 +324,7 @@ assert "matplotlib.pyplot" not in sys.modules
     assert len(list(tmp_path.glob("*.png"))) == len(KINDS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_ones(KINDS, ["batch_sweep", "latency", "memory_timeline", "roofline"]))
 def test_the_same_report_gives_the_same_picture(kind: str) -> None:
     pictures = []
     for _ in range(2):

@@ -9,6 +9,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from one_product import ONE, Function, W, X, macs, walk_graph  # noqa: E402 - TensorFlow comes first
+from slow_ones import slow_ones  # noqa: E402
 from small import ones, trace, trace_complete, trace_complete_by_shapes  # noqa: E402
 
 from profilerkit.trace.bounds import Bounds  # noqa: E402
@@ -95,7 +96,10 @@ LOOPS: dict[str, tuple[Function, Function, Any, int]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize(
+    "name",
+    slow_ones(LOOPS, ["greater", "greater or equal", "limit first, down", "steps of three, included", "three", "once"]),
+)
 def test_a_loop_counts_as_often_as_it_runs(name: str) -> None:
     condition, step, start, runs = LOOPS[name]
     assert macs(make_loop(condition, step, start)) == runs * ONE

@@ -16,8 +16,9 @@ import tensorflow as tf
 from attack_cases import Case, find_differences, find_unexpected
 from keras_allowed import ALLOWED
 from keras_fingerprint import Facts, look_at
-from keras_runs import RUNS, call, trace_training, train
+from keras_runs import RUNS, call, train
 from keras_subjects import Subject, X, build
+from slow_ones import slow_ones
 
 from profilerkit_tensorflow.untouched.preservation import preserve
 
@@ -43,22 +44,13 @@ def build_kind(kind: str) -> Subject:
     return build_once(kind) if "fitted" in kind else build(kind)
 
 
-#: Models with which all is done that is here; with the others the slow tests do what is not a trace of training.
+#: Models with which all is done that is here; with the others the quick tests train and trace until an error comes.
 QUICK = ("functional", "module", "closure")
 
 
 @pytest.mark.filterwarnings("ignore:`build..` was called on layer")
-@pytest.mark.parametrize(
-    ("kind", "run"),
-    [
-        pytest.param(
-            kind, run, marks=pytest.mark.slow if run is not trace_training and kind not in QUICK else (), id=name
-        )
-        for kind in KINDS
-        for run in RUNS
-        if (name := f"{kind}-{run.__name__}")
-    ],
-)
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("kind", slow_ones(KINDS, set(KINDS) - set(QUICK)))
 def test_a_model_comes_back_as_it_was(kind: str, run: Callable[[Any], None]) -> None:
     subject = build_kind(kind)
     before, attributes = look_at(subject), dict(vars(type(subject.model)))

@@ -228,7 +228,7 @@ ASKED_IN_EVERY_WAY = ("device: is_cpu", "known: item", "run: data_ptr", "text: f
     [
         pytest.param(
             *(name, way),
-            marks=pytest.mark.slow if way in ("helper", "hook") and name not in ASKED_IN_EVERY_WAY else (),
+            marks=pytest.mark.slow if way != "plain" and name not in ASKED_IN_EVERY_WAY else (),
         )
         for name in QUESTIONS
         for way in WAYS
