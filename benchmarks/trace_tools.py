@@ -104,7 +104,7 @@ def _moduleprofiler(model: nn.Module, x: torch.Tensor) -> object:
 TOOLS: dict[str, tuple[str, Tool]] = {
     "profilerkit.profile": ("profilerkit_torch", _profile),
     "FlopCounterMode": ("torch", _flop_counter_mode),
-    "the same, fake tensors": ("torch", _over_fake_tensors),
+    "over fake tensors": ("torch", _over_fake_tensors),
     "torchinfo": ("torchinfo", _torchinfo),
     "thop": ("thop", _thop),
     "fvcore": ("fvcore", _fvcore),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from profilerkit import ModelInputs
 from profilerkit.backend import DeviceLike
 from profilerkit_metrics.evaluation_functions import EvaluationFunctions, GetTopk, ScoreFunction
 from profilerkit_metrics.scoring import Batches
 from profilerkit_metrics.scoring_arrays import ArrayLossEvaluation, ReadyModel, score_opened
 
+from .model.inputs import fit_inputs
+from .model.quantized import dequantize_outputs
 from .model.reading import LiteRTModel, open_model
 from .running.runs import MODES, make_call
 
@@ -21,7 +26,11 @@ def _make_ready(model: LiteRTModel, device: DeviceLike) -> ReadyModel:
     graph, mode = model.graphs[model.signature.graph], next(iter(MODES))
     makers = {index: operator.name for operator in graph.operators for index in operator.outputs}
     last = makers.get(next(iter(graph.outputs), -1), "")
-    return lambda inputs: make_call(model, inputs, mode)(), _GIVES_PROBABILITIES.get(last)
+
+    def call(inputs: ModelInputs) -> Any:
+        return dequantize_outputs(model, make_call(model, fit_inputs(model, inputs), mode)())
+
+    return call, _GIVES_PROBABILITIES.get(last)
 
 
 score_batches = score_opened(

@@ -6,7 +6,7 @@ its first call is told too; another tool has one for all of them, and a new one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trace_tools import MODELS, TOOLS
@@ -36,8 +36,17 @@ def measure_others(options: Options) -> dict[str, Table]:
     """Return the table of the other tools."""
     names = _list_models(options)
     ratios = {tool: _list_ratios(tool, names, options) for tool in TOOLS if tool != OURS}
-    rows = tuple((name, *(column[index] for column in ratios.values())) for index, name in enumerate(names))
-    return {"other tools": Table(("model", *ratios), rows)}
+    rows = []
+    for index, name in enumerate(names):
+        cells = {tool: column[index] for tool, column in ratios.items()}
+        rows.append((name, *cells.values(), _name_fastest(cells)))
+    return {"other tools": Table(("model", *ratios, "the fastest"), tuple(rows))}
+
+
+def _name_fastest(cells: Mapping[str, str]) -> str:
+    """Return the tool whose ratio is the least of a row; ``-`` where no tool has one."""
+    numbers = {tool: float(cell) for tool, cell in cells.items() if cell[0].isdigit()}
+    return min(numbers, key=lambda tool: numbers[tool], default="-")
 
 
 def _list_models(options: Options) -> tuple[str, ...]:

@@ -40,7 +40,10 @@ def read_outputs(outputs: Any) -> list[Array]:
 
 
 def copy_values(
-    source: ModelInputs, inputs: ModelInputs, make_tensor: Callable[[Any], Any]
+    source: ModelInputs,
+    inputs: ModelInputs,
+    make_tensor: Callable[[Any], Any],
+    fit: Callable[[ModelInputs], ModelInputs] = lambda inputs: inputs,
 ) -> tuple[ModelInputs, bool]:
     """Return a model's own inputs with the values of another model's, and whether channels had to be moved.
 
@@ -48,6 +51,7 @@ def copy_values(
         source: The inputs whose values are copied.
         inputs: The inputs of the model: their structure, dtypes and layout stay, and what is no tensor.
         make_tensor: Makes a tensor of the model's framework of an array.
+        fit: Makes of numbers the integers that stand for them, for a model that is quantized.
 
     Raises `InputError` where the tensors of the two do not match, by their order.
     """
@@ -58,17 +62,24 @@ def copy_values(
             f"the reference is called with {_write_shapes(values)}, and this model with {_write_shapes(targets)}: give "
             "both the same inputs"
         )
-    remaining = iter(zip(values, targets, fitted, strict=True))
-
-    def fill(leaf: Any) -> Any:
-        if _make_array(leaf) is None:
-            return leaf
-        _, target, value = next(remaining)
-        cast = np.array(value, target.dtype)
-        return leaf if np.array_equal(cast, target) else make_tensor(cast)
-
+    filled = fit(_replace_tensors(inputs, [make_tensor(np.array(value)) for value in fitted]))
+    read = _list_arrays((filled.args, filled.kwargs))
+    cast = [np.array(value, target.dtype) for value, target in zip(read, targets, strict=True)]
+    is_same = [np.array_equal(value, target) for value, target in zip(cast, targets, strict=True)]
+    tensors = [None if same else make_tensor(value) for value, same in zip(cast, is_same, strict=True)]
     has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
-    return inputs.map(fill), has_moved
+    return _replace_tensors(inputs, tensors), has_moved
+
+
+def _replace_tensors(inputs: ModelInputs, tensors: Iterable[Any]) -> ModelInputs:
+    """Return inputs with other tensors in the places of their own, in order; one for which there is None stays."""
+    remaining = iter(tensors)
+
+    def replace(leaf: Any) -> Any:
+        tensor = None if _make_array(leaf) is None else next(remaining)
+        return leaf if tensor is None else tensor
+
+    return inputs.map(replace)
 
 
 def compare_outputs(reference: Sequence[Array], other: Sequence[Array], has_moved: bool = False) -> Difference:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from profilerkit import Comparative, JointFunction, Metric, Noted, Unavailable
@@ -14,6 +15,7 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import Failure
 from profilerkit.piping.quantity import format_number
+from profilerkit.protocols import fit_inputs
 
 if TYPE_CHECKING:
     from .output_arrays import Difference
@@ -93,7 +95,7 @@ class ComputeOutputDifference(JointFunction):
             return [_give_both(Unavailable("needs another model to compare with: compare(reference, model)"))]
         try:
             inputs = ModelInputs.of(reference["inputs"])
-            outputs = _run(reference, inputs)
+            outputs, inputs = _run(reference, inputs)
         except MemoryError:
             raise
         except Exception as error:  # whatever the model raises; the others are asked for a difference all the same
@@ -107,29 +109,36 @@ def _measure_difference(reference: Sequence[Any], inputs: ModelInputs, call: Map
     """Return the difference of one model's outputs from the reference's, whose inputs it gets; or why there is none."""
     from .output_arrays import compare_outputs, copy_values
 
+    backend = call["backend"]
+    fit = partial(fit_inputs, backend, call["model"])
     try:
-        model_inputs, has_moved = copy_values(inputs, ModelInputs.of(call["inputs"]), call["backend"].as_tensor)
-        return _give(compare_outputs(reference, _run(call, model_inputs), has_moved), inputs)
+        model_inputs, has_moved = copy_values(inputs, ModelInputs.of(call["inputs"]), backend.as_tensor, fit)
+        outputs, _ = _run(call, model_inputs)
+        return _give(compare_outputs(reference, outputs, has_moved), inputs)
     except MemoryError:
         raise
     except Exception as error:  # whatever the model raises
         return _give_both(_explain(error))
 
 
-def _run(call: Mapping[str, Any], inputs: ModelInputs) -> list[Any]:
-    """Return the outputs of a model as arrays; raises `InputError` for a model whose calls differ: it is random."""
+def _run(call: Mapping[str, Any], inputs: ModelInputs) -> tuple[list[Any], ModelInputs]:
+    """Return the outputs of a model as arrays, and its inputs, both as the numbers that they stand for.
+
+    Raises `InputError` for a model whose calls differ: it is random.
+    """
     from .output_arrays import compare_outputs, read_outputs
 
     options = replace(call["run_options"], training=False)
     with call["backend"].run(call["model"], inputs, options) as run:
-        outputs, again = read_outputs(run()), read_outputs(run())
+        outputs, again = (read_outputs(run.read_outputs(run())) for _ in range(2))
+        numbers = run.read_inputs(inputs)
     difference = compare_outputs(outputs, again)
     if difference.relative > _RANDOM:
         raise InputError(
             f"two calls with the same inputs differ by {format_number(difference.absolute)}: the model draws random "
             "numbers; leave them out to compare it"
         )
-    return outputs
+    return outputs, numbers
 
 
 def _give(difference: Difference, inputs: ModelInputs) -> dict[str, Any]:

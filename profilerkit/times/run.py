@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    from ..inputs import ModelInputs
     from ..trace.cross_check import ObservedRun
 
 __all__ = ["Run", "several"]
@@ -24,6 +25,8 @@ class Run:
     Args:
         call: Runs one pass, and returns when every device is done.
         first_call_seconds: The seconds of the first pass, with tracing and compilation; None if nothing is compiled.
+        read_outputs: Returns the numbers that outputs of a call stand for, where they are others; it is never timed.
+        read_inputs: Returns the same of inputs.
 
     >>> run = Run(lambda: "outputs")
     >>> run()
@@ -35,9 +38,17 @@ class Run:
     #: Whether several samples should be requested together.
     TAKES_SEVERAL: ClassVar[bool] = False
 
-    def __init__(self, call: Callable[[], Any], first_call_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        first_call_seconds: float | None = None,
+        read_outputs: Callable[[Any], Any] = lambda outputs: outputs,
+        read_inputs: Callable[[ModelInputs], ModelInputs] = lambda inputs: inputs,
+    ) -> None:
         self.call = call
         self.first_call_seconds = first_call_seconds
+        self.read_outputs = read_outputs
+        self.read_inputs = read_inputs
         #: Observations of the passes so far, which are compared with the static trace.
         self.runs: list[ObservedRun] = []
 

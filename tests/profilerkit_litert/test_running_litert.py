@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("ai_edge_litert")
 import numpy as np
+from ai_edge_litert import schema_py_generated as schema
 from litert_architectures import BUILDERS, build_mlp
 from litert_models import GraphBuilder, options, write_model
 
-from profilerkit import ModelInputs, NotOfferedError, profile
+from profilerkit import ModelInputs, NotOfferedError, compare, profile
 from profilerkit.backend import RunOptions
 from profilerkit_litert import EvalLossFunction, LiteRTBackend, LiteRTModel, get_accuracy
 
@@ -271,3 +272,44 @@ def test_what_does_not_fit_is_named(operator: str, shapes: list[tuple[int, ...]]
     inputs = [builder.input("x", shapes[0]), builder.constant("w", np.ones(shapes[1], F))]
     builder.add(operator, inputs, (-1, 3), name="y", options=options("Add") if operator == "ADD" else None)
     assert words in str(BACKEND.trace(write(builder), ModelInputs(np.ones((2, 5), F))).failure)
+
+
+def quantized(scale: float, zero_point: int) -> LiteRTModel:
+    """A file that returns its input, a row of four numbers for which integers of eight bits stand."""
+    builder = GraphBuilder()
+    rule = schema.QuantizationParametersT()
+    rule.scale, rule.zeroPoint = [scale], [zero_point]
+    x = builder.input("x", (-1, 4), "int8")
+    y = builder.add("RESHAPE", [x, builder.constant("shape", np.array([-1, 4], np.int32))], (-1, 4), dtype="int8")
+    for index in (x, y):
+        builder.graph.tensors[index].quantization = rule
+    return write(builder)
+
+
+def test_integers_of_quantized_inputs_and_outputs_stand_for_numbers() -> None:
+    """By hand, of scale 1/2 and zero point 3: 0.2 becomes 0, 0.25 and 0.6 become 1/2, and -65.5 is the least of all."""
+    x = np.array([[0.2, 0.25, 0.6, -99.0]], F)
+    inputs = BACKEND.fit_inputs(quantized(0.5, 3), ModelInputs(x))
+    assert inputs.args[0].tolist() == [[3, 4, 4, -128]]
+    with BACKEND.run(quantized(0.5, 3), inputs) as run:
+        assert run().tolist() == [[3, 4, 4, -128]]
+        assert run.read_outputs(run()).tolist() == [[0.0, 0.5, 0.5, -65.5]]
+
+
+def test_scores_of_a_quantized_file_are_those_of_its_numbers() -> None:
+    """Integers alone would give a loss of 3 + 4 + 4 - 128."""
+    loader = [(np.array([[0.2, 0.25, 0.6, -99.0]], F), np.zeros((1, 4), F))]
+    evaluate = EvalLossFunction(lambda output, target: float((output - target).sum()))
+    assert evaluate(quantized(0.5, 3), loader) == 0.0 + 0.5 + 0.5 - 65.5
+
+
+def test_a_quantized_file_is_compared_by_its_numbers() -> None:
+    """Steps of 1/2 are at most 1/4 away; the second file has steps of 1/8, and the numbers are those of the first."""
+    x = np.array([[0.25, 1.0, -2.5, 3.0]], F)
+    compared = compare(quantized(0.5, 3), quantized(0.125, 0), inputs=x, metrics=["output_difference"])
+    assert list(compared["output_difference"].values()) == [0.0, 0.0]
+
+
+def test_a_quantized_file_keeps_that_its_inputs_were_made_up() -> None:
+    compared = compare(quantized(0.5, 3), quantized(0.125, 0), input_shape=(4,), metrics=["output_difference"])
+    assert "compared on inputs that were made up" in str(compared)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,10 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit import numpy_data
 from profilerkit.backend_kit.layouts import channels_last_order
 
+from .quantized import dequantize, is_quantized, quantize
 from .reading import LiteRTModel, Tensor
 
-__all__ = ["bind_inputs", "fit_inputs", "list_declared"]
+__all__ = ["bind_inputs", "fit_inputs", "list_declared", "read_inputs"]
 
 
 def list_declared(model: LiteRTModel) -> list[numpy_data.Declared]:
@@ -36,24 +39,42 @@ def bind_inputs(model: LiteRTModel, inputs: ModelInputs) -> dict[str, Any]:
 def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
     """Return the inputs with their channels at the end, and integers as wide, as the model declares them.
 
-    litert-torch turns integers of 64 bits into those of 32.
+    litert-torch turns integers of 64 bits into those of 32. Numbers for an input that is quantized become the integers
+    that stand for them.
     """
+    return _map_declared(model, inputs, _fit)
+
+
+def read_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:
+    """Return the inputs with numbers for the integers of those that are quantized."""
+    return _map_declared(model, inputs, _read_numbers)
+
+
+def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any, Tensor | None], Any]) -> ModelInputs:
+    """Return inputs as ``change`` makes them of each value and the tensor that the model declares for it."""
     if inputs.function is not None:
         return inputs
     graph = model.graphs[model.signature.graph]
     declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
-    in_order = iter(declared.values())
-    positional = ModelInputs(*inputs.args).map(lambda value: _fit(value, next(in_order, None)))
-    named = {name: _fit(value, declared.get(name)) for name, value in inputs.kwargs.items()}
-    return ModelInputs(*positional.args, **named)
+    number = sum(1 for _ in ModelInputs(*inputs.args).leaves())
+    positional = islice(chain(declared.values(), repeat(None)), number)
+    in_order = chain(positional, map(declared.get, inputs.kwargs))
+    return inputs.map(lambda value: change(value, next(in_order, None)))
+
+
+def _read_numbers(value: Any, declared: Tensor | None) -> Any:
+    return value if declared is None or not isinstance(value, np.ndarray) else dequantize(value, declared)
 
 
 def _fit(value: Any, declared: Tensor | None) -> Any:
-    """Return an array as an input is declared, if only its layout or the width of its integers has to change."""
+    """Return an array as an input is declared, if its numbers stay what they are."""
     if declared is None or not isinstance(value, np.ndarray):
         return value
     order = channels_last_order(value.shape, declared.shape or ())
-    return _match_width(value if order is None else np.transpose(value, order), declared.dtype)
+    array = value if order is None else np.transpose(value, order)
+    if is_quantized(declared) and array.dtype.kind == "f":
+        return quantize(array, declared)
+    return _match_width(array, declared.dtype)
 
 
 def _match_width(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

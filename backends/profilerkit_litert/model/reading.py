@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
@@ -20,7 +20,7 @@ from profilerkit import ArgumentError, InputError
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.dtypes import element_bytes
 
-__all__ = ["Graph", "LiteRTModel", "Operator", "Signature", "Tensor", "open_model"]
+__all__ = ["Graph", "LiteRTModel", "Operator", "Quantization", "Signature", "Tensor", "open_model"]
 
 _IDENTIFIER = b"TFL3"
 _OPERATORS = {number: name for name, number in vars(schema.BuiltinOperator).items() if isinstance(number, int)}
@@ -47,6 +47,20 @@ class DamagedError(Exception):
     """A file says what cannot be."""
 
 
+class Quantization(NamedTuple):
+    """What the integers of a tensor stand for: ``(integer - zero_point) * scale``.
+
+    There is one scale and one zero point for the whole tensor, or one of each for every index of one dimension.
+    """
+
+    scales: Sequence[float] = ()
+    zero_points: Sequence[int] = ()
+
+
+#: Of a tensor whose elements stand for themselves.
+UNQUANTIZED = Quantization()
+
+
 @dataclass(frozen=True, eq=False)
 class Tensor:
     """A tensor as a graph declares it.
@@ -57,7 +71,7 @@ class Tensor:
         shape: Its sizes, None for one that is open; None if the number of dimensions is open.
         buffer: The index of its buffer: tensors of one buffer are tied.
         data: The bytes of a constant; None for what is computed.
-        quantization: How many scales and how many zero points it has.
+        quantization: The numbers that its integers stand for; without scales where they stand for themselves.
         is_variable: Whether it keeps a state from one call to the next.
         is_sparse: Whether its zeros are left out of the data.
     """
@@ -67,7 +81,7 @@ class Tensor:
     shape: tuple[int | None, ...] | None
     buffer: int = 0
     data: Any = None
-    quantization: tuple[int, int] = (0, 0)
+    quantization: Quantization = UNQUANTIZED
     is_variable: bool = False
     is_sparse: bool = False
 
@@ -80,7 +94,7 @@ class Tensor:
     @property
     def is_weight(self) -> bool:
         """Whether it is a constant of floating-point numbers, or of integers that have scales."""
-        return self.data is not None and (self.dtype.startswith(("float", "bfloat")) or self.quantization[0] > 0)
+        return self.data is not None and (self.dtype.startswith(("float", "bfloat")) or bool(self.quantization.scales))
 
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
@@ -252,14 +266,15 @@ def _read_tensor(model: Any, tensor: Any, content: bytes) -> Tensor:
     if any(size < -1 for size in sizes):
         raise DamagedError(f"the tensor {name!r} has a size below zero")
     quantization = tensor.quantization
-    counts = (0, 0) if quantization is None else (len(_list(quantization.scale)), len(_list(quantization.zeroPoint)))
+    scales = () if quantization is None or quantization.scale is None else tuple(map(float, quantization.scale))
+    zero_points = () if quantization is None else tuple(_list(quantization.zeroPoint))
     read = Tensor(
         name,
         _DTYPES[tensor.type],
         tuple(None if size == -1 else size for size in sizes),
         tensor.buffer,
         _read_data(model, tensor.buffer, content),
-        counts,
+        Quantization(scales, zero_points),
         bool(tensor.isVariable),
         tensor.sparsity is not None,
     )

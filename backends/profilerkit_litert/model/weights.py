@@ -89,7 +89,8 @@ def _list_records(path: str, tensor: Tensor, number: int, is_state: bool) -> Ite
     if count > 1 or (is_parameter and shape):
         record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
         yield PlacedWeight(path, record, is_parameter)
-    stored_beside = zip(("scale", "zero_point"), tensor.quantization, ("float32", "int64"), (4, 8), strict=True)
+    lengths = map(len, tensor.quantization)
+    stored_beside = zip(("scale", "zero_point"), lengths, ("float32", "int64"), (4, 8), strict=True)
     for offset, (what, length, dtype, width) in enumerate(stored_beside, start=1):
         if is_parameter and length > 1:
             record = WeightRecord(

@@ -14,7 +14,8 @@ from profilerkit import ModelInputs, NotOfferedError, Run
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.backend_kit.numpy_data import as_tensor
 
-from ..model.inputs import bind_inputs
+from ..model.inputs import bind_inputs, read_inputs
+from ..model.quantized import dequantize_outputs
 from ..model.reading import LiteRTModel
 
 __all__ = ["MODES", "make_call", "measure_arena", "prepare_run"]
@@ -38,7 +39,7 @@ def prepare_run(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads:
     start = time.perf_counter()
     call = make_call(model, inputs, mode, num_threads)
     call()
-    yield Run(call, time.perf_counter() - start)
+    yield Run(call, time.perf_counter() - start, partial(dequantize_outputs, model), partial(read_inputs, model))
 
 
 def make_call(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: int | None = None) -> Callable[[], Any]:
