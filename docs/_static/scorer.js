@@ -5,8 +5,12 @@
 /** Pages for those who work on the library, and the reference: an answer stands on a page for users, where there is one. */
 const BEHIND = /^(api|architecture|maintaining|testing|genindex|py-modindex)/;
 
-const wordsOfQuery = () =>
-  (new URLSearchParams(window.location.search).get("q") ?? "").toLowerCase().split(/[^\p{L}\p{N}.&_-]+/u).filter((word) => word.length > 1);
+const query = () => new URLSearchParams(window.location.search).get("q") ?? "";
+
+const wordsOfQuery = () => query().toLowerCase().split(/[^\p{L}\p{N}.&_-]+/u).filter((word) => word.length > 1);
+
+/** Who types a name of Python's looks for the reference. */
+const isName = () => /\w[._]\w|[a-z][A-Z]/.test(query());
 
 /** What a page is about: its title, and the entries of the index that lead to it first. */
 const subjectsOf = (docname) => {
@@ -19,7 +23,7 @@ const subjectsOf = (docname) => {
 var Scorer = {
   score: ([docname, , , , score]) => {
     const subjects = subjectsOf(docname);
-    return score + 10 * wordsOfQuery().filter((word) => subjects.includes(word)).length - (BEHIND.test(docname) ? 20 : 0);
+    return score + 10 * wordsOfQuery().filter((word) => subjects.includes(word)).length - (BEHIND.test(docname) && !isName() ? 20 : 0);
   },
   // The rest is as Sphinx has it.
   objNameMatch: 11,
