@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from profilerkit import Comparative, Metric, Scale
 
-__all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share"]
+__all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share", "write_shares"]
 
 
 class Count(Metric):
@@ -44,3 +46,18 @@ class LayerRows(Metric):
         if self.value is None:
             return ""
         return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
+
+
+def write_shares(sizes: Mapping[str, int]) -> str:
+    """Write the shares of the three largest parts of a whole, and of all others together, so that a reader can add up.
+
+    What a metric calls "other" is one of the others. Empty if there is nothing to divide.
+
+    >>> write_shares({"weights": 50, "other": 40, "gradients": 5, "inputs": 4, "optimizer_state": 1})
+    'weights 50%, gradients 5%, inputs 4%, the rest 41%'
+    """
+    whole = sum(sizes.values())
+    named = sorted((name for name in sizes if name != "other" and sizes[name]), key=lambda name: -sizes[name])[:3]
+    shown = [(name.replace("_", " "), sizes[name]) for name in named]
+    rest = whole - sum(size for _, size in shown)
+    return ", ".join(f"{name} {size / whole:.0%}" for name, size in [*shown, ("the rest", rest)] if size)

@@ -14,7 +14,7 @@ from profilerkit.protocols import HoldsOptimizer, ReadsOptimizers
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
 
-from .kinds import Bytes, Count, LayerRows
+from .kinds import Bytes, Count, LayerRows, write_shares
 
 __all__ = [
     "ComputeTraining",
@@ -117,14 +117,8 @@ class TrainingMemoryParts(Metric):
     SOURCE: str = "profilerkit's own definition"
 
     def show(self) -> str:
-        """Write the shares of the largest parts, and of the rest together, so that a reader can add them up."""
-        if not isinstance(self.value, Mapping):
-            return ""
-        sizes = {name.replace("_", " "): self.value[name] for name in _PARTS if self.value[name]}
-        largest = sorted((name for name in sizes if name != "other"), key=lambda name: -sizes[name])[:3]
-        rest = sum(sizes.values()) - sum(sizes[name] for name in largest)
-        shown = {**{name: sizes[name] for name in largest}, **({"the rest": rest} if rest else {})}
-        return ", ".join(f"{name} {size / sum(sizes.values()):.0%}" for name, size in shown.items())
+        """Write the shares of the largest parts."""
+        return write_shares({name: self.value[name] for name in _PARTS}) if isinstance(self.value, Mapping) else ""
 
 
 class TrainingLayers(LayerRows):

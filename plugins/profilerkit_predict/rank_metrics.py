@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from profilerkit import Metric, StatusKey
-from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds
+from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
 
 __all__ = [
     "KEYS",
@@ -83,10 +83,7 @@ class RankPeakParts(Metric):
 
     def show(self) -> str:
         """Write the shares of the largest parts."""
-        if not isinstance(self.value, Mapping) or not sum(self.value.values()):
-            return ""
-        largest = sorted(self.value, key=lambda name: -self.value[name])[:3]
-        return ", ".join(f"{name} {self.value[name] / sum(self.value.values()):.0%}" for name in largest)
+        return write_shares(self.value) if isinstance(self.value, Mapping) else ""
 
 
 class RankPeakLayers(LayerRows):
