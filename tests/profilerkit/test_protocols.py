@@ -73,7 +73,7 @@ def test_the_core_of_a_backend_is_small() -> None:
     methods = {name for name, _ in inspect.getmembers(Backend, inspect.isfunction) if not name.startswith("_")}
     assert methods == {
         *("accepts", "model_name", "resolve_device", "is_tensor", "as_tensor", "random_tensor", "with_batch_size"),
-        *("count_samples", "trace", "run", "mode", "evaluate", "preserve", "environment"),
+        *("model_type", "usual_dtype", "count_samples", "trace", "run", "mode", "evaluate", "preserve", "environment"),
     }
     of_protocols = {name for found in every_protocol() for name in vars(found) if not name.startswith("_")}
     assert not methods & of_protocols

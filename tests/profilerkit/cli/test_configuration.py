@@ -37,6 +37,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, list(arguments))
 
 
+@pytest.mark.heavy  # all frameworks are imported, to say which are there
 def test_without_a_table_nothing_is_configured(write: Write) -> None:
     write("[tool.other]\nkey = 1\n")
     assert read_configuration().path is None

@@ -195,6 +195,7 @@ def test_tables_norms_and_the_head_keep_their_dtype() -> None:
     assert count_bits(gemma, MATRIX, WeightKind.OTHER) is None
 
 
+@pytest.mark.heavy
 def test_every_method_of_transformers_is_read_or_refused() -> None:
     auto = pytest.importorskip("transformers.quantizers.auto")
     for method, kind in auto.AUTO_QUANTIZATION_CONFIG_MAPPING.items():
