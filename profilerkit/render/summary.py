@@ -37,7 +37,7 @@ _LINES, _TYPES = 8, 4
 #: How many layers of a comparison are shown.
 _MOVED = 6
 #: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
-_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Parameters", "Most of it")
+_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Params", "Most of it")
 #: The columns that hold no numbers.
 _TEXTS = ("Layer", "Type", "Output", "", "Most of it")
 #: The width of the bar of a layer that is the whole model.
@@ -223,7 +223,7 @@ def _draw_costs(model: CostPart, by: str, whole: float) -> Grid:
         "Layer": [_write_label(part, "" if depth else model.label) for depth, part in zip(depths, costs, strict=True)],
         "Type": [_write_type(part) for part in costs],
         "Output": [_write_shape(part) for part in costs],
-        "Parameters": [_write_count(part, "params") for part in costs],
+        "Params": [_write_count(part, "params") for part in costs],
         "MACs": [_write_count(part, "macs") for part in costs],
         **({Column.of(by).title.removesuffix(" time"): values} if (values := _list_values(costs, by)) else {}),
         "Share": [_write_share(part, by, whole) for part in costs],

@@ -133,21 +133,21 @@ def test_where_the_memory_is_at_the_peak() -> None:
 @pytest.mark.parametrize(
     ("width", "columns"),
     [
-        (100, "Type Output Parameters MACs"),
-        (90, "Type Parameters MACs"),
-        (75, "Type Parameters MACs"),
-        (70, "Parameters MACs"),
-        (66, "Type Parameters"),
+        (100, "Type Output Params MACs"),
+        (90, "Type Params MACs"),
+        (75, "Type Params MACs"),
+        (70, "Params MACs"),
+        (66, "Type Params"),
         (60, "Type"),
     ],
 )
 def test_a_narrow_terminal_has_fewer_columns(width: int, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    long = [row("", "Net", 10), row("encoder_of_images", "ConvolutionalNetwork", 4), row("decoder", "Decoder", 6)]
+    long = [row("", "Net", 10), row("encoder_of_all_images", "ConvolutionalNetwork", 4), row("decoder", "Decoder", 6)]
     text = render(report(*long))
     assert max(map(len, text.splitlines())) <= width
     assert " ".join(f"Layer {columns} Share".split()) in lines(text)
-    assert ("encoder_of_images: ConvolutionalNetwork" in text) == ("Type" not in columns)
+    assert ("encoder_of_all_images: ConvolutionalNetwork" in text) == ("Type" not in columns)
     assert "continued" not in text
 
 
