@@ -73,7 +73,16 @@ def make_gpu_model(clock: FakeClock, nvml: Nvml, index: int, microjoules: dict[P
     return model
 
 
-@pytest.mark.parametrize(("device", "index"), [("cuda:0", 0), ("cuda", 0), ("cuda:1", 1), ("/GPU:1", 1), ("gpu:0", 0)])
+@pytest.mark.parametrize(
+    ("device", "index"),
+    [
+        ("cuda:1", 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.heavy)
+            for case in (("cuda:0", 0), ("cuda", 0), ("/GPU:1", 1), ("gpu:0", 0))
+        ),
+    ],
+)
 def test_the_gpu_and_the_processor_that_feeds_it(tmp_path: Path, device: str, index: int) -> None:
     """2 J of the GPU and 0.5 J of the package in each pass; the other GPU is not the model's."""
     clock, nvml = FakeClock(), Nvml()

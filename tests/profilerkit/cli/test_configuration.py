@@ -78,7 +78,12 @@ def test_what_is_wrong_names_the_file_the_key_and_what_there_is(write: Write, te
     assert result.exit_code == 2
     assert str(path) in result.output.replace("\n", "")
     assert words in result.output
-    assert words in run("doctor").output, "the doctor still works, and says it too"
+
+
+@pytest.mark.heavy  # all frameworks are imported, to say which are there
+def test_the_doctor_works_with_a_wrong_configuration_and_says_what_is_wrong(write: Write) -> None:
+    write("[tool.profilerkit]\ndevise = 'cpu'")
+    assert f"[tool.profilerkit] has 'devise', {NEAREST} device, " in run("doctor").output
 
 
 #: Options that may run code or overwrite files.
