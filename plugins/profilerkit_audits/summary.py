@@ -6,7 +6,7 @@ import heapq
 import os
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -81,18 +81,18 @@ def _name_case(row: Row) -> _Case:
     return CaseName.of(row), row.machine
 
 
-def _read_cases(finished: AuditResult) -> Iterator[Row]:
+def _list_numbers(row: Row) -> list[str]:
+    """Return the metrics that a row has a number of."""
+    return [name for name, value in row.values.items() if value.value is not None]
+
+
+def _read_cases(finished: AuditResult, sizes: Mapping[_Case, int]) -> Iterator[Row]:
     """Yield a row for each case that has a number; entries of a plan that measured one case are one row.
 
-    Only rows that wait for others of their case are kept meanwhile.
+    ``sizes`` are how many rows with a number each case has: only rows that wait for others of their case are kept.
     """
-
-    def read() -> Iterator[Row]:
-        return (row for row in finished.rows() if any(value.value is not None for value in row.values.values()))
-
-    sizes = Counter(map(_name_case, read()))
     waiting: dict[_Case, list[Row]] = defaultdict(list)
-    for row in read():
+    for row in filter(_list_numbers, finished.rows()):
         case = _name_case(row)
         waiting[case].append(row)
         if len(waiting[case]) == sizes[case]:
@@ -107,32 +107,28 @@ class _Survey:
         metrics: The metrics that a row has a number of.
         problems: The models with the same problem, each problem with how many rows have it.
         warnings: How many rows have each warning.
+        cases: How many rows with a number each case has: a case is a line of the table.
     """
 
     metrics: dict[str, None] = field(default_factory=dict)
     problems: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     warnings: Counter[str] = field(default_factory=Counter)
+    cases: Counter[_Case] = field(default_factory=Counter)
     _rows: int = 0
-    _cases: set[_Case] = field(default_factory=set)
     _settings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, row: Row) -> None:
         """Take in a row."""
-        numbers = [name for name, value in row.values.items() if value.value is not None]
+        numbers = _list_numbers(row)
         self._rows += 1
         if numbers:
-            self._cases.add(_name_case(row))
+            self.cases[_name_case(row)] += 1
         self.metrics.update(dict.fromkeys(numbers))
         for name, setting in row.settings.items():
             self._settings[name][str(setting)] += 1
         self.warnings.update(str(text) for text in row.conditions.get("warnings", ()))
         for problem in _list_problems(row):
             self.problems[shorten(problem)][row.spec] += 1
-
-    @property
-    def count(self) -> int:
-        """How many cases have a number: a case is a line of the table."""
-        return len(self._cases)
 
     @property
     def settings(self) -> list[str]:
@@ -182,7 +178,7 @@ def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]
 
 def _draw_costs(finished: AuditResult, survey: _Survey, metrics: Sequence[str]) -> _Costs:
     """Return the table of the rows that have numbers, the largest first; of many rows the two ends."""
-    first = metrics[0]
+    first, count = metrics[0], len(survey.cases)
 
     def rank(numbered: tuple[int, Row]) -> tuple[bool, float, int]:
         """Return what rows are ordered by: of equal ones the earlier is the larger, so that none is at both ends."""
@@ -191,16 +187,16 @@ def _draw_costs(finished: AuditResult, survey: _Survey, metrics: Sequence[str]) 
         return value is not None, value or 0, -number
 
     def read() -> Iterator[tuple[int, Row]]:
-        return enumerate(_read_cases(finished))
+        return enumerate(_read_cases(finished, survey.cases))
 
     by = f"by {' '.join(split_words(first))}"
-    if survey.count <= _MOST:
-        title = f"{survey.count} row{'' if survey.count == 1 else 's'} {by}, the largest first"
+    if count <= _MOST:
+        title = f"{count} row{'' if count == 1 else 's'} {by}, the largest first"
         ranked, left_out = sorted(read(), key=rank, reverse=True), 0
     else:
-        title = f"{survey.count} rows {by}: the {_ENDS} largest and the {_ENDS} smallest"
+        title = f"{count} rows {by}: the {_ENDS} largest and the {_ENDS} smallest"
         smallest = heapq.nsmallest(_ENDS, read(), rank)
-        ranked, left_out = [*heapq.nlargest(_ENDS, read(), rank), *reversed(smallest)], survey.count - 2 * _ENDS
+        ranked, left_out = [*heapq.nlargest(_ENDS, read(), rank), *reversed(smallest)], count - 2 * _ENDS
     return _Costs(title, [row for _, row in ranked], metrics, survey.settings, left_out)
 
 
