@@ -15,7 +15,7 @@ class TextTable(NamedTuple):
         title: Its title.
         headings: The titles of its columns; empty ones for a table of names and values.
         rows: Its rows.
-        detail: What stands behind the title, and where one jumps to the table is left out.
+        detail: What stands behind the title; links to the table leave it out.
     """
 
     title: str

@@ -54,6 +54,8 @@ class Steps(dict[str, RankTrace]):
 
     def __missing__(self, name: str) -> RankTrace:
         self.add_further()
+        if name not in self:
+            raise KeyError(name)
         return self[name]
 
     def add_further(self) -> None:
