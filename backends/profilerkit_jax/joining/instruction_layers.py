@@ -39,11 +39,11 @@ def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) 
         layer = find_layer(instruction.scopes, paths)
         if layer is not None:
             layers[name] = layer
-            members.setdefault(instruction.computation, []).append(name)
+        members.setdefault(instruction.computation, []).append(name)
     fused: dict[str, set[str]] = {}
     for name, instruction in instructions.items():
-        inside = members.get(instruction.calls, []) if instruction.opcode == "fusion" else []
-        if inside:
+        inside = [member for member in members.get(instruction.calls, ()) if member in layers]
+        if instruction.opcode == "fusion" and inside:
             products = [member for member in inside if instructions[member].opcode in _PRODUCTS]
             fused[name] = {layers[member] for member in inside}
             layers[name] = _find_most_frequent(layers[member] for member in products or inside)

@@ -66,6 +66,28 @@ def test_instructions_of_a_program() -> None:
     assert layers["copy.3"] == "b"  # which reads it
 
 
+def test_a_fusion_inside_a_fusion_brings_its_layer_along() -> None:
+    """XLA has put it there: what it holds tells its layer, and not a scope of its own."""
+    program = """%inner (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %add.1 = f32[8]{0} add(%p, %p), metadata={op_name="jit(f)/a/add"}
+}
+
+%outer (q: f32[8]) -> f32[8] {
+  %q = f32[8]{0} parameter(0)
+  ROOT %inner_fusion = f32[8]{0} fusion(%q), kind=kLoop, calls=%inner
+}
+
+ENTRY %main (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %outer_fusion = f32[8]{0} fusion(%x), kind=kLoop, calls=%outer
+}
+"""
+    layers, fused = find_layers(read_program(program), {"", "a"})
+    assert (layers["inner_fusion"], layers["outer_fusion"]) == ("a", "a")
+    assert fused == {"inner_fusion": {"a"}, "outer_fusion": {"a"}}
+
+
 def test_scopes_that_lead_to_layers() -> None:
     paths = {"", "Dense_0", "Block_1", "Block_1.Dense_0"}
     assert find_layer("jit(f)/Net/Block_1/Dense_0/dot_general", paths) == "Block_1.Dense_0"
