@@ -11,6 +11,7 @@ from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 from profilerkit.input_shapes import DEFAULT_DTYPE
 
+from .model.modules import list_parameters
 from .untouched.caller_context import apart
 
 __all__ = ["TorchDataLoader", "TorchForwardPass", "as_tensor", "random_tensor", "usual_dtype", "with_batch_size"]
@@ -51,7 +52,7 @@ def usual_dtype(model: torch.nn.Module) -> str:
 
     Dtypes of eight bits are for storage: the layers that hold them take inputs of another one.
     """
-    dtypes = {parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}
+    dtypes = {parameter.dtype for parameter in list_parameters(model) if parameter.is_floating_point()}
     if len(dtypes) != 1:
         return DEFAULT_DTYPE
     (dtype,) = dtypes

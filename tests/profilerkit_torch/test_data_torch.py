@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -25,6 +26,17 @@ def test_made_up_inputs_have_the_dtype_of_the_weights(dtype: torch.dtype) -> Non
     mixed = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 2).to(dtype))
     assert profile(mixed, input_shape=(8,), metrics=["total_params", "inputs"]).input_dtypes == "float32"
     assert profile(converted, input_shape=((8,), "int64"), metrics=["inputs"]).input_dtypes == "int64"
+
+
+def test_weights_are_read_without_methods_that_a_model_may_have_of_its_own() -> None:
+    """Those of Keras make a table of the weights in the model when they are first called."""
+
+    class WithOwnMethod(nn.Linear):
+        def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+            raise AssertionError("a method of the model was called")
+
+    model = WithOwnMethod(8, 4, dtype=torch.float16)
+    assert profile(model, input_shape=(8,), metrics=["inputs"]).input_dtypes == "float16"
 
 
 def test_the_dataset_of_a_native_loader_can_be_asked_for() -> None:
