@@ -56,7 +56,10 @@ def build_report(
     if has_run:
         environment |= _find_device(backend, model, (arguments or {}).get("device"))
     settings = backend.non_default_settings if has_run else ()
-    conditions = tuple(dict.fromkeys((*settings, *(trace.conditions if trace else ()))))
+    traces = [status.outcome.value for status in statuses.values() if isinstance(status.outcome.value, ModelTrace)]
+    conditions = tuple(
+        dict.fromkeys((*settings, *(condition for pass_trace in traces for condition in pass_trace.conditions)))
+    )
     notes = (*_of_inputs(inputs), *write_notes(conditions), *_notes(trace, records, data, batches))
     report = Report(
         name=name,

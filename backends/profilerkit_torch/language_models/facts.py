@@ -10,6 +10,7 @@ from typing import Any
 from torch import nn
 
 from profilerkit import ModelTrace
+from profilerkit.trace.conditions import write_notes
 from profilerkit.trace.records import OpRecord
 from profilerkit_predict.language_models.laws import Passes, find_terms, split_phases
 from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
@@ -104,6 +105,7 @@ def find_facts(
         notes.append(_GROWING)
     notes += storage.notes
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
+    notes += [*(note for note in trace.notes if note not in unquantized), *write_notes(trace.conditions)]
     facts = ModelFacts(
         name=name or type(language_model).__name__,
         execution=describe_execution(config, has_experts=any(part.routing is not None for part in weights)),
@@ -123,7 +125,7 @@ def find_facts(
         ),
         encoder_prompt=length if is_encoder_decoder else None,
         unknown_storage=storage.unknown,
-        notes=(*notes, *(note for note in trace.notes if note not in unquantized)),
+        notes=tuple(notes),
         notes_on_text=tuple(_list_notes_on_text(trace)),
     )
     return add_own_heads(language_model, facts, passes, layer_weights, storage)

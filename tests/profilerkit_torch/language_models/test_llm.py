@@ -57,6 +57,12 @@ def test_another_dtype_is_that_of_weights_and_cache() -> None:
     assert full.kv_bytes_per_token(10) == 256
 
 
+def test_what_it_was_traced_under_is_noted() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        under: Any = llm(tiny_llama(), prompt=10, new=4)
+    assert "made under autocast of cpu to torch.bfloat16" in under.facts.notes
+
+
 def test_measured_tokens_stand_beside_the_prediction() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

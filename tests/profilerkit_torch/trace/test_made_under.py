@@ -84,6 +84,15 @@ def test_a_report_says_what_it_was_made_under(name: str) -> None:
     assert "made under different conditions" in " ".join(str(side_by_side([plain, report])).split())
 
 
+@pytest.mark.parametrize("name", [name for name in CONDITIONS if name != "a formula of an operator"])
+def test_a_report_of_training_alone_says_it_too(name: str) -> None:
+    """A step runs a linear layer as other operators: the formula of that one is not used."""
+    context, words = CONDITIONS[name]
+    with context():
+        report = profile(model(), torch.zeros(2, 8), metrics=["training_macs"])
+    assert [condition.startswith(words) for condition in report.conditions] == [True]
+
+
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_a_profiler_does_not_remember_what_was_made_under_another_one(name: str) -> None:
     context, _ = CONDITIONS[name]
