@@ -56,10 +56,9 @@ def build_report(
     if has_run:
         environment |= _find_device(backend, model, (arguments or {}).get("device"))
     settings = backend.non_default_settings if has_run else ()
-    traces = [status.outcome.value for status in statuses.values() if isinstance(status.outcome.value, ModelTrace)]
-    conditions = tuple(
-        dict.fromkeys((*settings, *(condition for pass_trace in traces for condition in pass_trace.conditions)))
-    )
+    shown = requested if names is not None else statuses.values()
+    traces = (*([trace] if trace else ()), *(source for status in shown for source in _list_traces(status)))
+    conditions = tuple(dict.fromkeys((*settings, *(words for source in traces for words in source.conditions))))
     notes = (*_of_inputs(inputs), *write_notes(conditions), *_notes(trace, records, data, batches))
     report = Report(
         name=name,
@@ -81,6 +80,14 @@ def build_report(
         fingerprint=_fingerprint(trace) if trace else "",
     )
     return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+
+
+def _list_traces(status: StatusKey) -> Iterator[ModelTrace]:
+    """Yield the traces that a status was computed from: of the forward pass, of a training step."""
+    if isinstance(status.outcome.value, ModelTrace):
+        yield status.outcome.value
+    for source in status.sources:
+        yield from _list_traces(source)
 
 
 def _is_measured(status: StatusKey) -> bool:

@@ -15,6 +15,7 @@ from profilerkit import Report, profile
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import side_by_side
 from profilerkit.results.saving import parse, to_json
+from profilerkit_metrics import ComputeTraining
 from profilerkit_torch import ComputeComplexity, TorchProfiler
 from profilerkit_torch.costs import Cost, override, register_module_cost, scoped_costs
 
@@ -91,6 +92,17 @@ def test_a_report_of_training_alone_says_it_too(name: str) -> None:
     with context():
         report = profile(model(), torch.zeros(2, 8), metrics=["training_macs"])
     assert [condition.startswith(words) for condition in report.conditions] == [True]
+
+
+def test_a_report_says_nothing_of_a_step_that_it_does_not_show() -> None:
+    profiler = TorchProfiler(model(), inputs=torch.zeros(2, 8))
+    for function in (ComputeComplexity(), ComputeTraining()):
+        profiler.register_profiler_function(function)
+    with torch.autocast("cpu", torch.bfloat16):
+        profiler.compute_status("training_macs")
+    profiler.compute_status("macs")
+    assert profiler.report(["macs"]).conditions == ()
+    assert profiler.report(["training_macs"]).conditions == ("autocast of cpu to torch.bfloat16",)
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
