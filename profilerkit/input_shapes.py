@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .arguments.checks import MOST
@@ -21,10 +21,14 @@ DEFAULT_DTYPE = "float32"
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One input without its values: the shape of one sample (no batch dimension) and the dtype's name."""
+    """One input without its values: the shape of one sample (no batch dimension) and the dtype's name.
+
+    ``has_usual_dtype`` says that a shape was given alone: then a model takes it in its usual dtype.
+    """
 
     shape: tuple[int, ...]
     dtype: str = DEFAULT_DTYPE
+    has_usual_dtype: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not _is_shape(self.shape):
@@ -110,7 +114,7 @@ def _read_spec(value: Any) -> TensorSpec:
         shape, dtype = value
         return TensorSpec(_read_sizes(shape), dtype_name(dtype))
     if _is_shape(value):
-        return TensorSpec(_read_sizes(value))
+        return TensorSpec(_read_sizes(value), has_usual_dtype=True)
     raise ArgumentError(
         f"input_shape={shown(value)} cannot be read as a shape; give (3, 224, 224), ((128,), 'int64'), a list of those "
         "for several positional inputs, or a mapping of those for keyword inputs"

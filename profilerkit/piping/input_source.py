@@ -59,12 +59,12 @@ class InputSource:
         return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
 
     def _make_up(self, backend: Backend, batch_size: int, model: Any) -> ModelInputs:
-        """Return inputs of the shapes; those whose dtype is the default one in the dtype that the model takes."""
+        """Return inputs of the shapes; those of which no dtype was given in the dtype that the model takes."""
         positional, keywords = self.shapes or ((), {})
         usual = DEFAULT_DTYPE if model is None else backend.usual_dtype(model)
 
         def make(spec: TensorSpec) -> Any:
-            taken = replace(spec, dtype=usual) if spec.dtype == DEFAULT_DTYPE else spec
+            taken = replace(spec, dtype=usual) if spec.has_usual_dtype else spec
             return backend.random_tensor(taken, batch_size)
 
         made = ModelInputs(*map(make, positional), **{name: make(spec) for name, spec in keywords.items()})

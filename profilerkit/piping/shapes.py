@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..input_shapes import TensorSpec, write_shapes
+from ..input_shapes import TensorSpec, parse_input_shape, write_shapes
 from ..inputs import ModelInputs
 from ..protocols import fit_inputs
 
@@ -80,7 +80,7 @@ def _proposals(source: InputSource) -> Iterator[tuple[str, _Shapes, int]]:
         return
     message = f"inputs={tuple(sizes)!r} is a shape, and no inputs"
     try:
-        whole: _Shapes = ((TensorSpec(tuple(sizes)),), {})
+        whole: _Shapes = parse_input_shape(tuple(sizes))
     except ArgumentError:  # no shape after all
         return
     split = _without_batch(whole)
@@ -104,8 +104,8 @@ def _without_batch(shapes: _Shapes) -> tuple[_Shapes, int] | None:
     first = firsts.pop() if len(firsts) == 1 else None
     if first is None:
         return None
-    samples = tuple(TensorSpec(spec.shape[1:], spec.dtype) for spec in positional)
-    return (samples, {name: TensorSpec(spec.shape[1:], spec.dtype) for name, spec in named.items()}), first
+    samples = tuple(replace(spec, shape=spec.shape[1:]) for spec in positional)
+    return (samples, {name: replace(spec, shape=spec.shape[1:]) for name, spec in named.items()}), first
 
 
 def _call(shapes: _Shapes, batch_size: int) -> str:
