@@ -101,26 +101,27 @@ def test_a_result_is_printed_as_the_text() -> None:
 def test_rows_of_one_case_are_one_line() -> None:
     """Two entries of a plan measured zoo:net in a batch of 1, each another metric; a third one in a batch of 8.
 
-    The time of the last row has failed: the count that an earlier one has of it stays.
+    A third entry has both: its count has failed, so that the one before stays, and its time is the newest.
     """
 
     def row(key: str, status: RowStatus, batch: int, **values: Value) -> Row:
         return Row("zoo:net", key, status, settings={"batch_size": batch}, values=values)
 
     macs, time = Value(1000, "MACs", shown="1 kMACs"), Value(0.002, "s", samples=9, shown="2 ms")
+    later = Value(0.003, "s", samples=9, shown="3 ms")
     text = write(
         [
             row("a", RowStatus.COMPLETE, 1, macs=macs),
             row("b", RowStatus.COMPLETE, 8, macs=Value(8000, "MACs", shown="8 kMACs")),
             row("c", RowStatus.COMPLETE, 1, execution_time=time),
-            row("d", RowStatus.FAILED, 1, macs=Value(None, completeness=Completeness.FAILED)),
+            row("d", RowStatus.FAILED, 1, macs=Value(None, completeness=Completeness.FAILED), execution_time=later),
         ]
     )
     assert text.startswith("2 rows by MACs, the largest first")
     lines = [line.split() for line in text.splitlines() if "zoo:net" in line]
     assert lines == [
         ["zoo:net", "batch_size=8", "8", "kMACs", "-"],
-        ["zoo:net", "batch_size=1", "1", "kMACs", "2", "ms"],
+        ["zoo:net", "batch_size=1", "1", "kMACs", "3", "ms"],
     ]
 
 

@@ -63,6 +63,16 @@ def test_a_value_has_the_sign_that_it_has_in_its_report(returned: object, sign: 
     assert (record.sign, Value.of(record).sign) == (sign, sign)
 
 
+def test_a_measured_value_has_a_text_without_its_interval() -> None:
+    measured, counted = (
+        Value.of(StatusRecord.of(Depth().with_outcome(Outcome.of(returned), ())))
+        for returned in (Measurement((1.0, 2.0, 3.0)), 5)
+    )
+    assert measured.shown.startswith(f"{measured.brief} [1 to 3")
+    assert measured.brief.startswith("2")
+    assert (counted.shown, counted.brief) == ("5", "")
+
+
 def test_rows_keep_what_does_not_apply_and_older_rows_without_it_are_read() -> None:
     row = Row("net.onnx", "ab", RowStatus.COMPLETE, values={"trainable_params": MEANINGLESS})
     assert decode(encode(row)) == row

@@ -8,7 +8,13 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.language_models import LanguageModelReport, MatrixShape, Speculation, StepCost
+from profilerkit_predict.language_models import (
+    LanguageModelComparison,
+    LanguageModelReport,
+    MatrixShape,
+    Speculation,
+    StepCost,
+)
 from profilerkit_predict.language_models.adapters import read_adapters
 from profilerkit_predict.language_models.fitting import fit
 from profilerkit_predict.language_models.serving import predict_serving
@@ -30,6 +36,12 @@ def test_memory_is_weights_and_cache_against_the_context() -> None:
     # 2,600 bytes of weights, and 8 sequences of 4,096 tokens of 8 bytes, in KiB.
     assert values[-1] == pytest.approx((2600 + 8 * 4096 * 8) / 1024)
     assert roof.get_ydata()[0] == pytest.approx(900_000 / 1024)
+
+
+def test_a_line_that_lies_on_another_one_is_dotted() -> None:
+    """A drawing without this shows one model of two."""
+    axis = LanguageModelComparison((report(), report())).plot("cache_memory").axes[0]
+    assert [line.get_linestyle() for line in axis.lines[:2]] == ["-", ":"]
 
 
 def test_tokens_per_second_stay_under_both_roofs() -> None:

@@ -87,6 +87,8 @@ def test_one_can_jump_to_each_table_and_to_each_report() -> None:
         places = re.findall(r'<a href="#(.*?)"', page)
         assert len(places) >= 4
         assert all(page.count(f' id="{place}"') == 1 for place in places)
+    titles = re.findall(r'<a href="#s0t\d+">(.*?)</a>', report().to_html())
+    assert titles[:3] == ["Answer", "Engine", "Memory of one device"], "a link is short: the title without its detail"
 
 
 def test_a_step_is_shown_term_by_term() -> None:

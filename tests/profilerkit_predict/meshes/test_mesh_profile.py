@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +16,13 @@ import mesh_networks as networks
 import torch
 from click.testing import CliRunner
 
-from profilerkit import ArgumentError, Report, compare, errors, profile
+from profilerkit import ArgumentError, ModelInputs, ModelTrace, Report, compare, errors, profile
 from profilerkit.cli import cli
-from profilerkit_predict.meshes.layout import MESH, read_parallelize, read_rank
+from profilerkit.plugging.backends import backend_named
+from profilerkit.trace.records import LayerRecord
+from profilerkit_predict.meshes import rank_backend
+from profilerkit_predict.meshes.layout import MESH, RankModel, read_parallelize, read_rank
+from profilerkit_predict.meshes.rank_backend import RankBackend
 
 MESH_OF_TWO = {"dp_shard": 2}
 
@@ -39,6 +45,21 @@ def test_report_is_that_of_the_rank(report: Report) -> None:
     assert sum(report["rank_peak_parts"].values()) == report["rank_peak_memory"]
     assert report["rank_peak_parts"]["optimizer"] == report["rank_optimizer_bytes"]
     assert str(report).count("ank 0 of 4 (dp_shard=4)") == 1
+    shares = [int(share) for share in re.findall(r"(\d+)%", report.status("rank_peak_parts").shown)]
+    assert abs(sum(shares) - 100) <= len(shares) / 2, "rounded shares of the whole"
+
+
+def test_a_rank_has_the_class_and_the_settings_of_its_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What builds the model is a function, which has another name than the class."""
+    inner = backend_named("torch")
+    backend, model = RankBackend(inner), RankModel(networks.net_of_spread_heads, MESH_OF_TWO, None, 0, 1, False)
+    step = SimpleNamespace(trace=ModelTrace((LayerRecord("", "Net", 0),)))
+    monkeypatch.setattr(rank_backend, "trace_in_process", lambda *given: step)
+    assert backend.model_type(model) == model.name
+    backend.trace_step(model, ModelInputs())
+    assert backend.model_type(model) == "Net" != model.name
+    monkeypatch.setattr(type(inner), "non_default_settings", ("a setting",))
+    assert backend.non_default_settings == ("a setting",)
 
 
 def test_layers_make_up_the_peak(report: Report) -> None:
