@@ -16,7 +16,7 @@ _COLUMNS = {
     "macs": "own_macs",
     "flops": "own_flops",
     "total_params": "params",
-    "trainable_params": "params",
+    "trainable_params": "trainable_params",
     "model_size": "params",
 }
 #: How many kinds of layers, and how many operators of each, are named.
@@ -40,7 +40,7 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     if metric == "memory_footprint":
         return tuple(_find_peaks(before, after))
     column = _COLUMNS.get(metric)
-    if column is None or before.layers is None or after.layers is None:
+    if column is None or any(side.layers is None or column not in side.layers.columns for side in (before, after)):
         return ()
     if metric == "model_size" and before.get("total_params") == after.get("total_params") is not None:
         return ("as many parameters as before: buffers or dtypes differ",)
@@ -73,8 +73,8 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
 
 def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, tuple[str, str]]]:
     """Yield each layer that moved, with its path in both reports."""
-    for row in align(before, after):
-        if column == "params" and not row["is_leaf"]:
+    for row in align(before, after, columns=(column,)):
+        if not column.startswith("own_") and not row["is_leaf"]:  # what is around a layer moved by the same
             continue
         difference = (row[f"other_{column}"] or 0) - (row[column] or 0)
         if difference:

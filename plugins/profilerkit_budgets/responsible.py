@@ -1,87 +1,110 @@
-"""Which layers are responsible for the value of a metric: those that cost most, or that grew most."""
+"""Which layers are responsible for the value of a metric: those that cost most, or that grew most.
+
+A budget that is broken names them, so that its reader knows where to begin.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import Report
+from profilerkit.trace.alignment import align
 from profilerkit.trace.records import LayerTable
 
-__all__ = ["COLUMNS", "UNITS", "list_responsible"]
+from .layer_columns import LAYER_COLUMNS, LayerColumn
 
+__all__ = ["list_responsible"]
 
-class Unit(NamedTuple):
-    """The unit of a column, and its prefixes."""
-
-    name: str
-    scale: Scale
-
-
-#: The column of the layer table that a metric is the sum of.
-COLUMNS = {
-    "macs": "macs",
-    "flops": "flops",
-    "total_params": "params",
-    "trainable_params": "params",
-    "model_size": "params",
-}
-#: The units of these columns.
-UNITS = {"params": Unit("", Scale.SI), "macs": Unit("MACs", Scale.SI), "flops": Unit("FLOPs", Scale.SI)}
+#: The metrics that are explained by the time of the layers.
+_TIME_METRICS = ("execution_time", "throughput")
+#: The time of a layer without that of the layers inside it, which would be named for the same seconds again.
+_OWN_TIME = LayerColumn("own_forward_seconds", "s", Scale.TIME)
 #: How many layers are named.
 _NAMED = 3
 
 
-def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple[str, ...]:
-    """Return the layers that cost most of a metric, or that grew most beside the baseline, a text for each.
+class _GrownLayer(NamedTuple):
+    """A layer that costs more than in the baseline.
 
-    There are none for a metric that no table of the report divides among layers.
+    Attributes:
+        path: Its path in the newer model; empty for the model itself.
+        type: Its type, "Linear".
+        growth: What it costs more, in the base unit of the metric; greater than 0.
+        is_new: Whether the baseline has no such layer.
+    """
+
+    path: str
+    type: str
+    growth: float
+    is_new: bool
+
+
+def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple[str, ...]:
+    """Return the layers that cost most of a metric, or that grew most since the baseline: one text for each.
+
+    A text is "conv1 (Conv2d): 128 MACs, 66.7 %", or with a baseline "conv1 (Conv2d): +96 MACs". The result is empty for
+    a metric that no table of the report divides among layers.
+
+    Args:
+        report: The report whose value is explained.
+        key: The status key of the metric.
+        baseline: The report that it is compared with; None where a value itself is explained.
     """
     if key == "memory_footprint":
         return _describe_peak(report)
-    times = report.statuses.get("layer_times")
-    if key in ("execution_time", "throughput") and times is not None and isinstance(times.value, LayerTable):
-        return _list_costliest(times.value, "own_forward_seconds", Unit("s", Scale.TIME))
-    column = COLUMNS.get(key)
-    if column is None or report.layers is None:
+    if key in _TIME_METRICS:
+        return _list_slowest(report)
+    column = LAYER_COLUMNS.get(key)
+    if column is None or report.layers is None or not column.is_in(report):
         return ()
-    if baseline is not None and baseline.layers is not None:
-        return _list_grown(Comparison(baseline, (report,)), column)
-    return _list_costliest(report.layers, column, UNITS[column])
+    if baseline is not None and column.is_in(baseline):
+        return _list_most_grown(baseline, report, column)
+    return _list_costliest(report.layers, column, report.layers[0][column.name])
 
 
-def _list_costliest(layers: LayerTable, column: str, unit: Unit) -> tuple[str, ...]:
-    whole = layers[0][column.removeprefix("own_")] or 0
-    return tuple(
-        f"{row['path'] or '(model)'} ({row['type']}): {scale_value(row[column], unit.name, unit.scale)}"
-        + (f", {format_number(100 * row[column] / whole)} %" if whole else "")
-        for row in layers.top(_NAMED, by=column)
-        if row[column]
-    )
+def _list_slowest(report: Report) -> tuple[str, ...]:
+    """Return the layers that the forward pass spends most time in; none for a report without times of layers."""
+    record = report.statuses.get("layer_times")
+    if record is None or not isinstance(record.value, LayerTable):
+        return ()
+    return _list_costliest(record.value, _OWN_TIME, record.value[0]["forward_seconds"])
 
 
-class _GrownLayer(NamedTuple):
-    """A layer that costs more than before; ``change`` is "added" for a new one."""
+def _list_costliest(layers: LayerTable, column: LayerColumn, whole: float | None) -> tuple[str, ...]:
+    """Return the layers with the largest amounts in a column, each with its share of the amount of the whole model."""
+    texts = []
+    for row in layers.top(_NAMED, by=column.name):
+        amount = row[column.name]
+        if amount:
+            share = f", {format_number(100 * amount / whole)} %" if whole else ""
+            texts.append(f"{_name_layer(row['path'], row['type'])}: {column.write(amount)}{share}")
+    return tuple(texts)
 
-    growth: float
-    path: str
-    type: str
-    change: str
+
+def _list_most_grown(baseline: Report, report: Report, column: LayerColumn) -> tuple[str, ...]:
+    """Return the layers whose amounts in a column grew most since the baseline, and say which of them are new."""
+    grown = sorted(_find_grown(baseline, report, column), key=lambda layer: layer.growth, reverse=True)
+    texts = []
+    for layer in grown[:_NAMED]:
+        added = ", added" if layer.is_new else ""
+        texts.append(f"{_name_layer(layer.path, layer.type)}: +{column.write(layer.growth)}{added}")
+    return tuple(texts)
 
 
-def _list_grown(comparison: Comparison, column: str) -> tuple[str, ...]:
-    unit, layers = UNITS[column], []
-    for row in comparison.layers():
-        growth = (row[f"other_{column}"] or 0) - (row[column] or 0)
-        if row["is_leaf"] and growth > 0:
-            layers.append(_GrownLayer(growth, row["other_path"], row["type"], row["change"]))
-    layers.sort(key=lambda layer: -layer.growth)
-    return tuple(
-        f"{layer.path or '(model)'} ({layer.type}): +{scale_value(layer.growth, unit.name, unit.scale)}"
-        + (", added" if layer.change == "added" else "")
-        for layer in layers[:_NAMED]
-    )
+def _find_grown(baseline: Report, report: Report, column: LayerColumn) -> Iterator[_GrownLayer]:
+    """Yield the innermost layers that grew: the layers around them grew by the same amount."""
+    for row in align(baseline, report, columns=(column.name,)):
+        before = row[column.name] or 0  # None where the baseline has no such layer
+        after = row[f"other_{column.name}"] or 0  # None where the layer was removed
+        if row["is_leaf"] and after > before:
+            yield _GrownLayer(row["other_path"], row["type"], after - before, row["change"] == "added")
+
+
+def _name_layer(path: str, kind: str) -> str:
+    """Return how a layer is named: "encoder.0 (Linear)"; the path of the model itself is empty."""
+    return f"{path or '(model)'} ({kind})"
 
 
 def _describe_peak(report: Report) -> tuple[str, ...]:

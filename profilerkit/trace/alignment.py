@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUES", "align", "is_foreign", "partners", "require_layers"]
 
-#: The columns that are set side by side.
+#: The columns that are set side by side unless others are asked for.
 VALUES = ("params", *WORK, "own_macs", "own_flops")
 
 Row = Mapping[str, Any]
@@ -28,7 +28,7 @@ Kind = Callable[[Row], str]
 _MOST_PAIRS = 1_000_000
 
 
-def align(reference: Report, other: Report) -> Table:
+def align(reference: Report, other: Report, columns: Sequence[str] = VALUES) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
     Layers of the same path and type are one row, whatever the layers around them are. The others are matched, inside
@@ -40,14 +40,14 @@ def align(reference: Report, other: Report) -> Table:
     exporter). Between backends families agree everywhere, and so do two layers at the same path that hold others.
 
     The columns: ``change`` ("same", "changed", "removed", "added"), ``path`` (the other's where the reference has no
-    such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each value (``params``,
-    ``macs``, ...) what the reference has, what the other has (``other_macs``), and the difference
-    (``macs_difference``), None where one lacks the layer.
+    such layer), ``other_path``, ``type``, ``other_type``, ``depth``, ``is_leaf``, and for each of ``columns``
+    (``params``, ``macs``, ...) what the reference has, what the other has (``other_macs``), and the difference
+    (``macs_difference``), None where one lacks the layer. A layer has changed if one of these columns has.
 
     Raises `ValueError` where one of the reports holds no layers.
     """
     mine, theirs = require_layers(reference), require_layers(other)
-    return Table(_list_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other))))
+    return Table(_list_rows(mine, theirs, partners(mine, theirs, is_foreign(reference, other)), columns))
 
 
 def is_foreign(reference: Report, other: Report) -> bool:
@@ -62,7 +62,9 @@ def require_layers(report: Report) -> LayerTable:
     return report.layers
 
 
-def _list_rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, str]) -> Iterator[Row]:
+def _list_rows(
+    reference: LayerTable, other: LayerTable, partner: Mapping[str, str], columns: Sequence[str]
+) -> Iterator[Row]:
     """Yield a row for each layer; one that the other model alone has comes before the next layer that both have."""
     theirs = {row["path"]: row for row in other}
     taken = set(partner.values())
@@ -73,13 +75,15 @@ def _list_rows(reference: LayerTable, other: LayerTable, partner: Mapping[str, s
         match = partner.get(row["path"])
         if match is not None:
             end = positions[match]
-            yield from (_make_row(theirs[path], None, theirs[path]) for path in order[index:end] if path not in taken)
+            added = [theirs[path] for path in order[index:end] if path not in taken]
+            yield from (_make_row(layer, None, layer, columns) for layer in added)
             index = max(index, end + 1)
-        yield _make_row(row, row, None if match is None else theirs[match])
-    yield from (_make_row(theirs[path], None, theirs[path]) for path in order[index:] if path not in taken)
+        yield _make_row(row, row, None if match is None else theirs[match], columns)
+    rest = [theirs[path] for path in order[index:] if path not in taken]
+    yield from (_make_row(layer, None, layer, columns) for layer in rest)
 
 
-def _make_row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any]:
+def _make_row(shown: Row, mine: Row | None, theirs: Row | None, columns: Sequence[str]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "change": "added" if mine is None else "removed" if theirs is None else "same",
         "path": shown["path"],
@@ -89,7 +93,7 @@ def _make_row(shown: Row, mine: Row | None, theirs: Row | None) -> dict[str, Any
         "depth": shown["depth"],
         "is_leaf": shown["is_leaf"],
     }
-    for column in VALUES:
+    for column in columns:
         first, second = (None if side is None else side.get(column) for side in (mine, theirs))
         difference = None if first is None or second is None else second - first
         row |= {column: first, f"other_{column}": second, f"{column}_difference": difference}

@@ -4,10 +4,12 @@ and operators that account for one."""
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from profilerkit import profile
+from profilerkit.trace.records import LayerTable
 from profilerkit_audits.responsible_layers import (
     _Move,
     compare_operators,
@@ -43,6 +45,19 @@ def test_a_size_that_moved_without_its_parameters() -> None:
     one, two = (profile(Sequential(dense(4, width)), input_shape=(4,), metrics=metrics) for width in (8, 9))
     assert find_layers(one, one, "model_size") == ("as many parameters as before: buffers or dtypes differ",)
     assert find_layers(one, two, "model_size")[0].endswith("(Dense): +5 parameters"), "4 weights and a bias"
+
+
+def test_a_layer_that_is_trained_now_moved_the_trainable_parameters() -> None:
+    """The parameters are the same 40 on both sides: 4 x 8 weights and 8 biases."""
+    report = profile(Sequential(dense(4, 8)), input_shape=(4,), metrics=["total_params"])
+    assert report.layers is not None
+    frozen, trained = (
+        replace(report, layers=LayerTable([{**row, "trainable_params": trainable} for row in report.layers]))
+        for trainable in (0, 40)
+    )
+    (text,) = find_layers(frozen, trained, "trainable_params")
+    assert text.endswith("(Dense): +40")
+    assert find_layers(frozen, trained, "total_params") == ()
 
 
 # Operators ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from drawn_reports import HOSTILE_NAMES, STUDENT, TEACHER, Tags, layers, record
 
 from profilerkit import BudgetError, Completeness, Measurement, Report, Scale
-from profilerkit.trace.records import MemoryTimeline
+from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 from profilerkit_budgets import Budget, Finding, Limit, Verdict, check
 from profilerkit_budgets.forms import format_headline, format_junit, format_markdown, format_text, summarize
@@ -146,6 +146,65 @@ def test_the_layers_responsible_are_named() -> None:
     assert check_budget({"macs": "<= 1 k"})[0].responsible == ()
 
 
+def make_tuned(head: int) -> Report:
+    """Return the report of a frozen backbone of 1000 parameters of int8, and a head of float32 that is trained."""
+    rows = [
+        {**row, "params": params, "trainable_params": trainable, "weight_bytes": size}
+        for row, params, trainable, size in zip(
+            layers(("", "Net", 0, 0), ("backbone", "Linear", 0, 0), ("head", "Linear", 0, 0)),
+            (1000 + head, 1000, head),
+            (head, 0, head),
+            (1000 + 4 * head, 1000, 4 * head),
+            strict=True,
+        )
+    ]
+    statuses = (
+        record("total_params", 1000 + head, "total", scale=Scale.SI),
+        record("trainable_params", head, "trainable", scale=Scale.SI),
+        record("model_size", 1000 + 4 * head, "size", base_unit="B", scale=Scale.IEC),
+    )
+    return replace(TEACHER, statuses={status.key: status for status in statuses}, layers=LayerTable(rows))
+
+
+def test_each_count_of_weights_is_explained_by_the_layers_that_have_it() -> None:
+    """A frozen layer has no trainable parameters, and 300 parameters of four bytes are more than 1000 of one."""
+    tuned = make_tuned(head=300)
+    (finding,) = check_budget({"total_params": "<= 10"}, tuned)
+    assert finding.responsible == ("backbone (Linear): 1 k, 76.92 %", "head (Linear): 300, 23.08 %")
+    (finding,) = check_budget({"trainable_params": "<= 10"}, tuned)
+    assert finding.responsible == ("head (Linear): 300, 100 %",)
+    (finding,) = check_budget({"model_size": "<= 10 B"}, tuned)
+    assert finding.responsible == ("head (Linear): 1.172 KiB, 54.55 %", "backbone (Linear): 1000 B, 45.45 %")
+
+
+def test_each_count_of_weights_grew_in_the_layers_that_have_more_of_it() -> None:
+    before, after = make_tuned(head=100), make_tuned(head=300)
+    for key, growth in (("total_params", "+200"), ("trainable_params", "+200"), ("model_size", "+800 B")):
+        (finding,) = check_budget({key: "<= 1x"}, after, before)
+        assert finding.responsible == (f"head (Linear): {growth}",)
+
+
+def test_a_layer_that_is_trained_now_grew_in_trainable_parameters_alone() -> None:
+    before = make_tuned(head=100)
+    assert before.layers is not None
+    rows = [{**row, "trainable_params": row["params"]} for row in before.layers]
+    trainable = record("trainable_params", 1100, "trainable", scale=Scale.SI)
+    after = replace(before, statuses={**before.statuses, "trainable_params": trainable}, layers=LayerTable(rows))
+    (finding,) = check_budget({"trainable_params": "<= 1x"}, after, before)
+    assert finding.responsible == ("backbone (Linear): +1 k",)
+
+
+def test_a_limit_of_the_trainable_parameters_and_the_size_of_layers() -> None:
+    tuned = make_tuned(head=300)
+    assert verdict({"layers": {"backbone": {"trainable_params": "<= 0"}}}, tuned) == "passed"
+    assert verdict({"layers": {"head": {"trainable_params": "<= 299"}}}, tuned) == "failed"
+    assert verdict({"layers": {"head": {"model_size": "<= 1200 B"}}}, tuned) == "passed"
+    assert verdict({"layers": {"head": {"model_size": "<= 1 KiB"}}}, tuned) == "failed"
+    assert verdict({"layers": {"head": {"model_size": "<= 3x"}}}, tuned, make_tuned(head=100)) == "passed"
+    with pytest.raises(BudgetError, match="the layers of Teacher have no trainable_params; make the report again"):
+        check_budget({"layers": {"first": {"trainable_params": "<= 0"}}})
+
+
 def test_a_limit_of_layers_holds_for_each_that_matches() -> None:
     findings = check_budget({"layers": {"*": {"macs": "<= 100"}}})
     assert [(finding.subject, finding.verdict.value) for finding in findings] == [
@@ -268,7 +327,7 @@ ERRORS: dict[str, tuple[dict[str, Any], str]] = {
     "no layer": ({"layers": {"frist": {"macs": "<= 1"}}}, "no layer matches; the nearest paths are: first"),
     "layer value": (
         {"layers": {"first": {"colour": "<= 1"}}},
-        "have limits of params, macs, flops, not of colour",
+        "have limits of params, total_params, trainable_params, model_size, macs, flops, not of colour",
     ),
     "layer unit": ({"layers": {"first": {"macs": "<= 1 MiB"}}}, "the unit of macs is MACs"),
 }

@@ -19,6 +19,7 @@ from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
 from .operator_facts import FROM_SHAPES, tensors_in
+from .sources import Sources
 from .twins import Twins
 
 __all__ = ["FakeValues", "KnownValues"]
@@ -41,6 +42,7 @@ class KnownValues:
 
     def __init__(self) -> None:
         self.twins: Twins = Twins()
+        self.sources: Sources = Sources()
         #: Storages of real tensors that were written to with values that are unknown.
         self._overwritten: set[int] = set()
 
@@ -62,17 +64,18 @@ class KnownValues:
     def read_from(self, tensor: torch.Tensor, source: torch.Tensor) -> None:
         """Let a tensor without values have those of the real one that it stands in for throughout, if integers."""
         if not (source.is_floating_point() or source.is_complex() or source.is_meta):
-            self.twins.add_source(tensor, source)
+            self.sources.add(tensor, source)
 
     def forget(self) -> None:
         """Let go of all tensors after the pass: its recorder is part of a cycle, and they would outlive it."""
         self.twins.clear()
+        self.sources.clear()
 
     def find(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the tensor's values, on the CPU; None where they are unknown."""
         if not self.stands_in(tensor):
             return None if self.is_overwritten(tensor) else self._copy_to_cpu(tensor)
-        source = self.twins.find_source(tensor)
+        source = self.sources.find(tensor)
         if source is None:
             return self.twins.find(tensor)
         if not _is_small(source):
@@ -87,6 +90,7 @@ class KnownValues:
 
     def _keep(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
         """Keep the values of a tensor; none that an operator which names its device in a way of its own has made."""
+        self.sources.remove(tensor)
         if values.device == _CPU:
             self.twins.add(tensor, values)
         else:
@@ -123,11 +127,19 @@ class KnownValues:
                 self._forget_values(target)
 
     def _make_independent(self, target: torch.Tensor) -> None:
-        """Copy the real values that an operator is about to write over, also through another tensor like ``x.data``."""
+        """Copy the real values that an operator is about to write over, also through another tensor like ``x.data``.
+
+        Where several tensors of the model share these values in memory, none of them is known any more: each would have
+        a copy of its own, and the write would change only one of the copies.
+        """
         if self.stands_in(target) and not target.is_floating_point():
-            tensor = self.twins.take_sourced(storage_key(target))
-            if tensor is not None:
-                self.find(tensor)
+            changed = self.sources.list_changed(storage_key(target))
+            if len(changed) == 1:
+                self.find(changed[0])
+                return
+            for tensor in changed:
+                self.sources.remove(tensor)
+                self.twins.remove_storage(storage_key(tensor))
 
     def _forget_values(self, tensor: torch.Tensor) -> None:
         """Forget the values of all that shares storage with a tensor, which was written to."""

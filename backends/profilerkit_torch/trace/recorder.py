@@ -77,6 +77,7 @@ class Recorder(TorchDispatchMode, PassRecord):
         self.refusal: type[PassError] | None = None
         self.values: KnownValues | FakeValues = KnownValues() if on_meta else FakeValues()
         self._twins = self.values.twins
+        self._sources = self.values.sources
         self._onto_meta = OntoMeta(self.values.is_overwritten)
         self.origins: Origins = Origins(self.live, self.values.stands_in if self.stands_in else None, self.miss_origin)
         #: Makes what is active while code of the model's runs, and answers what it asks of its stand-ins.
@@ -135,7 +136,12 @@ class Recorder(TorchDispatchMode, PassRecord):
         if not call.are_known:
             self.origins.check(func, args, kwargs)
         result = plan.replay(args)
-        if plan.has_values or (plan.in_place and self._twins.storages) or id(args[0]) in self._twins.by_id:
+        if (
+            plan.has_values
+            or (plan.in_place and self._twins.storages)
+            or id(args[0]) in self._twins.by_id
+            or id(args[0]) in self._sources.by_id
+        ):
             self.values.follow(func, args, kwargs, result)
         self.origins.renew()
         self._record_run(plan, result, func, args, kwargs, select_makers(call.makers, len(self.operators)))

@@ -62,3 +62,34 @@ def test_a_mask_that_is_moved_keeps_its_values(move: str, device: str, monkeypat
 
 def _refuse(self: Any) -> None:
     raise AssertionError("a second pass, on fake tensors")
+
+
+class _Overlapping(nn.Module):
+    """Two integer buffers of zeros, the second a view of the first or not; one is written to.
+
+    The layer runs once, and once more for each buffer that is not zero then.
+    """
+
+    def __init__(self, written: str, *, is_view: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.written = written
+        whole = torch.zeros(4, dtype=torch.long)
+        self.register_buffer("whole", whole)
+        self.register_buffer("part", whole[:2] if is_view else whole[:2].clone())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.get_buffer(self.written).data.add_(1)
+        x = self.layer(x)
+        for name in ("whole", "part"):
+            if self.get_buffer(name).sum() > 0:
+                x = self.layer(x)
+        return x
+
+
+@pytest.mark.parametrize("written", ["whole", "part"])
+@pytest.mark.parametrize(("is_view", "runs"), [(True, 3), (False, 2)])
+def test_a_write_changes_the_buffers_that_share_memory(written: str, is_view: bool, runs: int) -> None:
+    """A run of the layer on 2 samples of 8 features is 2 x 8 x 8 MACs."""
+    trace = BACKEND.trace(_Overlapping(written, is_view=is_view), ModelInputs(torch.zeros(2, 8)))
+    assert trace.macs == runs * 2 * 8 * 8
