@@ -109,6 +109,32 @@ def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: 
             list(read_export(file))
 
 
+def test_the_callers_limit_of_cells_holds_between_rows(store: Store, tmp_path: Path) -> None:
+    """A caller may read CSV of its own while it goes through the rows."""
+    file = tmp_path / "rows.csv"
+    export(store, file)
+    before = csv.field_size_limit()
+    rows = read_export(file)
+    next(rows)
+    assert csv.field_size_limit() == before
+    assert len(list(rows)) == 1
+    assert csv.field_size_limit() == before
+
+
+def test_a_number_of_many_digits_in_a_changed_file_is_an_error(store: Store, tmp_path: Path) -> None:
+    """Python itself would raise another error for a number of more than 4300 digits."""
+    file = tmp_path / "rows.csv"
+    export(store, file)
+    with file.open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(lines[0]))
+        writer.writeheader()
+        writer.writerows({**line, "number": "9" * 5000} for line in lines)
+    with pytest.raises(ReportFileError, match="the digest of row 1 does not fit"):
+        list(read_export(file))
+
+
 def test_what_only_begins_as_parquet_does_is_an_error(suffix: str, tmp_path: Path) -> None:
     file = tmp_path / f"rows{suffix}"
     file.write_bytes(b"PAR1 and then something else")
