@@ -7,37 +7,95 @@ a file is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, parent_path
 from ..trace.operator_rows import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
+from .entries import require_once, short
 
-__all__ = [
-    "LARGEST",
-    "require_layers",
-    "require_once",
-    "require_operators",
-    "require_rows",
-    "require_times",
-    "require_tree",
-    "short",
-]
+__all__ = ["require_layers", "require_operators", "require_rows", "require_times", "require_tree"]
 
-#: No count is so large; a larger one could not even be divided.
-LARGEST = 10**100
-
-_TEXT = {"configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing", "graph", "node"}
-_COUNTS = ("calls", "params", *WORK, "bytes", *TRAFFIC)
-_NUMBERS = ("share", "seconds", "per_second")
 #: Columns of which a table has all or none.
 _TOGETHER = (TRAFFIC, ("graph", "node"))
-#: What every renderer of layers reads, and of operators.
-_OF_LAYERS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
-_OF_OPERATORS = ("operator", "layer", *WORK)
+#: The columns that every renderer of layers reads, and every renderer of operators.
+_LAYER_COLUMNS = ("path", "type", "depth", "is_leaf", "calls", "params", *WORK, "output_shapes")
+_OPERATOR_COLUMNS = ("operator", "layer", *WORK)
+#: What tells one layer, and the type of each: no layer is without it.
+_TYPES_OF_A_LAYER = {"path": str, "type": str, "depth": int, "is_leaf": bool}
+
+
+# What a column holds --------------------------------------------------------------------------------------------------
+
+
+class _Rule(NamedTuple):
+    """What the cells of a column hold.
+
+    Attributes:
+        content: What it is called in a message: "text", for "is 3, no text".
+        fits: Whether a cell holds it.
+    """
+
+    content: str
+    fits: Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or None for one that is not known; a bool is no number here."""
+    return value is None or type(value) in (int, float)
+
+
+def _is_count(value: Any) -> bool:
+    """Return whether a value is a finite number from 0, or None; the ends of an uncertain count may be floats."""
+    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)
+
+
+def _is_shapes(value: Any) -> bool:
+    """Return whether a value is a tuple of shapes, each a tuple, or None where they are not known."""
+    return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
+
+
+def _is_tuple(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
+_TEXT = _Rule("text", _is_text)
+_SHAPES = _Rule("shapes", _is_shapes)
+_COUNT = _Rule("number from 0", _is_count)
+_NUMBER = _Rule("number", _is_number)
+
+#: What the columns of these names hold. Columns of other names are not checked: plugins have some of their own.
+_RULES = {
+    **dict.fromkeys(("configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing"), _TEXT),
+    **dict.fromkeys(("graph", "node"), _TEXT),
+    "reads": _Rule("numbers of rows", _is_tuple),
+}
+#: The words for counts and for other numbers: a column has one as its name, or as the end of it, as ``own_macs`` has.
+_COUNTS = ("calls", "params", *WORK, "bytes", *TRAFFIC)
+_NUMBERS = ("share", "seconds", "per_second")
+
+
+def _find_rule(column: str) -> _Rule | None:
+    """Return what a column holds by its name; None where the name does not say."""
+    if column in _RULES:
+        return _RULES[column]
+    if column.endswith("_shapes"):
+        return _SHAPES
+    if _ends_in(column, _COUNTS):
+        return _COUNT
+    return _NUMBER if _ends_in(column, _NUMBERS) else None
+
+
+def _ends_in(column: str, words: Iterable[str]) -> bool:
+    """Return whether a name is one of some words, or ends in one: "macs" and "own_macs", not "imacs"."""
+    return any(column == word or column.endswith(f"_{word}") for word in words)
 
 
 def require_rows(table: Table, where: str) -> None:
@@ -46,18 +104,20 @@ def require_rows(table: Table, where: str) -> None:
         if any(name in table.columns for name in names):
             _require_columns(table, names, where)
     for column in table.columns:
-        expected = _find_rule(column)
-        if expected is None:
+        rule = _find_rule(column)
+        if rule is None:
             continue
-        kind, fits = expected
         for index, row in enumerate(table):
-            if not fits(row[column]):
-                raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, {kind}")
+            if not rule.fits(row[column]):
+                raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, no {rule.content}")
+
+
+# What a table holds ---------------------------------------------------------------------------------------------------
 
 
 def require_layers(table: LayerTable, where: str) -> None:
-    """Raise `ValueError`, naming the row, if a row lacks a path, or its depth is not that of its path."""
-    for column, kind in (("path", str), ("type", str), ("depth", int), ("is_leaf", bool)):
+    """Raise `ValueError`, naming the row, if a row lacks what tells one layer, or its depth is not that of its path."""
+    for column, kind in _TYPES_OF_A_LAYER.items():
         for index, row in enumerate(table):
             if type(row.get(column)) is not kind:
                 raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
@@ -69,7 +129,7 @@ def require_layers(table: LayerTable, where: str) -> None:
 
 def require_tree(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, unless the layers are one tree: a root, and each inside another, once."""
-    _require_columns(table, _OF_LAYERS, where)
+    _require_columns(table, _LAYER_COLUMNS, where)
     for index, row in enumerate(table):
         if bool(row["path"]) != bool(index):
             path = short(row["path"])
@@ -89,11 +149,11 @@ def require_times(table: Table, where: str) -> None:
 
 def require_operators(table: Table, where: str) -> None:
     """Raise `ValueError` where the operators of a trace lack what is read of them, or read what comes after them."""
-    _require_columns(table, _OF_OPERATORS, where)
+    _require_columns(table, _OPERATOR_COLUMNS, where)
     for index, row in enumerate(table if "reads" in table.columns else ()):
         if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
             raise ValueError(f"{where}.rows[{index}].reads is {short(row['reads'])}, no numbers of rows before it")
-    _require_values(table, [column for column in table.columns if _is_named(column, _COUNTS)], where)
+    _require_values(table, [column for column in table.columns if _ends_in(column, _COUNTS)], where)
 
 
 def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
@@ -104,57 +164,8 @@ def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
 
 
 def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
+    """Raise `ValueError` where a table lacks a column; one without rows has no columns, and lacks none."""
     columns = table.columns
     missing = [name for name in names if columns and name not in columns]
     if missing:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")
-
-
-def _find_rule(column: str) -> tuple[str, Any] | None:
-    """Return what a column holds, in words and as what asks a cell; None where its name does not say."""
-    if column in _TEXT:
-        return "no text", _is_text
-    if column.endswith("_shapes"):
-        return "no shapes", _is_shapes
-    if column == "reads":
-        return "no numbers of rows", lambda value: isinstance(value, tuple)
-    if _is_named(column, _COUNTS):
-        return "no number from 0", _is_count
-    if _is_named(column, _NUMBERS):
-        return "no number", _is_number
-    return None
-
-
-def _is_named(column: str, words: tuple[str, ...]) -> bool:
-    return column in words or column.endswith(tuple(f"_{word}" for word in words))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    return value is None or type(value) in (int, float)
-
-
-def _is_count(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and 0 <= value < math.inf)
-
-
-def _is_shapes(value: Any) -> bool:
-    return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
-
-
-def short(value: Any) -> str:
-    """Return a value as text of 60 characters at most, for a message."""
-    text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
-    return text if len(text) < 60 else f"{text[:57]}..."
-
-
-def require_once(names: Iterable[str], where: str, field: str) -> None:
-    """Raise `ValueError`, naming the entry, if a name occurs twice."""
-    met: set[str] = set()
-    for index, name in enumerate(names):
-        if name in met:
-            raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
-        met.add(name)

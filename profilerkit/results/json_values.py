@@ -24,7 +24,8 @@ from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_layers, require_once, require_rows, require_times, short
+from .checked_tables import require_layers, require_rows, require_times
+from .entries import require_once, short
 
 __all__ = ["convert", "from_plain", "to_plain"]
 

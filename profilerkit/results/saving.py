@@ -29,8 +29,9 @@ from ..times.measurement import Measurement
 from ..trace.bounds import Bounds
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
-from .checked_tables import LARGEST, require_once, require_operators, require_tree, short
+from .checked_tables import require_operators, require_tree
 from .comparison import Comparison
+from .entries import require_once, short
 from .json_values import convert, from_plain, to_plain
 from .report import Report, StatusRecord
 from .result import Result
@@ -40,6 +41,8 @@ __all__ = ["SCHEMA", "load", "load_as", "parse", "require_sealed", "reseal", "sa
 #: The formats of files, and the schema that is written.
 REPORT, COMPARISON = "profilerkit.report", "profilerkit.comparison"
 SCHEMA = 1
+#: No count is so large; a larger one could not even be divided.
+_LARGEST = 10**100
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
@@ -265,7 +268,7 @@ def _require_bounded(decoded: Any) -> None:
         for value in inside:
             if type(value) in (dict, list):
                 pending.append(value)
-            elif type(value) is int and not -LARGEST < value < LARGEST:
+            elif type(value) is int and not -_LARGEST < value < _LARGEST:
                 entries = container.items() if isinstance(container, dict) else ()
                 name = next((key for key, content in entries if content is value), "")
                 raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")

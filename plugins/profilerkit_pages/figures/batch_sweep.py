@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.quantity import Scale
-from profilerkit.results.checked_tables import short
+from profilerkit.results.entries import short
 
 from .canvas import COLOURS, finish, legend_above, list_reports, new_figure, plain, title_axis, unit_for, why_missing
 
