@@ -14,7 +14,7 @@ from ..plugging import offers
 from ..plugging.backends import list_backends
 from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
 from ..plugging.offered_formulas import op_costs
-from .examined_backends import ask_for_versions, load_backend
+from .examined_backends import examine_by_loading, examine_without_import
 from .printing import emit, say
 
 if TYPE_CHECKING:
@@ -124,12 +124,13 @@ class _Listing:
         usable: dict[str, Backend] = {}
         for offer in offered:
             is_quick = not self.verbose and offer.item.installed is not None
-            examined = (ask_for_versions if is_quick else load_backend)(offer.item, offer.plugin)
+            examine = examine_without_import if is_quick else examine_by_loading
+            examined = examine(offer.item, offer.plugin)
             if examined.conflict is not None:
                 self.note_conflict(examined.conflict)
             if examined.backend is not None:
                 usable.setdefault(examined.backend.name, examined.backend)
-            self.print_line(offer.item.name, examined.state, offer.plugin, offer.item.load)
+            self.print_line(offer.item.name, examined.write(), offer.plugin, offer.item.load)
         return list(usable.values())
 
     def print_functions(self, backend: Backend) -> None:

@@ -27,7 +27,7 @@ def find_form(path: Path) -> str:
 
     form = renderers.find_form(path)
     if form is None:
-        listing = ", ".join(renderers.suffixes_like(path))
+        listing = ", ".join(renderers.rank_suffixes(path))
         raise click.BadParameter(
             f"{path.name!r}: the suffix names no format; use one of these, nearest first: {listing}",
             param_hint="--output",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
+from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP
+from ..arguments.checks import text as require_text
 from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
@@ -23,13 +25,13 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["SUFFIXES", "find_form", "html_fragment", "render", "renderer"]
+__all__ = ["SUFFIXES", "draw_html_fragment", "find_form", "rank_suffixes", "render", "renderer"]
 
-#: Suffixes of files that are not the name of their form.
+#: The form of text that a suffix of files stands for, without its dot, where the suffix is not the form's name.
 SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
 
-#: The options of profilerkit's own renderers, and what they may be; each renderer takes some of them.
-OPTIONS = {
+#: The options of profilerkit's own renderers, each with the check that reads its value; a renderer takes some of them.
+_OPTIONS = {
     **dict.fromkeys(("details", "changes", "color", "configuration", "advice"), FLAG),
     "depth": DEPTH,
     "top": TOP,
@@ -49,7 +51,7 @@ def renderer(form: str, *, is_text: bool = True) -> Renderer:
     return draw
 
 
-def html_fragment(item: object) -> str | None:
+def draw_html_fragment(item: object) -> str | None:
     """Return a result or a table as HTML for a notebook; None if no plugin draws it, so that its text is shown."""
     try:
         draw = renderer("notebook", is_text=False)
@@ -61,26 +63,36 @@ def html_fragment(item: object) -> str | None:
 
 def find_form(path: str | PathLike[str]) -> str | None:
     """Return the form of text that the suffix of a file stands for, such as "html"; None where it stands for none."""
-    suffix = Path(os.fsdecode(path)).suffix.removeprefix(".").lower()
+    suffix = _read_suffix(path).lower()
     form = SUFFIXES.get(suffix, suffix)
-    return form if any(offer.item.name == form for offer in list_renderers()) else None
+    return form if form in _list_forms_of_text() else None
 
 
-def suffixes_like(path: str | PathLike[str]) -> list[str]:
-    """Return the suffixes that stand for a form of text, those most like the suffix of a file first."""
-    suffixes = sorted({*(offer.item.name for offer in list_renderers()), *SUFFIXES})
-    return [f".{suffix}" for suffix in by_likeness(Path(os.fsdecode(path)).suffix.removeprefix("."), suffixes)]
+def rank_suffixes(path: str | PathLike[str]) -> list[str]:
+    """Return the suffixes that stand for a form of text, with their dots, those most like that of a file first."""
+    suffixes = sorted({*_list_forms_of_text(), *SUFFIXES})
+    return [f".{suffix}" for suffix in by_likeness(_read_suffix(path), suffixes)]
+
+
+def _read_suffix(path: str | PathLike[str]) -> str:
+    """Return the suffix of a file without its dot."""
+    return Path(os.fsdecode(path)).suffix.removeprefix(".")
+
+
+def _list_forms_of_text() -> list[str]:
+    return [offer.item.name for offer in list_renderers()]
 
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
-    form = text("the name of a renderer, such as 'table'")("form", form)
+    """Return what a plugin offers under the name of a form; raises `NotOfferedError` where none offers it."""
+    form = require_text("the name of a renderer, such as 'table'")("form", form)
     offered = [offer for offer in list_offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
-    if not named:
-        if_none = "none: reinstall profilerkit, its entry points are missing"
-        listing = ", ".join(by_likeness(form, [offer.item.name for offer in offered])) or if_none
-        raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {listing}{describe_disabled()}")
-    return named[0]
+    if named:
+        return named[0]
+    forms = by_likeness(form, [offer.item.name for offer in offered])
+    installed = ", ".join(forms) if forms else "none: reinstall profilerkit, its entry points are missing"
+    raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {installed}{describe_disabled()}")
 
 
 def render(result: Report | Comparison, form: str = "summary", **options: Any) -> str:
@@ -93,12 +105,23 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
     offer = _find_offer(form, is_text=True)
     draw: Renderer = load_offer("renderer", offer)
-    taken = inspect.signature(draw).parameters
-    for name in sorted(options.keys() - taken.keys() - OPTIONS.keys()):
-        option_names = {*OPTIONS, *list(taken)[1:]}
-        raise ArgumentError(f"no renderer takes an option {name!r}; {argument_hint(name, option_names, {})}")
-    read = {name: OPTIONS[name](name, value) if name in OPTIONS else value for name, value in options.items()}
-    arguments = {name: value for name, value in read.items() if name in taken}
+    accepted = _choose_options(draw, options)
     with contained(offer.plugin, f"renderer {form!r}", wrapped=True):
-        text: str = draw(result, **arguments)
-    return text
+        drawn: str = draw(result, **accepted)
+    return drawn
+
+
+def _choose_options(draw: Renderer, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the options that a renderer takes, with their values as the checks read them.
+
+    All values are checked, also of an option that only other renderers take. Raises `ArgumentError` for a wrong value,
+    and for a name that is neither an option of profilerkit's own renderers nor one of this renderer's.
+    """
+    own_names = list(inspect.signature(draw).parameters)[1:]  # without the first parameter, the result
+    unknown = sorted(options.keys() - {*own_names, *_OPTIONS})
+    if unknown:
+        name = unknown[0]
+        hint = argument_hint(name, taken={*_OPTIONS, *own_names}, elsewhere={})
+        raise ArgumentError(f"no renderer takes an option {name!r}; {hint}")
+    values = {name: _OPTIONS[name](name, value) if name in _OPTIONS else value for name, value in options.items()}
+    return {name: value for name, value in values.items() if name in own_names}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError
-from ..plugging.renderers import html_fragment
+from ..plugging.renderers import draw_html_fragment
 from ..process.files import write_text
 from ..times.measurement import Measurement
 from .console import grid_text
@@ -23,7 +23,7 @@ from .table_grids import ROWS, table_grid
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["first_rows", "html_fragment", "save", "table_text"]
+__all__ = ["draw_html_fragment", "first_rows", "save", "table_text"]
 
 
 def table_text(table: Table, top: int | None = ROWS, depth: int | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError
-from ..plugging.renderers import find_form, html_fragment, render, renderer, suffixes_like
+from ..plugging.renderers import draw_html_fragment, find_form, rank_suffixes, render, renderer
 from ..process.encoding import printable
 from ..process.files import write_text
 
@@ -62,7 +62,7 @@ class Result:
         if form is None:
             raise ArgumentError(
                 f"path={os.fspath(path)!r}: the suffix names no format; use one of these, nearest first: "
-                f"{', '.join(suffixes_like(path))}"
+                f"{', '.join(rank_suffixes(path))}"
             )
         write_text(path, render(self._either, form))
 
@@ -117,4 +117,4 @@ class Result:
 
     def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
-        return html_fragment(self)
+        return draw_html_fragment(self)

@@ -92,7 +92,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
     def _repr_html_(self) -> str | None:
         """Return the first rows as a notebook shows them."""
-        html: str | None = _import_drawing().html_fragment(self)
+        html: str | None = _import_drawing().draw_html_fragment(self)
         return html
 
 
