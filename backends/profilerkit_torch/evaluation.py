@@ -2,6 +2,10 @@
 
 Each takes the model and a loader. The model runs in inference mode, without gradients, and comes back as it was;
 what is right and wrong is decided in `profilerkit_metrics.scoring`, for every framework alike.
+
+The scores of a batch are ``(batch, classes)``. Where a sample has a score at several places, as each pixel of an image
+has, models of torch return ``(batch, classes, ...)`` and models of Keras ``(batch, ..., classes)``. The arrays for
+`profilerkit_metrics.scoring` always have the classes last.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ def score_batches(
     """Run the model over a loader in inference mode, and restore it."""
     if not isinstance(model, nn.Module):
         raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
-    reader = BatchReader(data_loader, transform, as_tensor, torch.is_tensor, _wrap_loader)
+    reader = BatchReader(data_loader, transform, as_tensor=as_tensor, is_tensor=torch.is_tensor, wrap=_wrap_loader)
     target_device = resolve_device(model, device)
     with preserve(model, tensor_values=True), torch.no_grad():
         set_inference_flags(list_modules(model))
@@ -52,55 +56,74 @@ def _wrap_loader(loader: Any) -> DataLoader:
 
 def _run_batches(model: nn.Module, reader: BatchReader, device: torch.device) -> Iterator[ScoredBatch]:
     """Yield the model's outputs and the targets of each batch."""
-    probabilities, classes_last = _gives_probabilities(model), is_keras(model)
-    for inputs, target, number in map(reader.read, reader.loader):
-        placed = adapt_to_keras(model, inputs.map(lambda leaf: _move(leaf, device)))
-        output = model(*placed.args, **placed.kwargs)
+    probabilities = _gives_probabilities(model)
+    for batch in reader.loader:
+        inputs, target, samples = reader.read(batch)
+        placed_inputs = adapt_to_keras(model, inputs.map(lambda leaf: _move(leaf, device)))
         placed_target = map_leaves(target, lambda leaf: _move(leaf, device))
-        yield _score(output, placed_target, number, probabilities, classes_last)
+        output = model(*placed_inputs.args, **placed_inputs.kwargs)
+        class_axis = _find_class_axis(output, has_classes_last=is_keras(model))
+        yield ScoredBatch(
+            output=output,
+            target=placed_target,
+            samples=samples,
+            scores=partial(_read_scores, output, class_axis=class_axis),
+            targets=partial(_read_targets, placed_target, output=output, class_axis=class_axis),
+            probabilities=probabilities,
+        )
 
 
 def _move(value: Any, device: torch.device) -> Any:
     return value.to(device) if isinstance(value, torch.Tensor) else value
 
 
-def _score(output: Any, target: Any, samples: int, probabilities: bool | None, classes_last: bool) -> ScoredBatch:
-    """Return a batch whose scores and targets are arrays with the classes last, made when they are asked for."""
-    classes_second = isinstance(output, torch.Tensor) and output.dim() > 2 and not classes_last
-    is_one_hot = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
-    return ScoredBatch(
-        output,
-        target,
-        samples,
-        partial(_read_scores, output, classes_second),
-        partial(_make_array, target, classes_second and is_one_hot),
-        probabilities,
-    )
+def _find_class_axis(output: Any, *, has_classes_last: bool) -> int:
+    """Return the axis of a model's output that has one score for each class; -1 for the last one."""
+    has_places = isinstance(output, torch.Tensor) and output.dim() > 2
+    return 1 if has_places and not has_classes_last else -1
 
 
-def _read_scores(output: Any, classes_second: bool) -> Any:
-    """Return a model's output as an array; raises `InputError` where it is not one tensor with a row a sample."""
+def _read_scores(output: Any, *, class_axis: int) -> Any:
+    """Return a model's output as an array with the classes last: ``(batch, ..., classes)``, or ``(batch,)``.
+
+    Raises `InputError` where the output is not one tensor with a row for each sample.
+    """
     if not isinstance(output, torch.Tensor) or output.dim() == 0:
         raise InputError(f"the model gives {shown(output)} for a batch, not one tensor with a score for each sample")
-    return _make_array(output, classes_second)
+    return _make_array(output.movedim(class_axis, -1))
 
 
-def _make_array(value: Any, classes_second: bool) -> Any:
-    """Return an array for a tensor, its classes last; numpy has no bfloat16."""
-    tensor = torch.as_tensor(value).detach().cpu()
-    if classes_second:
-        tensor = tensor.movedim(1, -1)
-    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+def _read_targets(target: Any, *, output: Any, class_axis: int) -> Any:
+    """Return the targets as an array: class indices ``(batch, ...)``, or a number for each class, the classes last.
+
+    Targets of the same shape as the output have a number for each class, one-hot or a probability, as
+    ``torch.nn.CrossEntropyLoss`` takes them: their classes are in the same axis as those of the output.
+    """
+    tensor = torch.as_tensor(target)
+    has_classes = isinstance(target, torch.Tensor) and isinstance(output, torch.Tensor) and target.shape == output.shape
+    return _make_array(tensor.movedim(class_axis, -1) if has_classes and tensor.dim() else tensor)
+
+
+def _make_array(tensor: torch.Tensor) -> Any:
+    """Return a tensor as an array; numpy has no bfloat16."""
+    on_cpu = tensor.detach().cpu()
+    return (on_cpu.float() if on_cpu.dtype is torch.bfloat16 else on_cpu).numpy()
 
 
 def _gives_probabilities(model: Any) -> bool | None:
-    """Return whether a model ends in a sigmoid; None where its last layer leaves that open."""
+    """Return whether the scores of a model are probabilities, by its last layer; None where that leaves it open.
+
+    The result of a sigmoid is one, that of a linear layer is not. An activation or a layer of the user's own may be
+    either, as may be what the forward function of a model that is no ``nn.Sequential`` returns.
+    """
     last = model
     while isinstance(last, nn.Sequential) and len(last):
         last = last[-1]
     if is_keras(last):
         return ends_in_sigmoid(last)
-    return {nn.Sigmoid: True, nn.Linear: False}.get(type(last))
+    if type(last) is nn.Sigmoid:
+        return True
+    return False if type(last) is nn.Linear else None
 
 
 _functions = EvaluationFunctions(score_batches)
