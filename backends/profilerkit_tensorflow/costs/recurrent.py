@@ -1,6 +1,11 @@
-"""Recurrent layers that are one operator; in loops over steps, the operators of the body count."""
+"""Recurrent layers that are one operator; in loops over steps, the operators of the body count.
+
+A formula reads the inputs of an operator by their positions, which the comments list with their shapes.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,37 +13,69 @@ from profilerkit.costs import recurrent
 
 from .registry import Cost, OpCall, Shape, register_free, register_op_cost, register_op_costs
 
+# cuDNN: all layers and directions in one operator ---------------------------------------------------------------------
+#
+# 0 input: (steps, batch, features), or (batch, steps, features) where ``time_major`` is false
+# 1 hidden state: (cells, batch, returned)
+# 2 cell state of an LSTM: (cells, batch, units)
+# 3 parameters of all layers, one after the other
+# 4 lengths of the sequences: (batch,), of CudnnRNNV3 alone
+
+
+class _CudnnState(NamedTuple):
+    """The sizes of the layers of a call.
+
+    Attributes:
+        cells: Layers times directions.
+        units: Hidden units of each cell.
+        returned: The features that each cell returns: its units, or what an LSTM projects them to.
+    """
+
+    cells: int
+    units: int
+    returned: int
+
+
+def _read_state(call: OpCall) -> _CudnnState:
+    """Return the sizes that the shapes of the states tell: a projection changes the hidden state alone."""
+    cells, _, returned = call.inputs[1]
+    units = call.inputs[2][-1] if call.attribute("num_proj") else returned
+    return _CudnnState(int(cells), int(units), int(returned))
+
 
 @register_op_costs("CudnnRNN", "CudnnRNNV2", "CudnnRNNV3")
 def cudnn_rnn(call: OpCall) -> Cost:
     """All layers and directions in one operator, each with two biases for each gate, as cuDNN has them."""
     kind = call.attribute("rnn_mode")
-    gates, units = recurrent.GATES[kind], _count_cudnn_units(call)
-    matrices = _count_cudnn_matrix_elements(call, gates)
-    return recurrent.layers(kind, _count_cudnn_positions(call), matrices, 2 * gates * units, units)
+    gates, state = recurrent.GATES[kind], _read_state(call)
+    units = state.cells * state.units
+    return recurrent.layers(
+        kind,
+        positions=_count_cudnn_positions(call),
+        matrix_elements=_count_cudnn_matrix_elements(call, state, gates),
+        bias_elements=2 * gates * units,
+        units=units,
+    )
 
 
-def _count_cudnn_units(call: OpCall) -> int:
-    """Return the units of all layers and directions; a state is ``(layers * directions, batch, units)``."""
-    state = call.inputs[2] if call.attribute("num_proj") else call.inputs[1]  # the hidden one may be projected
-    cells: int = state[0]
-    return cells * int(state[-1])
+def _count_cudnn_matrix_elements(call: OpCall, state: _CudnnState, gates: int) -> int:
+    """Return the elements of the matrices of all layers and directions, those of projections included.
 
-
-def _count_cudnn_matrix_elements(call: OpCall, gates: int) -> int:
-    """Return the elements of the matrices of all layers and directions, those of projections included."""
-    cells, _, returned = call.inputs[1]
-    units = _count_cudnn_units(call) // cells
+    Each gate has a matrix for what its cell reads and one for what the cell returned in the step before. The first
+    layer reads the input of the call, any other what both directions of the layer below return.
+    """
     directions = 2 if call.attribute("direction") == "bidirectional" else 1
-    skips_first = call.attribute("input_mode") == "skip_input"  # the first layer takes its input as it is
-    features = [0 if skips_first else call.inputs[0][-1]] + [returned * directions] * (cells // directions - 1)
-    of_gates = directions * sum(gates * units * (read + returned) for read in features)
-    of_projections = cells * units * returned if call.attribute("num_proj") else 0
-    return int(of_gates + of_projections)
+    layers = state.cells // directions
+    has_no_input_matrix = call.attribute("input_mode") == "skip_input"  # the first layer adds its input as it is
+    first = 0 if has_no_input_matrix else int(call.inputs[0][-1])
+    features_read = [first] + [state.returned * directions] * (layers - 1)
+    of_gates = directions * sum(gates * state.units * (features + state.returned) for features in features_read)
+    of_projections = state.cells * state.units * state.returned if call.attribute("num_proj") else 0
+    return of_gates + of_projections
 
 
 def _count_cudnn_positions(call: OpCall) -> int:
-    """Return the steps of all sequences; the input is ``(steps, batch, features)``, or with the batch first.
+    """Return the steps of all sequences together.
 
     Of each sequence the steps up to its length count, where ``CudnnRNNV3`` is given lengths that are known; else
     padding counts like data.
@@ -58,21 +95,20 @@ def cudnn_rnn_gradient(call: OpCall) -> Cost:
     return cudnn_rnn(call).times(2)
 
 
-def _lstm_cells(call: OpCall, positions: int, weights: Shape) -> Cost:
-    peepholes, forget_bias = bool(call.attribute("use_peephole")), bool(call.attribute("forget_bias"))
-    return recurrent.lstm_with_joined_product(positions, weights.numel, weights[1] // 4, peepholes, forget_bias)
+# One layer of an LSTM, its four gates in one matrix -------------------------------------------------------------------
 
 
 @register_op_costs("BlockLSTM", "BlockLSTMV2")
 def block_lstm(call: OpCall) -> Cost:
-    """All steps of one layer: input ``(steps, batch, features)``, weights ``(features + units, 4 * units)``.
+    """All steps of one layer.
 
-    It computes the steps up to the length that its first input says, where that is known.
+    Inputs: 0 the longest length, a number; 1 the input ``(steps, batch, features)``; 2 and 3 the states; 4 the weights
+    ``(features + units, 4 * units)``. The steps up to the longest length are computed, where that is known.
     """
-    steps, samples, _ = call.inputs[1]
+    (steps, samples, _), weights = call.inputs[1], call.inputs[4]
     longest = call.value(0)
-    steps = steps if longest is None else min(max(int(longest), 0), steps)
-    return _lstm_cells(call, steps * samples, call.inputs[4])
+    computed_steps = steps if longest is None else min(max(int(longest), 0), steps)
+    return _count_lstm(call, computed_steps * samples, weights)
 
 
 @register_op_costs("BlockLSTMGrad", "BlockLSTMGradV2")
@@ -83,15 +119,41 @@ def block_lstm_gradient(call: OpCall) -> Cost:
 
 @register_op_cost("LSTMBlockCell")
 def lstm_block_cell(call: OpCall) -> Cost:
-    """One step of one layer: input ``(batch, features)``, weights ``(features + units, 4 * units)``."""
-    return _lstm_cells(call, Shape(call.inputs[0][:-1]).numel, call.inputs[3])
+    """One step of one layer.
+
+    Inputs: 0 the input ``(batch, features)``; 1 and 2 the states; 3 the weights ``(features + units, 4 * units)``.
+    """
+    return _count_lstm(call, Shape(call.inputs[0][:-1]).numel, call.inputs[3])
+
+
+def _count_lstm(call: OpCall, positions: int, weights: Shape) -> Cost:
+    """Return the cost of an LSTM at so many positions (steps times samples); weights as in `block_lstm`."""
+    return recurrent.lstm_with_joined_product(
+        positions,
+        matrix_elements=weights.numel,
+        units=weights[1] // 4,
+        peepholes=bool(call.attribute("use_peephole")),
+        forget_bias=bool(call.attribute("forget_bias")),
+    )
+
+
+# One step of a GRU ----------------------------------------------------------------------------------------------------
 
 
 @register_op_cost("GRUBlockCell")
 def gru_block_cell(call: OpCall) -> Cost:
-    """One step of one layer, whose products of input and state are one: three biases in place of their sums."""
+    """One step of one layer, which multiplies input and state by one matrix.
+
+    Inputs: 0 the input ``(batch, features)``; 1 the state ``(batch, units)``; 2 the weights of two gates
+    ``(features + units, 2 * units)``; 3 those of the third ``(features + units, units)``; 4 and 5 their biases.
+
+    `recurrent.layers` adds the product of the input and that of the state for each of three gates. Here they are one
+    product, and each gate adds its bias instead: as many additions, so that the biases are no further ones. The new
+    state is ``u * h + (1 - u) * c``, in the form that layers have.
+    """
     batch, units = call.inputs[1]
-    return recurrent.layers("gru", batch, call.inputs[2].numel + call.inputs[3].numel, 0, units)
+    matrix_elements = call.inputs[2].numel + call.inputs[3].numel
+    return recurrent.layers("gru", positions=batch, matrix_elements=matrix_elements, bias_elements=0, units=units)
 
 
 register_free("CudnnRNNParamsSize", "CudnnRNNCanonicalToParams", "CudnnRNNCanonicalToParamsV2")

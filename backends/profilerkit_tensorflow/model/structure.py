@@ -16,18 +16,18 @@ from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.contents import Contents, Identity
 
 from ..untouched.held_state import HeldState, Visit
+from ..untouched.snapshots import ObjectSnapshot, SetSnapshot, SlotsSnapshot
 
 __all__ = ["read_structure"]
 
-#: Values that are compared by what they are.
+#: Values that never change: written down as they are, so that equal ones are equal.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), tf.DType, tf.TensorShape)
-
-#: Values without attributes of their own that may change in place, or lead to what may.
-_BY_CONTENTS = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
-
+#: Containers that the walk visits: what is in them is written down once, in its place in the walk.
+_VISITED_CONTAINERS = (list, dict, set)
+#: Values whose identity says too little: they change in place, or are made anew at each access, as bound methods are.
+_READ_THROUGH = (np.ndarray, bytearray, memoryview, array, partial, MethodType, MappingProxyType, deque)
+#: Functions that keep a trace of TensorFlow's for each kind of argument.
 _FUNCTIONS = (tf.types.experimental.PolymorphicFunction, tf.types.experimental.ConcreteFunction)
-#: What is walked for itself where it belongs to the model, or keeps its traces.
-_WALKED = (tf.Module, tf.Variable, *_FUNCTIONS)
 
 
 def read_structure(model: Any) -> list[Any]:
@@ -38,61 +38,107 @@ def read_structure(model: Any) -> list[Any]:
     states of random generators are left out. What a `tf.function` keeps of its traces is too: it grows whenever the
     function is called.
     """
-    parts = _Structure(model)
-    contents = Contents(_write_identity, reads_globals=True)
-    written = contents.written
-    for of_object in parts.objects:
-        written += (Identity(of_object.value), of_object.kind, of_object.names)
-        contents.add_class(of_object.kind)
-        _add_all(of_object.values, contents)
-    for slotted in parts.slotted:
-        written += (Identity(slotted.value), tuple(slotted.attributes))
-        _add_all(slotted.attributes.values(), contents)
-    for of_dict in parts.dicts:
-        _add_all((*of_dict.keys, *of_dict.values), contents)
-    for sequence in parts.sequences:
-        _add_all(sequence.items, contents)
-    for of_set in parts.sets:
-        plain = [member for member in of_set.members if isinstance(member, _PLAIN)]
-        written += (len(of_set.members), set(plain))
-    _add_all((cell.content for cell in parts.cells), contents)
-    return written
+    state = _Structure(model)
+    writer = _Writer()
+    for snapshot in state.objects:
+        writer.write_object(snapshot)
+    for slotted in state.slotted:
+        writer.write_slots(slotted)
+    for mapping in state.dicts:
+        writer.write_values((*mapping.keys, *mapping.values))
+    for sequence in state.sequences:
+        writer.write_values(sequence.items)
+    for collection in state.sets:
+        writer.write_set(collection)
+    writer.write_values(cell.content for cell in state.cells)
+    return writer.written
 
 
 class _Structure(HeldState):
-    """The state of a model without what its functions keep of being traced."""
+    """All that a model holds, from a walk when this is made; without what its functions keep of being traced."""
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited: functions and variables are not followed."""
         return None if issubclass(kind, (*_FUNCTIONS, tf.Variable)) else super().find_visit(kind)
 
 
-def _write_identity(value: Any, contents: Contents) -> bool:
-    """Write down by its identity what is walked for itself, where the code of a class names it."""
-    if is_keras(value) or isinstance(value, _WALKED):
+class _Writer:
+    """Writes down what a model holds, one thing after the other, into a flat list.
+
+    Behind a group of values stands how many entries the group has in the list: without it, a value that moved from the
+    end of one list to the beginning of the next would leave the same entries.
+    """
+
+    def __init__(self) -> None:
+        self._contents = Contents(_write_part_of_model, reads_globals=True)
+        #: All that was written so far; `Contents` adds to the same list.
+        self.written: list[Any] = self._contents.written
+
+    def write_object(self, snapshot: ObjectSnapshot) -> None:
+        """Write down which object it is, its class with what that defines, and its attributes."""
+        self.written += (Identity(snapshot.value), snapshot.kind, snapshot.names)
+        self._contents.add_class(snapshot.kind)
+        self.write_values(snapshot.values)
+
+    def write_slots(self, snapshot: SlotsSnapshot) -> None:
+        """Write down which object it is, and what is in its ``__slots__``."""
+        self.written += (Identity(snapshot.value), tuple(snapshot.attributes))
+        self.write_values(snapshot.attributes.values())
+
+    def write_set(self, snapshot: SetSnapshot) -> None:
+        """Write down how many members a set has, and those that are plain, or tuples of plain values.
+
+        The other members are left out: a set has no order in which to write them, and their identities have none
+        either. Layers and other objects in a set are visited by the walk, and so are written down for themselves.
+        """
+        self.written += (len(snapshot.members), set(filter(_is_plain, snapshot.members)))
+
+    def write_values(self, values: Iterable[Any]) -> None:
+        """Write down a group of values, then how many entries they took."""
+        start = len(self.written)
+        for value in values:
+            self._write_value(value)
+        self.written.append(len(self.written) - start)
+
+    def _write_value(self, value: Any) -> None:
+        """Write down one value of an attribute, of an item, or of a variable that a function closes over.
+
+        ==========================  ==============================  ====================================================
+        value                       what is written                 why
+        ==========================  ==============================  ====================================================
+        plain                       its type, and itself            ``1`` and ``True`` are equal, and differ in type
+        list, dict, set             its length                      the walk visits it, and writes down what is in it
+        tuple                       its length, then its items      the walk looks through it, and writes nothing of it
+        array, partial, method ...  what it holds, by `Contents`    its identity says too little, see ``_READ_THROUGH``
+        anything else               its identity                    the walk visits it, or nothing in it matters
+        ==========================  ==============================  ====================================================
+        """
+        if isinstance(value, _PLAIN):
+            self.written += (type(value), value)
+        elif isinstance(value, _VISITED_CONTAINERS):
+            self.written.append(len(value))
+        elif isinstance(value, tuple):
+            self.written.append(len(value))
+            for item in value:
+                self._write_value(item)
+        elif isinstance(value, _READ_THROUGH):
+            self._contents.add(value)
+        else:
+            self.written.append(Identity(value))
+
+
+def _write_part_of_model(value: Any, contents: Contents) -> bool:
+    """Write down by its identity a layer, variable or function that `Contents` meets; returns whether it was one.
+
+    The code of a class, or a global variable that a function names, may lead to another model, or to this one again:
+    `Contents` would write down all of its attributes, and the traces of its functions.
+    """
+    if is_keras(value) or isinstance(value, (tf.Module, tf.Variable, *_FUNCTIONS)):
         contents.written.append(Identity(value))
         return True
     return False
 
 
-def _add_all(values: Iterable[Any], contents: Contents) -> None:
-    start = len(contents.written)
-    for value in values:
-        _add(value, contents)
-    contents.written.append(len(contents.written) - start)
-
-
-def _add(value: Any, contents: Contents) -> None:
-    """Add what a value consists of; what may be changed in place, but for plain containers, by its identity."""
-    if isinstance(value, _PLAIN):
-        contents.written += (type(value), value)
-    elif isinstance(value, (list, dict, set)):  # walked for itself
-        contents.written.append(len(value))
-    elif isinstance(value, tuple):
-        contents.written.append(len(value))
-        for item in value:
-            _add(item, contents)
-    elif isinstance(value, _BY_CONTENTS):
-        contents.add(value)
-    else:
-        contents.written.append(Identity(value))
+def _is_plain(member: Any) -> bool:
+    """Return whether a member of a set is a plain value, or a tuple of such, at any depth."""
+    return all(map(_is_plain, member)) if isinstance(member, tuple) else isinstance(member, _PLAIN)
