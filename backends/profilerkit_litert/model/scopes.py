@@ -7,20 +7,30 @@ a weight is in the layer of that weight, any other in the first layer that the n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
-from profilerkit.backend_kit.named_layers import Scopes, TypedOperator, name_types
+from profilerkit.backend_kit.named_layers import LayersAround, Scopes, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
 from .reading import Graph, Operator
 
 __all__ = ["find_scopes"]
 
+#: The operator that unpacks a weight of integers, before the operator that reads the weight.
+_UNPACKING = "DEQUANTIZE"
+
 
 class _Node(NamedTuple):
-    """An operator as `ScopedNode` describes it: its scopes, and what it reads and makes."""
+    """An operator in the form of `ScopedNode`, which `find_keras_layers` reads; the fields are called as ONNX's are.
+
+    Attributes:
+        name: The scope that tells its layer; empty where none does.
+        op_type: Its type: "CONV_2D".
+        input: The tensors that it reads, by their numbers as text.
+        output: The tensors that it makes.
+    """
 
     name: str
     op_type: str
@@ -28,26 +38,59 @@ class _Node(NamedTuple):
     output: Sequence[str]
 
 
+class _PlacedOperator(NamedTuple):
+    """An operator with the name of its weight, empty where it has none, and the layers that it is in."""
+
+    operator: Operator
+    weight: str
+    layers: LayersAround
+
+    @property
+    def layer(self) -> str:
+        """The path of the innermost layer around it; empty where it is in none but the model itself."""
+        return self.layers.paths[-1] if self.layers.paths else ""
+
+
 def find_scopes(graph: Graph, name: str) -> Scopes:
     """Return the layers of a graph; ``name`` is the type of the model where its scopes tell none."""
     weights = _find_weights(graph)
-    nodes = [
-        _Node(
-            _choose_scope(_name_output(graph, operator), weight),
-            operator.name,
-            _write_numbers(operator.inputs),
-            _write_numbers(operator.outputs),
-        )
-        for operator, weight in zip(graph.operators, weights, strict=True)
-    ]
+    nodes = [_make_node(graph, operator, weight) for operator, weight in zip(graph.operators, weights, strict=True)]
     around = find_keras_layers(nodes)
-    typed = [
-        TypedOperator(layers.paths[-1] if layers.paths else "", operator.name, bool(weight or operator.graphs))
+    placed = [
+        _PlacedOperator(operator, weight, layers)
         for operator, weight, layers in zip(graph.operators, weights, around, strict=True)
     ]
-    typed.sort(key=lambda operator: operator.type == "DEQUANTIZE")  # what unpacks weights stands before all else
-    chains = [(Scope(""), *map(Scope, layers.paths, layers.calls)) for layers in around]
-    return Scopes(chains, name_types(find_keras_name(nodes) or name, typed))
+    return Scopes(
+        chains=[(Scope(""), *map(Scope, layers.paths, layers.calls)) for layers in around],
+        types=name_types(find_keras_name(nodes) or name, _list_typed(placed)),
+    )
+
+
+def _make_node(graph: Graph, operator: Operator, weight: str) -> _Node:
+    return _Node(
+        name=_choose_scope(_name_output(graph, operator), weight),
+        op_type=operator.name,
+        input=_write_numbers(operator.inputs),
+        output=_write_numbers(operator.outputs),
+    )
+
+
+def _list_typed(operators: Iterable[_PlacedOperator]) -> list[TypedOperator]:
+    """Return what decides the types of layers: the operators, those that unpack weights last.
+
+    A layer has the type of its first operator with a weight (`name_types`). What unpacks a weight reads one too, and
+    stands before the operator that uses it: the layer of both is a CONV_2D, no DEQUANTIZE. An operator that holds
+    graphs, such as a WHILE, counts as one with a weight, as the weights are those of the operators in these graphs.
+    """
+    typed = [
+        TypedOperator(
+            layer=placed.layer,
+            type=placed.operator.name,
+            has_weight=bool(placed.weight) or bool(placed.operator.graphs),
+        )
+        for placed in operators
+    ]
+    return sorted(typed, key=lambda operator: operator.type == _UNPACKING)
 
 
 def _write_numbers(indices: Sequence[int]) -> list[str]:
@@ -62,11 +105,9 @@ def _name_output(graph: Graph, operator: Operator) -> str:
 def _find_weights(graph: Graph) -> list[str]:
     """Return for each operator the name of its largest constant of at least two dimensions; empty for none.
 
-    Of a weight that is unpacked first, it is the packed one.
+    Where a weight of integers is unpacked before it is read, that is the name of the constant with the integers.
     """
-    packed = {
-        made: op.inputs[0] for op in graph.operators if op.name == "DEQUANTIZE" for made in op.outputs if op.inputs
-    }
+    packed = _find_packed(graph)
     names = []
     for operator in graph.operators:
         tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
@@ -74,6 +115,16 @@ def _find_weights(graph: Graph) -> list[str]:
         largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
         names.append("" if largest is None else largest.name)
     return names
+
+
+def _find_packed(graph: Graph) -> dict[int, int]:
+    """Return by the index of each unpacked tensor the index of the tensor that it is unpacked from."""
+    packed = {}
+    for operator in graph.operators:
+        if operator.name == _UNPACKING and operator.inputs:
+            for unpacked in operator.outputs:
+                packed[unpacked] = operator.inputs[0]
+    return packed
 
 
 def _choose_scope(output: str, weight: str) -> str:
@@ -100,9 +151,17 @@ def _split_name(name: str) -> list[str]:
     ['Net/up/', 'Net/act/']
     """
     parts = [part for part in name.split(";") if "/" in part]
-    if not any("." in part for part in parts):
+    if not _is_by_litert_torch(parts):
         return parts
     return ["".join(f"{_read_torch_scope(scope)}/" for scope in part.split("/")) for part in reversed(parts)]
+
+
+def _is_by_litert_torch(parts: Sequence[str]) -> bool:
+    """Return whether the scopes are by litert-torch: they have classes with their modules, ``torch.nn.modules.Linear``.
+
+    A layer of TensorFlow's whose own name has a dot is taken for one too.
+    """
+    return any("." in part for part in parts)
 
 
 def _read_torch_scope(scope: str) -> str:
