@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, TypeVar
 
@@ -16,6 +17,7 @@ from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 from ..times.layer_times import LayerTime
 from ..times.operator_times import OperatorTimes
+from ..trace.conditions import formulas_used
 from ..trace.records import ModelTrace
 from . import numpy_data, ran_nodes
 from .numpy_data import Declared
@@ -77,7 +79,8 @@ class ArrayBackend(Backend):
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
-        return self.trace_opened(self.open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+        trace = self.trace_opened(self.open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+        return replace(trace, conditions=(*trace.conditions, *formulas_used(trace, self.operators.list_added())))
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: a model has no modes, and stays where it is.

@@ -82,6 +82,10 @@ class OperatorCosts:
         self._registry = registry
         self._example = example
 
+    def list_added(self) -> dict[str, Callable[..., Cost]]:
+        """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
+        return self._registry.list_added()
+
     @overload
     def register(self, op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
 

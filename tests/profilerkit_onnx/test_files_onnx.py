@@ -139,5 +139,8 @@ def test_a_formula_for_an_operator_of_ones_own() -> None:
     model: Any = make_model([node], {"x": np.ones((2, 3), F)})
     with scoped_costs():
         register_op_cost("com.example::Fancy", lambda call: Cost.of_macs(call.inputs[0].numel))
-        assert profile(model, metrics=["macs"])["macs"] == 6
-    assert profile(model, metrics=["macs"]).status("macs").completeness.value == "partial"
+        report = profile(model, metrics=["macs"])
+    assert report["macs"] == 6
+    assert report.conditions == ("your own cost formulas for com.example::Fancy",)
+    without = profile(model, metrics=["macs"])
+    assert (without.status("macs").completeness.value, without.conditions) == ("partial", ())

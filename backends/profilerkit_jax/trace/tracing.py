@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ModelInputs, ModelTrace
@@ -13,8 +14,10 @@ from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import PeakSpread
+from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
+from ..costs.registry import OPERATORS
 from ..model.arrays import is_float
 from ..model.calls import make_forward
 from ..model.scope_names import Marks
@@ -110,7 +113,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
-    return ModelTrace(
+    trace = ModelTrace(
         layer_records(types, weights, calls),
         tuple(map(_make_record, work.executed, _list_reads(work, inputs))),
         _measure_memory(passed, weights),
@@ -119,8 +122,9 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),
         peak_spread=_measure_peak_spread(passed) if work.knows_peaks else None,
-        conditions=tuple(list_changes(SETTINGS, counts=True)),
     )
+    made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, OPERATORS.list_added()))
+    return replace(trace, conditions=made_under)
 
 
 def _list_lacking(walk: Walk, traced: Traced) -> list[str]:

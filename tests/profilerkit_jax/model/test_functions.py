@@ -203,7 +203,9 @@ def test_a_formula_of_the_users_own() -> None:
 
     with scoped_costs():
         register_op_cost("tanh", tanh)
-        assert JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3))).flops == 21
-    assert JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3))).flops == 3
+        trace = JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3)))
+    assert (trace.flops, trace.conditions) == (21, ("your own cost formulas for tanh",))
+    trace = JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3)))
+    assert (trace.flops, trace.conditions) == (3, ())
     with pytest.raises(ArgumentError, match="give the type of an operator, such as 'dot_general'"):
         register_op_cost("", tanh)
