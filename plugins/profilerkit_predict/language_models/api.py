@@ -21,9 +21,10 @@ from .arrivals import read_rate
 from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, find_engine
-from .followed import follow
+from .followed import open_facts_source
 from .image_sizes import read_image_size
 from .layout import read_layout
+from .lengths import Lengths
 from .records import InputKind, ModelFacts
 from .report import LanguageModelReport
 from .requests import Request, add_drafter, find_drafter, find_peak_dtype, make_report
@@ -145,26 +146,29 @@ def llm(
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):
         with collector_paused():  # it would go through all objects many times while modules are imported
-            followed = follow(model, _dtype(kind), backend, name, trust)
-            lengths = followed.choose_lengths(requested.get("prompt"), requested.get("new"))
+            source = open_facts_source(model, _dtype(kind), backend, name, trust)
+            lengths = source.choose_lengths(requested.get("prompt"), requested.get("new"))
             encoded = tuple(
-                EncodedInputs(followed.find_encoder(kind, pixels), at_least(1)(kind, count))
+                EncodedInputs(source.find_encoder(kind, pixels), at_least(1)(kind, count))
                 for kind, count in {InputKind.IMAGES: images, InputKind.AUDIO: audio}.items()
                 if count is not None
             )
-            lengths = lengths[0] + sum(inputs.tokens for inputs in encoded), lengths[1]
-            facts = followed.facts(*lengths)
-        counts = {**requested, "prompt": lengths[0], "new": lengths[1]}
+            lengths = Lengths(lengths.prompt + sum(inputs.tokens for inputs in encoded), lengths.new)
+            facts = source.find_facts(lengths)
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
         prefix = requested.get("shared_prefix", 0)
-        if prefix >= lengths[0]:
+        if prefix >= lengths.prompt:
             raise ArgumentError(
-                f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths[0]:,} tokens: give fewer "
+                f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer "
                 "tokens than a prompt has"
             )
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
-        drafter = find_drafter(draft, facts, sum(lengths), partial(follow, dtype=_dtype(kind), backend=backend))
-        measured = followed.generate(counts, batches[0]) if FLAG("measure", measure) else None
+        drafter = find_drafter(
+            draft, facts, sum(lengths), partial(open_facts_source, dtype=_dtype(kind), backend=backend)
+        )
+        measured = None
+        if FLAG("measure", measure):
+            measured = source.generate(lengths, batches[0], requested["repetitions"])
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
@@ -175,16 +179,16 @@ def llm(
                 weight,
                 peak,
                 layout,
-                counts["block_size"],
+                requested["block_size"],
                 stored,
                 shared_prefix=prefix,
                 engine=rule,
                 adapters=adapters,
                 inputs=encoded,
             )
-            request = Request(*lengths, counts["prefill_tokens"], share, requests)
+            request = Request(*lengths, requested["prefill_tokens"], share, requests)
             report = make_report(cost, request, batches, add_drafter(speculation, cost, drafter))
-            cache = partial(followed.cache, block_size=counts["block_size"])
+            cache = partial(source.find_cache, block_size=requested["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache))
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
 
@@ -196,9 +200,9 @@ def kv_bytes(
 
     Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
     """
-    followed = follow(model, _dtype(dtype), backend)
+    source = open_facts_source(model, _dtype(dtype), backend)
     sizes = {"context": context, "batch": batch, "block_size": block_size}
-    return followed.cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})[0]
+    return source.find_cache(**{key: at_least(1)(key, value) for key, value in sizes.items()}).size
 
 
 def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:
@@ -206,8 +210,8 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
-    followed = follow(model, _dtype(dtype), backend)
-    return followed.cache(at_least(1)("context", context), 1, 1)[1]
+    source = open_facts_source(model, _dtype(dtype), backend)
+    return source.find_cache(at_least(1)("context", context), batch=1, block_size=1).bytes_per_token
 
 
 def _list_values(value: Any) -> list[Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .records import CacheContents, CacheLayer
 
-__all__ = ["CacheBytes", "cache_bytes", "compute_slope"]
+__all__ = ["CacheAfter", "CacheBytes", "cache_bytes", "compute_slope"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,13 @@ class CacheBytes:
     paged: int
     block_size: int
     contents: CacheContents
+
+
+class CacheAfter(NamedTuple):
+    """A cache after some tokens: its bytes, and what the next token of one sequence adds to them."""
+
+    size: CacheBytes
+    bytes_per_token: int
 
 
 def cache_bytes(contents: CacheContents, layers: tuple[CacheLayer, ...], block_size: int) -> CacheBytes:

@@ -1,10 +1,15 @@
-"""What tells the facts of a model: a backend that follows it, or the header of its GGUF file."""
+"""Where the facts of a language model come from: from its code, run on shapes alone, or from the header of a GGUF file.
+
+A backend that "follows" a model runs its own code on shapes, without values: over a prompt, and over one token after
+it. What that shows (passes, cache, weights) are its facts. A GGUF file holds no code; its header gives the same facts.
+"""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.plugging.backends import backend_named, find_backend
@@ -14,97 +19,184 @@ from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
-from .caching import CacheBytes, cache_bytes, compute_slope
+from .caching import CacheAfter, cache_bytes, compute_slope
 from .gguf_models import find_gguf_facts
 from .growth import find_growth
 from .image_sizes import ImageSize
-from .lengths import choose_lengths, require_context
-from .records import InputEncoder, InputKind, ModelFacts
+from .lengths import Lengths, choose_lengths, require_context
+from .records import GeneratedTokens, InputEncoder, InputKind, ModelFacts
 
-__all__ = ["FollowedFile", "FollowedModel", "follow"]
+if TYPE_CHECKING:
+    from profilerkit.backend import Backend
+
+__all__ = ["FactsSource", "open_facts_source"]
 
 #: The dtypes that the cache of a GGUF file may have.
 _CACHE_DTYPES = ("float16", "bfloat16", "float32")
-#: A library with its dependencies has more modules than this.
-_LIBRARY = 300
+#: Loading that imported more modules than this has imported a framework: torch alone has more than a thousand.
+_MODULES_OF_FRAMEWORK = 300
 
 
-def follow(
-    model: Any, dtype: str | None, backend: Any, name: str | None = None, trust: bool = False
-) -> FollowedModel | FollowedFile:
-    """Return what tells the facts of a model: a backend that follows it, or the header of its GGUF file."""
-    if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
-        return FollowedFile(Path(model), dtype, name)
-    return FollowedModel(model, dtype, backend, name, trust)
+class FactsSource(Protocol):
+    """What `llm` asks about one model. Lengths are in tokens of one sequence, sizes in bytes."""
 
+    def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
+        """Return the tokens of a prompt and of a generation; for None what is usual and the model takes.
 
-class FollowedFile:
-    """A GGUF file, whose header was read."""
+        Raises `InputError` if the model takes fewer tokens than were requested.
+        """
 
-    def __init__(self, path: Path, dtype: str | None, name: str | None) -> None:
-        if dtype is not None and dtype not in _CACHE_DTYPES:
-            raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
-        self.header_facts = find_gguf_facts(path, dtype, name)
+    def find_facts(self, lengths: Lengths) -> ModelFacts:
+        """Return the facts of the model: its sizes, and how work and cache grow with the tokens.
 
-    def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
-        return choose_lengths(prompt, new, self.header_facts.sizes.longest_context, self.header_facts.name)
-
-    def facts(self, prompt: int, new: int) -> ModelFacts:
-        return self.header_facts
+        Raises `InputError` if it is no language model, or takes fewer tokens than these together.
+        """
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
-        raise InputError(f"{kind}: {self.header_facts.name} is a file of a model of text; leave it out")
+        """Return what the model's encoder makes of one image, or of one clip of sound.
 
-    def generate(self, counts: dict[str, int], batch: int) -> Any:
-        raise ArgumentError(f"measure=True: {self.header_facts.name} is a file, not a model that can run; leave it out")
+        Raises `InputError` if the model has no encoder of this kind.
+        """
 
-    def cache(self, context: int, batch: int, block_size: int) -> tuple[CacheBytes, int]:
+    def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
+        """Generate tokens for so many random prompts at once, so many times, and return the seconds of each token.
+
+        Raises `ArgumentError` if there is only a file, which cannot run.
+        """
+
+    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
+        """Return the model's own cache after so many tokens of each sequence.
+
+        ``block_size`` is how many tokens a block of a paged cache holds. Raises `InputError` if there is only a file,
+        which has no cache, or if the model takes fewer tokens.
+        """
+
+
+def open_facts_source(
+    model: Any, dtype: str | None, backend: Backend | str | None, name: str | None = None, trust: bool = False
+) -> FactsSource:
+    """Return where the facts of a model come from.
+
+    Args:
+        model: A model, a configuration, a text that a model loader takes, a folder with a configuration, or the path of
+            a GGUF file.
+        dtype: The dtype of activations and cache, such as "bfloat16"; None for the model's own.
+        backend: A backend or its name; None for that of the model's framework. A GGUF file needs none.
+        name: The name of the model in the report; None for its own.
+        trust: Whether files that may run code are loaded.
+    """
+    if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
+        if dtype is not None and dtype not in _CACHE_DTYPES:
+            raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
+        return _FileSource(find_gguf_facts(Path(model), dtype, name))
+    return _open_model(model, dtype, backend, name, trust)
+
+
+@dataclass(frozen=True)
+class _FileSource:
+    """A GGUF file. Its header gives all facts at once, whatever the lengths; nothing of it can run."""
+
+    header: ModelFacts
+
+    def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
+        return choose_lengths(prompt, new, self.header.sizes.longest_context, self.header.name)
+
+    def find_facts(self, lengths: Lengths) -> ModelFacts:
+        return self.header
+
+    def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
+        raise InputError(f"{kind}: {self.header.name} is a file of a model of text; leave it out")
+
+    def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
+        raise ArgumentError(f"measure=True: {self.header.name} is a file, not a model that can run; leave it out")
+
+    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
         raise InputError(
-            f"{self.header_facts.name} is a file, without a cache that could be looked at; "
+            f"{self.header.name} is a file, without a cache that could be looked at; "
             "llm(file).cost.cache_bytes(context, batch) has the bytes of an engine's cache"
         )
 
 
-class FollowedModel:
-    """A model that was loaded, with the backend that follows it."""
+@dataclass(frozen=True)
+class _ModelSource:
+    """A model with the backend that runs its code on shapes.
 
-    def __init__(self, model: Any, dtype: str | None, backend: Any, name: str | None, trust: bool) -> None:
-        self.name, is_loaded, imported_before = name, isinstance(model, str), len(sys.modules)
-        if is_loaded:
-            is_folder = (Path(model) / "config.json").is_file()
-            model = load_model(f"hf:{model}" if is_folder else model, trust=trust)
-            if len(sys.modules) - imported_before > _LIBRARY:
-                objects_aged()  # what was imported stays
-        if isinstance(model, LoadedModel):
-            self.name = name or model.name
-            model = model.model
-        chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
-        self.backend: FollowsLanguageModels = require_capability(chosen, FollowsLanguageModels, CAPABILITIES)
-        self.model, self.dtype = self.backend.with_language_head(model) if is_loaded else model, dtype
+    Attributes:
+        model: The model, with its head for language.
+        backend: The backend of its framework.
+        dtype: The dtype of activations and cache; None for the model's own.
+        name: The name in the report; None for the one that the backend finds.
+    """
 
-    def choose_lengths(self, prompt: int | None, new: int | None) -> tuple[int, int]:
-        usual = self.backend.find_prompt_length(self.model) if prompt is None else None
-        return choose_lengths(prompt or usual, new, self.backend.longest_context(self.model), self._title)
+    model: Any
+    backend: FollowsLanguageModels
+    dtype: str | None
+    name: str | None
 
-    def facts(self, prompt: int, new: int) -> ModelFacts:
-        facts: ModelFacts = self.backend.language_model(self.model, prompt, self.dtype, self.name)
-        require_context(facts.sizes.longest_context, prompt + new, facts.name)
+    @property
+    def _title(self) -> str:
+        """What messages call the model."""
+        return self.name or type(self.model).__name__
+
+    def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
+        if prompt is None:  # some models take prompts of one length alone, as where prompts are sound
+            prompt = self.backend.find_prompt_length(self.model)
+        return choose_lengths(prompt, new, self.backend.longest_context(self.model), self._title)
+
+    def find_facts(self, lengths: Lengths) -> ModelFacts:
+        facts = self.backend.language_model(self.model, lengths.prompt, self.dtype, self.name)
+        require_context(facts.sizes.longest_context, lengths.prompt + lengths.new, facts.name)
         return facts
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
         size = image_size if kind is InputKind.IMAGES else None
-        encoder: InputEncoder = self.backend.find_input_encoder(self.model, kind, self.dtype, size)
-        return encoder
+        return self.backend.find_input_encoder(self.model, kind, self.dtype, size)
 
-    @property
-    def _title(self) -> str:
-        return self.name or type(self.model).__name__
+    def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
+        return self.backend.generate(
+            self.model, prompt=lengths.prompt, new=lengths.new, batch=batch, repetitions=repetitions
+        )
 
-    def generate(self, counts: dict[str, int], batch: int) -> Any:
-        sizes = {name: counts[name] for name in ("prompt", "new", "repetitions")}
-        return self.backend.generate(self.model, batch=batch, **sizes)
-
-    def cache(self, context: int, batch: int, block_size: int) -> tuple[CacheBytes, int]:
+    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
         require_context(self.backend.longest_context(self.model), context, self._title, "the context = ")
         before, after = self.backend.language_model_cache(self.model, context, batch, self.dtype)
-        return cache_bytes(before, find_growth(before, after), block_size), compute_slope(before, after)
+        size = cache_bytes(before, find_growth(before, after), block_size)
+        return CacheAfter(size, bytes_per_token=compute_slope(before, after))
+
+
+def _open_model(
+    model: Any, dtype: str | None, backend: Backend | str | None, name: str | None, trust: bool
+) -> _ModelSource:
+    """Return a model with its backend; one that is named by a text is loaded first."""
+    is_text = isinstance(model, str)
+    if is_text:
+        model = _load_by_text(model, trust)
+    if isinstance(model, LoadedModel):
+        name = name or model.name
+        model = model.model
+    chosen = _choose_backend(backend, model)
+    if is_text:
+        # A loader may build the bare network without its head. A model of the user's own is taken as it is.
+        model = chosen.with_language_head(model)
+    return _ModelSource(model, chosen, dtype, name)
+
+
+def _load_by_text(text: str, trust: bool) -> Any:
+    """Load what a text names; a folder with a configuration is one of transformers.
+
+    Loading may import a framework, with a million objects that stay. They are aged, so that the garbage collector does
+    not go through all of them again and again.
+    """
+    modules_before = len(sys.modules)
+    has_configuration = (Path(text) / "config.json").is_file()
+    model = load_model(f"hf:{text}" if has_configuration else text, trust=trust)
+    if len(sys.modules) - modules_before > _MODULES_OF_FRAMEWORK:
+        objects_aged()
+    return model
+
+
+def _choose_backend(backend: Backend | str | None, model: Any) -> FollowsLanguageModels:
+    """Return the backend that was requested, or that of the model; raises an error if it follows no models."""
+    chosen = backend_named(backend) if isinstance(backend, str) else backend or find_backend(model)
+    follower: FollowsLanguageModels = require_capability(chosen, FollowsLanguageModels, CAPABILITIES)
+    return follower

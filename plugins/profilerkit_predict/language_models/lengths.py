@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from profilerkit.errors import InputError
 
-__all__ = ["choose_lengths", "require_context"]
+__all__ = ["Lengths", "choose_lengths", "require_context"]
 
 #: The usual tokens of a prompt, and of a generation.
 _PROMPT, _NEW = 2048, 256
 
 
-def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> tuple[int, int]:
+class Lengths(NamedTuple):
+    """The tokens of each prompt, and those that are generated for it."""
+
+    prompt: int
+    new: int
+
+
+def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name: str) -> Lengths:
     """Return the tokens of a prompt and the new ones: for None the usual ones, or fewer where a model takes fewer.
 
-    >>> choose_lengths(None, None, 4096, "a model"), choose_lengths(None, None, 1024, "a model")
-    ((2048, 256), (896, 128))
+    >>> choose_lengths(None, None, 4096, "a model")
+    Lengths(prompt=2048, new=256)
+    >>> choose_lengths(None, None, 1024, "a model")
+    Lengths(prompt=896, new=128)
 
     Raises `InputError` if the model takes fewer than were requested.
     """
@@ -23,7 +34,7 @@ def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name:
         prompt = prompt or min(_PROMPT, max(1, limit - new))
     prompt, new = prompt or _PROMPT, new or _NEW
     require_context(limit, prompt + new, name, f"prompt {prompt:,} + new {new:,} = ")
-    return prompt, new
+    return Lengths(prompt, new)
 
 
 def require_context(limit: int | None, tokens: int, name: str, what: str = "") -> None:

@@ -12,7 +12,7 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
-from .caching import CacheBytes
+from .caching import CacheAfter, CacheBytes
 from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
@@ -57,7 +57,7 @@ class LanguageModelReport:
     measured: GeneratedTokens | None = None
     speculation: Speculation | None = None
     rate: float | None = None
-    cache_after: Callable[[int, int], tuple[CacheBytes, int]] | None = field(default=None, compare=False, repr=False)
+    cache_after: Callable[[int, int], CacheAfter] | None = field(default=None, compare=False, repr=False)
 
     @property
     def device(self) -> DeviceInfo | None:
@@ -101,13 +101,13 @@ class LanguageModelReport:
 
     def kv_bytes(self, context: int, batch: int = 1) -> CacheBytes:
         """Return the bytes of the cache that the model itself returns after so many tokens of so many sequences."""
-        return self._cache(context, batch)[0]
+        return self._cache(context, batch).size
 
     def kv_bytes_per_token(self, context: int) -> int:
         """Return the bytes that the next token of one sequence adds to the model's own cache after so many."""
-        return self._cache(context, 1)[1]
+        return self._cache(context, 1).bytes_per_token
 
-    def _cache(self, context: int, batch: int) -> tuple[CacheBytes, int]:
+    def _cache(self, context: int, batch: int) -> CacheAfter:
         if self.cache_after is None:
             raise ValueError(
                 "a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...), or "

@@ -13,7 +13,7 @@ from ..checkpoints.formats import WeightFormat, list_product_dtypes
 from .arrivals import Arrivals, predict_arrivals
 from .bursts import predict_burst
 from .fitting import Fit, fit
-from .followed import FollowedFile, FollowedModel
+from .followed import FactsSource
 from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import average_later_token, predict_serving
@@ -81,7 +81,7 @@ def _predict_arrivals(
 
 
 def find_drafter(
-    draft: Any, facts: ModelFacts, tokens: int, follow: Callable[[Any], FollowedModel | FollowedFile]
+    draft: Any, facts: ModelFacts, tokens: int, open_source: Callable[[Any], FactsSource]
 ) -> ModelFacts | None:
     """Return what drafts, as a model; None where that is not counted."""
     if draft is None:
@@ -96,8 +96,8 @@ def find_drafter(
                 "tokens (num_nextn_predict_layers); give the number of parameters that draft a token, or a model"
             )
         return facts.own_heads
-    followed = follow(draft)
-    drafter = followed.facts(*followed.choose_lengths(tokens - 1, 1))
+    source = open_source(draft)
+    drafter = source.find_facts(source.choose_lengths(tokens - 1, 1))
     if drafter.is_encoder_decoder:
         raise InputError(f"draft: {drafter.name} is an encoder-decoder; give a model that has a decoder alone")
     return drafter
