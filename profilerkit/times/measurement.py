@@ -11,7 +11,7 @@ from typing import Any
 from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
 from .conditions import Conditions
-from .median import MedianInterval, median_interval
+from .median import MedianInterval, find_median_interval
 from .wording import interval_name, noise_warning
 
 __all__ = ["PERCENTILES", "Measurement"]
@@ -141,7 +141,7 @@ class Measurement:
 
     @property
     def _median_interval(self) -> MedianInterval:
-        return median_interval(self.samples, self.confidence, self.adaptive)
+        return find_median_interval(self.samples, self.confidence, self.adaptive)
 
     @property
     def coverage(self) -> float:

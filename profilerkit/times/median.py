@@ -1,22 +1,12 @@
-"""The interval of a median: free of assumptions on the distribution, and wider where samples hang together in time.
+"""The interval of a median: free of assumptions on the distribution, and wider where samples depend on each other.
 
-The ends are order statistics, chosen by the sign test (Conover, Practical Nonparametric Statistics, section 3.2). That
-test takes the samples for independent. Where another process comes and goes, or the clock of the processor changes in
-steps, neighbours are alike, and n samples say as much as fewer independent ones. Two steps find out:
-
-1. Autocorrelations of the ranks at lag 1, and those at lags 1 to 4 together, are compared with what independent
-   samples have (mean -1/n, variance 1/n a lag). Only if one of them is significant at 1 % does the second step
-   follow, so that the interval of independent samples stays what it is: it is wider by 1 % on average for 100 samples,
-   by 2 to 4 % for 30 (heavier tails, wider).
-2. The signs of the deviations from the median say how much: their autocorrelations are summed up in pairs while these
-   are positive, none above the one before (Geyer, Practical Markov Chain Monte Carlo, 1992), and corrected for the
-   median being that of the samples. The sum is the number of samples that say as much as one.
+The ends are samples, chosen by their ranks with the sign test (Conover, Practical Nonparametric Statistics, section
+3.2): each independent sample lies above the median with the probability 1/2, so the number above it is binomial. For
+samples that are alike in turn, `dependence` says how many independent ones they are worth, and the ends move outwards.
 
 The ends of a wide interval are among the outermost samples. An interruption there, of one sample or a few that stand
 apart from all others, says nothing about the median: a piece of a drift would be many samples long. Such samples are
-never ends (`_stand_apart`); in simulation, the coverage is the same with and without them.
-
-What changes more slowly than about a tenth of the measurement cannot be known from its samples.
+never ends; in simulation, the coverage is the same with and without them.
 
 Sampling that looks at its samples and stops once they agree favors the stretches where they agree by chance: a plain
 95 % interval then covers 93 % (in simulation; tests/profilerkit/times/test_sampling_statistics.py). Where the samples
@@ -26,38 +16,37 @@ themselves said when to stop, intervals are therefore made with three fifths of 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import mul
 from statistics import NormalDist
 
-__all__ = ["MedianInterval", "agree", "effective_number", "median_interval"]
+from .dependence import count_independent
+
+__all__ = ["MedianInterval", "agree", "find_median_interval"]
 
 #: What is left of the risk of error for an interval whose own width said when to stop; enough up to 95 %.
-SHARE_OF_RISK = 0.6
-#: A dependence is believed where one of two statistics lies beyond this, as each does in 1 % of independent samples.
-SIGNIFICANT = NormalDist().inv_cdf(1 - 0.01)
-#: Fewer samples than these are not asked whether they hang together: nothing could be seen.
-FEWEST_FOR_DEPENDENCE = 8
-#: Samples that say as little as fewer than these independent ones have no interval, only a range.
-FEWEST_EFFECTIVE = 6
+_SHARE_OF_RISK = 0.6
+#: Samples that are worth fewer independent ones than these have no interval, only a range.
+_FEWEST_EFFECTIVE = 6
 #: One of so many samples at most is taken for an interruption at each end of a series.
 _SHARE_OF_INTERRUPTIONS = 20
-#: Relative differences below this come from the arithmetic, not from the machine.
-_ROUNDING = 1e-9
-#: Longer series are summed up in at most twice as many blocks before autocorrelations are taken.
-_MOST_BLOCKS = 500
+#: Above so many samples the normal approximation of the binomial distribution is exact to a sample.
+_MANY = 1000
 
 
 @dataclass(frozen=True)
 class MedianInterval:
-    """Where a median lies: between ``low`` and ``high``, with the probability ``coverage``.
+    """Where the median lies.
 
-    ``is_range`` says that the samples are too few for the requested confidence, and that ``low`` and ``high`` are
-    simply the smallest and the largest, of samples that hang together without those that stand apart. ``effective`` is
-    the number of independent samples that would say as much.
+    Attributes:
+        low: The lower end, a sample.
+        high: The upper end, a sample.
+        coverage: The probability that the median lies between the ends. In an interval that was widened for dependent
+            samples, it is that of the independent samples that they are worth.
+        is_range: Whether the samples are too few for the requested confidence. Then ``low`` and ``high`` are the
+            smallest and the largest; of dependent samples, without interruptions.
+        effective: The number of independent samples that say as much about the median.
     """
 
     low: float
@@ -68,7 +57,7 @@ class MedianInterval:
 
 
 @lru_cache(maxsize=32)
-def median_interval(samples: tuple[float, ...], confidence: float, adaptive: bool) -> MedianInterval:
+def find_median_interval(samples: tuple[float, ...], confidence: float, adaptive: bool) -> MedianInterval:
     """Return the interval of the median of samples, which stand in the order in which they were taken.
 
     Args:
@@ -76,114 +65,101 @@ def median_interval(samples: tuple[float, ...], confidence: float, adaptive: boo
         confidence: The probability with which the interval is to hold the median.
         adaptive: Whether the samples themselves said when to stop.
     """
-    number, ordered = len(samples), sorted(samples)
-    rank = _rank_of_end(number, confidence, adaptive)
+    number = len(samples)
+    ordered = sorted(samples)
+    rank = _find_rank_of_end(number, confidence, adaptive)
     if rank is None:
-        return MedianInterval(ordered[0], ordered[-1], _coverage(number, 1), True, number)
-    effective = effective_number(samples)
+        coverage = _compute_coverage(number, rank=1)
+        return MedianInterval(ordered[0], ordered[-1], coverage=coverage, is_range=True, effective=number)
+    effective = count_independent(samples)
     if effective < number:
-        # Fewer degrees of freedom, as in Student's distribution, because the dependence itself is only estimated.
-        wider = math.sqrt(number / effective) * (1 + 1 / max(effective, 2))
-        inner = (number + 1) / 2 - wider * ((number + 1) / 2 - rank)
-        is_range = inner < 1 or effective < FEWEST_EFFECTIVE
-        end = 0 if is_range else math.floor(inner) - 1
-        low = ordered[max(end, _stand_apart(ordered[::-1]))]
-        high = ordered[number - 1 - max(end, _stand_apart(ordered))]
-        coverage = 1 - 2 * math.pow(0.5, effective) if is_range else _coverage(number, rank)
-        return MedianInterval(low, high, coverage, is_range, effective)
-    return MedianInterval(ordered[rank - 1], ordered[number - rank], _coverage(number, rank), False, number)
+        return _widen_interval(ordered, rank, effective)
+    coverage = _compute_coverage(number, rank)
+    return MedianInterval(ordered[rank - 1], ordered[-rank], coverage=coverage, is_range=False, effective=number)
 
 
-def _stand_apart(ordered: Sequence[float]) -> int:
-    """Return how many of the last samples stand apart: further from the others than these from each other.
+def _widen_interval(ordered: Sequence[float], rank: int, effective: float) -> MedianInterval:
+    """Return the interval of dependent samples, from the rank that the lower end had if they were independent.
 
-    At most a twentieth of them are asked about, and at least the last one.
+    The distance of the ends from the middle grows as the standard error does, by the root of samples over effective
+    ones. It grows a little more because the dependence itself is only estimated, as in Student's distribution with few
+    degrees of freedom: by half for two effective samples, by a tenth for ten.
     """
     number = len(ordered)
-    most = max(1, number // _SHARE_OF_INTERRUPTIONS)
-    gaps = {count: abs(ordered[-count] - ordered[-count - 1]) for count in range(1, most + 1)}
-    width = {count: abs(ordered[-count - 1] - ordered[most]) for count in gaps}
-    return max((count for count in gaps if gaps[count] > width[count]), default=0)
+    middle = (number + 1) / 2
+    widening = math.sqrt(number / effective) * (1 + 1 / max(effective, 2))
+    widened_rank = middle - widening * (middle - rank)
+    is_range = widened_rank < 1 or effective < _FEWEST_EFFECTIVE
+    index = 0 if is_range else math.floor(widened_rank) - 1
+    low = ordered[max(index, _count_interruptions(ordered[::-1]))]
+    high = ordered[number - 1 - max(index, _count_interruptions(ordered))]
+    coverage = 1 - 2 * math.pow(0.5, effective) if is_range else _compute_coverage(number, rank)
+    return MedianInterval(low, high, coverage=coverage, is_range=is_range, effective=effective)
+
+
+def _count_interruptions(ordered: Sequence[float]) -> int:
+    """Return how many samples at the end stand apart: the gap before them is wider than all others together.
+
+    "All others" leaves out as many at the start as are tried at the end: there may be interruptions too. A twentieth of
+    the samples is tried, and at least the last one.
+
+    >>> _count_interruptions([14, 15, 16, 17, 900])
+    1
+    """
+    most = max(1, len(ordered) // _SHARE_OF_INTERRUPTIONS)
+    interruptions = 0
+    for count in range(1, most + 1):
+        last_of_others = ordered[-count - 1]
+        gap = abs(ordered[-count] - last_of_others)
+        if gap > abs(last_of_others - ordered[most]):
+            interruptions = count
+    return interruptions
 
 
 def agree(samples: Sequence[float], confidence: float, precision: float) -> bool:
     """Return whether independent samples like these would tell their median to plus or minus ``precision``, 0.02 say.
 
     This says when to stop. It does not ask whether the samples are alike in turn: on a machine where they are, each
-    measurement would take several times as long. Its interval tells what that costs; see `median_interval`.
+    measurement would take several times as long. Its interval tells what that costs; see `find_median_interval`.
     """
-    number, ordered = len(samples), sorted(samples)
-    rank = _rank_of_end(number, confidence, adaptive=True)
-    if rank is None or number < FEWEST_EFFECTIVE:
+    number = len(samples)
+    ordered = sorted(samples)
+    rank = _find_rank_of_end(number, confidence, adaptive=True)
+    if rank is None or number < _FEWEST_EFFECTIVE:
         return False
-    width = ordered[number - rank] - ordered[rank - 1]
-    return width <= 2 * precision * abs(ordered[number // 2] + ordered[(number - 1) // 2]) / 2
+    width = ordered[-rank] - ordered[rank - 1]
+    median = (ordered[number // 2] + ordered[(number - 1) // 2]) / 2
+    return width <= 2 * precision * abs(median)
 
 
-def _rank_of_end(number: int, confidence: float, adaptive: bool) -> int | None:
-    """Return the rank of the lower end for independent samples; None where they are too few for the confidence."""
-    if _coverage(number, 1) < confidence:
+def _find_rank_of_end(number: int, confidence: float, adaptive: bool) -> int | None:
+    """Return the rank of the lower end for independent samples, from 1; None where they are too few.
+
+    The upper end has the same rank, counted from the largest sample.
+    """
+    if _compute_coverage(number, rank=1) < confidence:
         return None
-    return _rank(number, (1 - confidence) / 2 * (SHARE_OF_RISK if adaptive else 1))
+    risk = (1 - confidence) * (_SHARE_OF_RISK if adaptive else 1)
+    return _find_largest_rank(number, risk / 2)
 
 
-def _rank(number: int, tail: float) -> int:
-    """Return the largest rank r with P(Bin(number, 1/2) < r) <= tail, 1 at least."""
-    if number > 1000:  # the normal approximation is exact to a sample here
+def _find_largest_rank(number: int, tail: float) -> int:
+    """Return the largest rank r with P(Bin(number, 1/2) < r) <= tail, 1 at least.
+
+    That is the probability that fewer than r samples lie below the median, so that the sample of rank r lies above it.
+    """
+    if number > _MANY:
         return max(math.floor(number / 2 + NormalDist().inv_cdf(tail) * math.sqrt(number) / 2), 1)
-    rank, below = 0, 0.5**number
+    rank = 0
+    below = 0.5**number
     while below <= tail:
         rank += 1
         below += math.comb(number, rank) * 0.5**number
     return max(rank, 1)
 
 
-def _coverage(number: int, rank: int) -> float:
+def _compute_coverage(number: int, rank: int) -> float:
     """Return how often independent samples hold their median between the sample of a rank and its counterpart."""
-    if number > 1000:
+    if number > _MANY:
         return 1 - 2 * NormalDist().cdf((rank - number / 2) * 2 / math.sqrt(number))
     return 1 - 2 * sum(math.comb(number, below) for below in range(rank)) / math.pow(2, number)
-
-
-def effective_number(samples: Sequence[float]) -> float:
-    """Return how many independent samples say as much of their median as these; not more than there are."""
-    number = len(samples)
-    same = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
-    if number < FEWEST_FOR_DEPENDENCE or same or not _hang_together(samples):
-        return number
-    return number / max(1.0, _samples_for_one(samples))
-
-
-def _hang_together(samples: Sequence[float]) -> bool:
-    number, ordered = len(samples), sorted(samples)
-    ranks: list[int] = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
-    total: int = sum(map(mul, ranks, ranks))
-    if not total:
-        return False
-    lags = 4 if number >= 12 else 2
-    items = [sum(map(mul, ranks, ranks[lag:])) / total + 1 / number for lag in range(1, lags + 1)]
-    strongest = max(items[0] * math.sqrt(number), sum(items) * math.sqrt(number / lags))
-    return bool(strongest > SIGNIFICANT)
-
-
-def _samples_for_one(samples: Sequence[float]) -> float:
-    """Return the sum over all lags of the autocorrelations of the signs of the deviations from the median."""
-    number, ordered = len(samples), sorted(samples)
-    ranks = [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
-    signs = [(rank > 0) - (rank < 0) for rank in ranks]
-    width = max(1, number // _MOST_BLOCKS)
-    blocks = [sum(signs[start : start + width]) for start in range(0, number - width + 1, width)]
-    count = len(blocks)
-    block_variance, total = sum(map(mul, blocks, blocks)) / count, sum(map(mul, signs, signs)) / number * width
-    if not block_variance:
-        return 1.0
-    both, last, lag = 0.0, math.inf, 1
-    while lag < count // 2:
-        pair = sum(sum(map(mul, blocks, blocks[far:])) / (count - far) for far in (lag, lag + 1))
-        if pair <= 0:
-            break
-        last = min(pair, last)
-        both += last
-        lag += 2
-    # Every autocorrelation is too low by what one median of all takes away: the sum over all lags, over the number.
-    return float((block_variance + 2 * both) / total / max(1 - 2 * (lag - 1) / count, 0.25))

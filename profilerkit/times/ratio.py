@@ -11,7 +11,7 @@ from typing import Any
 
 from ..arguments.checks import Check, one_number
 from .measurement import Measurement
-from .median import MedianInterval, median_interval
+from .median import MedianInterval, find_median_interval
 from .wording import format_count, format_percent, noise_warning
 
 __all__ = ["Ratio"]
@@ -106,7 +106,7 @@ def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
     ordered, middle = sorted(quotients), len(quotients) // 2
     # The middle of two is their geometric mean: the ratio the other way round is then the reciprocal.
     value = ordered[middle] if len(ordered) % 2 else math.sqrt(ordered[middle - 1] * ordered[middle])
-    interval = median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
+    interval = find_median_interval(quotients, reference.confidence, reference.adaptive or other.adaptive)
     return Ratio(
         value,
         interval.low,

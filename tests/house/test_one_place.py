@@ -194,7 +194,7 @@ REMEMBERED = {
     },  # paths, at most 1000
     "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
-    "profilerkit/times/median.py": {"median_interval"},  # samples, 32 of them
+    "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_torch/trace/known_values.py": {"_find_nature"},  # operators, which torch itself keeps
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_find_defaults", "_find_status_keys"},  # the folders of the package

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from profilerkit import Measurement, Ratio
-from profilerkit.times.median import effective_number, median_interval
+from profilerkit.times.dependence import count_independent
+from profilerkit.times.median import find_median_interval
 
 #: Microseconds that grow from 14 to 24 in equal steps, in the order in which they were taken.
 DRIFT = [14 + 10 * index / 59 for index in range(60)]
@@ -24,7 +25,7 @@ def interrupt(samples: Sequence[float], values: dict[int, float]) -> tuple[float
 def test_one_sample_is_no_end_of_a_drift(at: int, value: float) -> None:
     """Of 60 samples of 14 to 24 and one far away, the interval lies from 14 to 24."""
     measured = Measurement(interrupt(DRIFT, {at: value}))
-    assert effective_number(measured.samples) < 30, "the drift is seen beside it"
+    assert count_independent(measured.samples) < 30, "the drift is seen beside it"
     low, high = measured.interval
     assert 14 <= low <= measured.median <= high <= 24
     assert measured.max == max(value, 24) or at == 59, "the statistics of the samples have it"
@@ -40,7 +41,7 @@ def test_a_twentieth_of_the_samples_may_be_interruptions(at: tuple[int, ...]) ->
 def test_a_second_state_is_no_interruption(slow: int) -> None:
     """Slow samples that are more than a twentieth of all, in a row: the clock changed, and the range has them."""
     samples = interrupt(DRIFT, dict.fromkeys(range(20, 20 + slow), 500.0))
-    assert effective_number(samples) < 30
+    assert count_independent(samples) < 30
     assert Measurement(samples).interval[1] == 500
 
 
@@ -68,6 +69,6 @@ def test_what_has_no_interruption_has_the_ends_that_it_had(number: int) -> None:
     draw, cut = random.Random(number), 0
     for _ in range(300):
         samples = autoregressive(0.8, draw, number)
-        found = median_interval(samples, 0.95, False)
+        found = find_median_interval(samples, 0.95, False)
         cut += found.is_range and (found.low, found.high) != (min(samples), max(samples))
     assert cut <= 3

@@ -11,8 +11,9 @@ import pytest
 
 from profilerkit import Measurement, Ratio
 from profilerkit.testing import FakeClock
-from profilerkit.times import median as median_module
-from profilerkit.times.median import effective_number, median_interval
+from profilerkit.times import dependence as dependence_module
+from profilerkit.times.dependence import count_independent
+from profilerkit.times.median import find_median_interval
 from profilerkit.times.sampling import Sampling, measure, measure_interleaved
 
 Noise = Callable[[random.Random], float]
@@ -185,7 +186,9 @@ HANGING: dict[str, tuple[Series, float]] = {
 def test_samples_that_hang_together(name: str) -> None:
     """The interval covers what it says; 500 trials find that with a standard deviation of 1 %."""
     series, expected = HANGING[name]
-    found = [median_interval(tuple(series(random.Random(f"{name} {seed}"), 300)), 0.95, False) for seed in range(500)]
+    found = [
+        find_median_interval(tuple(series(random.Random(f"{name} {seed}"), 300)), 0.95, False) for seed in range(500)
+    ]
     assert expected <= sum(difference.low <= 0 <= difference.high for difference in found) / 500 <= 0.985
     assert sum(difference.is_range for difference in found) <= 5
 
@@ -198,15 +201,15 @@ INDEPENDENT = {"normal": autoregressive(0.0), "without a mean": cauchy}
 def test_independent_samples_keep_their_interval(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plain interval of the sign test, in 97 of 100 cases; on average it is wider by 2 or 3 % at most."""
     samples = [tuple(INDEPENDENT[name](random.Random(f"{name} {seed}"), count)) for seed in range(1000)]
-    found = [median_interval(sample, 0.95, False) for sample in samples]
+    found = [find_median_interval(sample, 0.95, False) for sample in samples]
     assert sum(difference.low <= 0 <= difference.high for difference in found) >= 0.94 * 1000
     assert sum(difference.effective < count for difference in found) <= 0.03 * 1000, (
         "two statistics that 1 % have by chance"
     )
-    monkeypatch.setattr(median_module, "SIGNIFICANT", math.inf)
-    median_interval.cache_clear()
-    plain = [median_interval(sample, 0.95, False) for sample in samples]
-    median_interval.cache_clear()
+    monkeypatch.setattr(dependence_module, "SIGNIFICANT", math.inf)
+    find_median_interval.cache_clear()
+    plain = [find_median_interval(sample, 0.95, False) for sample in samples]
+    find_median_interval.cache_clear()
     wider = [(one.high - one.low) / (other.high - other.low) for one, other in zip(found, plain, strict=True)]
     assert min(wider) == 1
     assert 1 < math.exp(sum(map(math.log, wider)) / 1000) <= 1.04
@@ -221,13 +224,13 @@ def test_how_many_independent_samples_say_as_much(dwell: int) -> None:
     draw = random.Random(1)
     factors = neighbor(dwell)(draw)
     count = 20_000
-    assert count / effective_number([next(factors) for _ in range(count)]) == pytest.approx(dwell - 1, rel=0.2)
+    assert count / count_independent([next(factors) for _ in range(count)]) == pytest.approx(dwell - 1, rel=0.2)
 
 
 @pytest.mark.parametrize("samples", [(1.0,) * 50, (1.0, 2.0) * 50, (0.1 + 0.2, 0.3) * 3 + (0.3,) * 40, (1.0, 2.0, 3.0)])
 def test_samples_that_do_not_hang_together(samples: tuple[float, ...]) -> None:
     """Equal ones, such as take turns, equal ones but for rounding, and too few of them."""
-    assert effective_number(samples) == len(samples)
+    assert count_independent(samples) == len(samples)
 
 
 def test_a_student_that_is_three_per_cent_faster_is_called_faster() -> None:

@@ -1,0 +1,145 @@
+"""How many independent samples a series is worth.
+
+Samples of a machine are often alike in turn: another process comes and goes, or the clock of the processor changes in
+steps. Such samples are autocorrelated, and n of them say as much about their median as fewer independent ones: the
+effective sample size. Two steps find it:
+
+1. Is there a dependence at all? The ranks of the samples are correlated with the ranks that come 1, 2, 3 and 4 samples
+   later (the lags). For independent samples each correlation has the mean -1/n and the variance 1/n. Only if that at
+   lag 1, or all four together, are significant at 1 % does the second step follow. So independent samples keep their
+   interval: with this test it is wider by 1 % on average for 100 samples, by 2 to 4 % for 30 (heavier tails, wider).
+2. How strong is it? The signs of the deviations from the median are correlated in the same way, at more and more lags,
+   until nothing is left (Geyer, Practical Markov Chain Monte Carlo, 1992). The sum of these autocorrelations is the
+   number of samples that say as much as one independent sample.
+
+A change that is slower than about a tenth of the measurement cannot be known from its samples.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from operator import mul
+from statistics import NormalDist
+
+__all__ = ["count_independent"]
+
+#: A dependence is believed where one of two statistics lies beyond this, as each does in 1 % of independent samples.
+SIGNIFICANT = NormalDist().inv_cdf(1 - 0.01)
+#: Fewer samples than these are taken for independent: no dependence could be seen in them.
+FEWEST_FOR_DEPENDENCE = 8
+#: The lags whose correlations are added up in the test, and those of a shorter series, which has few pairs of samples
+#: that are so far from each other.
+_LAGS, _FEWEST_FOR_LAGS, _LAGS_OF_FEW = 4, 12, 2
+#: Relative differences below this come from the arithmetic, not from the machine.
+_ROUNDING = 1e-9
+#: Longer series are added up in blocks, at most twice as many as these, before the autocorrelations are taken. Without
+#: them the time would grow with the square of the samples.
+_MOST_BLOCKS = 500
+#: The correction for the median divides by no less than this: where samples depend on each other over the
+#: whole series, nearly zero would be left, and the result would be arbitrarily large.
+_LEAST_CORRECTION = 0.25
+
+
+def count_independent(samples: Sequence[float]) -> float:
+    """Return the effective sample size: how many independent samples say as much about their median as these.
+
+    It is the number of samples where no dependence is seen, and never more. ``samples`` stand in the order in which
+    they were taken.
+    """
+    number = len(samples)
+    are_equal = max(samples) - min(samples) <= _ROUNDING * abs(max(samples))
+    if number < FEWEST_FOR_DEPENDENCE or are_equal:
+        return number
+    ranks = _center_ranks(samples)
+    if not _are_dependent(ranks):
+        return number
+    return number / max(1.0, _sum_autocorrelations(ranks))
+
+
+def _center_ranks(samples: Sequence[float]) -> list[int]:
+    """Return twice the rank of each sample, shifted so that all add up to zero; equal samples have equal ranks.
+
+    Ranks in place of seconds, because one interruption would dominate every correlation of seconds. Their sign is that
+    of the deviation from the median.
+
+    >>> _center_ranks([5.0, 1.0, 9.0])
+    [0, -2, 2]
+    """
+    ordered = sorted(samples)
+    number = len(samples)
+    return [bisect_left(ordered, sample) + bisect_right(ordered, sample) - number for sample in samples]
+
+
+def _are_dependent(ranks: Sequence[int]) -> bool:
+    """Return whether ranks are correlated with those that follow them, more than independent ones are by chance."""
+    number = len(ranks)
+    variance = _multiply(ranks, ranks)
+    if not variance:
+        return False
+    lags = _LAGS if number >= _FEWEST_FOR_LAGS else _LAGS_OF_FEW
+    # Less their mean in independent samples, -1/n, so that they scatter around zero.
+    correlations = [_multiply(ranks, ranks[lag:]) / variance + 1 / number for lag in range(1, lags + 1)]
+    # In standard deviations: that of one correlation is sqrt(1/n), that of their sum sqrt(lags/n).
+    at_first_lag = correlations[0] * math.sqrt(number)
+    at_all_lags = sum(correlations) * math.sqrt(number / lags)
+    return max(at_first_lag, at_all_lags) > SIGNIFICANT
+
+
+def _sum_autocorrelations(ranks: Sequence[int]) -> float:
+    """Return the sum of the autocorrelations of the signs of ranks over all lags, negative, zero and positive.
+
+    It is 1 for independent samples, and more where neighbors are alike. Long series are added up in blocks first, whose
+    sums have nearly the same sum of autocorrelations.
+    """
+    signs = [(rank > 0) - (rank < 0) for rank in ranks]
+    number = len(signs)
+    width = max(1, number // _MOST_BLOCKS)
+    blocks = [sum(signs[start : start + width]) for start in range(0, number - width + 1, width)]
+    block_variance = _compute_autocovariance(blocks, lag=0)
+    if not block_variance:
+        return 1.0
+    covariances, lags = _sum_autocovariances(blocks)
+    independent_variance = width * _compute_autocovariance(signs, lag=0)  # of a block of independent samples
+    autocorrelations = (block_variance + 2 * covariances) / independent_variance
+    return autocorrelations / _correct_for_median(lags, len(blocks))
+
+
+def _sum_autocovariances(blocks: Sequence[int]) -> tuple[float, int]:
+    """Return the sum of the autocovariances at lags from 1, and the number of these lags.
+
+    Two neighboring lags are added to a pair. The pairs of a stationary series are positive and become smaller; the
+    first that is not positive is noise and ends the sum, and one that is larger than the pair before it counts as much
+    as that.
+    """
+    total, smallest_pair, lag = 0.0, math.inf, 1
+    while lag < len(blocks) // 2:
+        pair = _compute_autocovariance(blocks, lag) + _compute_autocovariance(blocks, lag + 1)
+        if pair <= 0:
+            break
+        smallest_pair = min(pair, smallest_pair)
+        total += smallest_pair
+        lag += 2
+    return total, lag - 1
+
+
+def _compute_autocovariance(values: Sequence[int], lag: int) -> float:
+    """Return the mean product of values with those so many places later; the values have the mean 0."""
+    return _multiply(values, values[lag:]) / (len(values) - lag)
+
+
+def _multiply(values: Sequence[int], others: Sequence[int]) -> int:
+    """Return the sum of the products of values, one by one, up to the end of the shorter list."""
+    total: int = sum(map(mul, values, others))
+    return total
+
+
+def _correct_for_median(lags: int, blocks: int) -> float:
+    """Return what an estimated sum of autocorrelations is divided by, 1 or less.
+
+    The signs are those of deviations from the median of these very samples, in place of the unknown one. That takes
+    from each autocorrelation the sum of all of them, divided by the number of blocks: at the lags on both sides of zero
+    together the share ``2 * lags / blocks`` of the sum is missing.
+    """
+    return max(1 - 2 * lags / blocks, _LEAST_CORRECTION)
