@@ -1,13 +1,17 @@
-"""The times of layers as a grid: all layers in their order, or the slowest ones where they are many."""
+"""The times of layers as a grid: all layers in their order, or the slowest ones where they are many.
+
+A table of layers may have several kinds of time, such as forward and backward. Each kind is a column of seconds with
+the layers inside (``forward_seconds``), and mostly one of the layer's own, without them (``own_forward_seconds``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from ..piping.titles import write_title
+from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
 from ..times.wording import noise_text
 from ..trace.depths import within_depth
@@ -23,82 +27,135 @@ Row: TypeAlias = Mapping[str, Any]
 
 #: What a layer that holds others must do itself, as a share of the whole model, to get a column for it.
 _LEAST_OWN = 0.01
+#: What columns of seconds end with, and what those of own times begin with besides.
+_SECONDS, _OWN = "_seconds", "own_"
 #: Seconds that are subtracted already, and so are no time of a layer.
 _SUBTRACTED = "overhead_seconds"
 
 
+class _TimeKind(NamedTuple):
+    """A kind of time, such as the forward one.
+
+    Attributes:
+        name: Its name as a key: "forward".
+        seconds: The column with the layers inside: "forward_seconds".
+        own_seconds: The column without them: "own_forward_seconds"; None where the table has none.
+    """
+
+    name: str
+    seconds: str
+    own_seconds: str | None
+
+
 def has_times(table: object) -> bool:
     """Return whether a table has seconds of layers."""
-    return isinstance(table, LayerTable) and any(name.endswith("_seconds") for name in table.columns)
+    return isinstance(table, LayerTable) and any(name.endswith(_SECONDS) for name in table.columns)
 
 
 def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None = None) -> Grid:
     """Return the times of layers, each with its noise and its share of the whole model.
 
-    Up to ``top`` layers stand in their order, with the layers inside them. Of more the slowest are shown, with their
-    own time: that without the layers inside, by which the slowest layer is found everywhere.
+    A table of up to ``top`` layers is shown whole: the layers in their order, each with the time of the layers inside
+    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside:
+    the report names the slowest layer by own times everywhere.
 
     Args:
         title: What stands above it.
-        layers: The table; its seconds are columns with and without ``own_``, or seconds of another kind.
+        layers: The table.
         top: The most rows.
         depth: The deepest layers to show; None and -1 for those at any depth.
     """
     rows = within_depth(layers, depth)
-    nested = len(rows) <= top
-    if not nested:
+    is_whole = len(rows) <= top
+    if not is_whole:
         ranked = rank_rows(rows)
-        title = write_ranked_title(title, ranked, len(ranked.rows[:top]), len(rows))
+        title = write_ranked_title(title, ranked, min(top, len(ranked.rows)), len(rows))
         rows = list(ranked.rows[:top])
-    columns = [GridColumn("Layer", partial(write_name, nested=nested)), GridColumn("Type", itemgetter("type"))]
+    columns = [GridColumn("Layer", partial(write_name, nested=is_whole)), GridColumn("Type", itemgetter("type"))]
     if any(row.get("calls", 1) != 1 for row in rows):
         columns.append(GridColumn("Calls", lambda row: str(row.get("calls", "-")), is_number=True))
-    columns += _TimeColumns(layers, rows, nested)
+    for kind in _list_time_kinds(layers.columns):
+        if any(row[kind.seconds] is not None for row in rows):
+            columns += _list_time_columns(kind, layers, rows, is_whole)
     for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
         if any(row.get(key) for row in rows):
             columns.append(GridColumn(heading, itemgetter(key)))
-    return make_grid(title, columns, rows, nested)
+    return make_grid(title, columns, rows, is_whole)
 
 
-class _TimeColumns:
-    """The columns of seconds of some rows, without those that repeat others."""
+def _list_time_kinds(columns: Iterable[str]) -> list[_TimeKind]:
+    """Return the kinds of time that a table has, by the names of its columns.
 
-    def __init__(self, layers: LayerTable, rows: Sequence[Row], nested: bool) -> None:
-        self._layers, self._rows, self._nested = layers, rows, nested
-        self._whole: Row = next((row for row in layers if not row["path"]), {})
-
-    def __iter__(self) -> Iterator[GridColumn]:
-        names = [name for name in self._layers.columns if name.endswith("_seconds") and name != _SUBTRACTED]
-        for name in names:
-            has_own = f"own_{name}" in names
-            if not name.startswith("own_") and any(row[name] is not None for row in self._rows):
-                yield from self._list_columns(name, has_own)
-
-    def _list_columns(self, name: str, has_own: bool) -> Iterator[GridColumn]:
-        """Yield the column of one kind of seconds, its share, and what layers around others do themselves."""
-        own_name, whole = f"own_{name}", self._whole.get(name)
-        shown = own_name if has_own and not self._nested else name
-        yield self._make_column(shown)
-        if not has_own or not whole:
-            return
-        words = Column.of(name).in_a_sentence.removesuffix(" time")
-        yield GridColumn(f"Share of\n{words}", lambda row: _write_share(row[shown], whole), is_number=True)
-        around = [row for row in self._rows if not row.get("is_leaf", True)]
-        if self._nested and any((row[own_name] or 0) >= _LEAST_OWN * whole for row in around):
-            yield self._make_column(own_name, lambda row: not row["is_leaf"])
-
-    def _make_column(self, name: str, is_shown: Callable[[Row], bool] = lambda row: True) -> GridColumn:
-        heading = write_title(name.removesuffix("_seconds"))
-        return GridColumn(heading, lambda row: self._write(row, name) if is_shown(row) else "", is_number=True)
-
-    def _write(self, row: Row, name: str) -> str:
-        """Return seconds with their noise, where the samples are there."""
-        text = Column.of(name).show(row[name]) or "-"
-        if not isinstance(self._layers, LayerTimeTable) or not row[name]:
-            return text
-        measured = self._layers.measurement(row["path"], name)
-        return f"{text} {noise_text(measured.noise, 0)}" if len(measured.samples) > 1 else text
+    >>> _list_time_kinds(["path", "forward_seconds", "own_forward_seconds", "overhead_seconds"])
+    [_TimeKind(name='forward', seconds='forward_seconds', own_seconds='own_forward_seconds')]
+    """
+    names = [name for name in columns if name.endswith(_SECONDS) and name != _SUBTRACTED]
+    return [
+        _TimeKind(name.removesuffix(_SECONDS), name, _OWN + name if _OWN + name in names else None)
+        for name in names
+        if not name.startswith(_OWN)
+    ]
 
 
-def _write_share(seconds: float | None, whole: float) -> str:
-    return "-" if seconds is None else share_text(seconds / whole)
+def _list_time_columns(kind: _TimeKind, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> list[GridColumn]:
+    """Return the columns of a kind of time: its seconds, their share of the model, and own seconds where they tell.
+
+    A grid of the whole table shows the seconds with the layers inside. It has own seconds besides only for layers that
+    hold others, as those of the other layers would repeat; a grid of the slowest layers shows own seconds alone. Shares
+    need the seconds of the model itself, the row with the empty path.
+    """
+    if kind.own_seconds is None:
+        return [_make_seconds_column(kind.name, kind.seconds, layers)]
+    own_name = _OWN + kind.name
+    if is_whole:
+        columns = [_make_seconds_column(kind.name, kind.seconds, layers)]
+        shared = kind.seconds
+    else:
+        columns = [_make_seconds_column(own_name, kind.own_seconds, layers)]
+        shared = kind.own_seconds
+    model_seconds = next((row.get(kind.seconds) for row in layers if not row["path"]), None)
+    if not model_seconds:
+        return columns
+    columns.append(_make_share_column(kind, shared, model_seconds))
+    if is_whole and _has_notable_own_time(kind.own_seconds, rows, model_seconds):
+        columns.append(_make_seconds_column(own_name, kind.own_seconds, layers, only_around_others=True))
+    return columns
+
+
+def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
+    """Return whether a layer that holds others takes a hundredth of the model's time itself, or more."""
+    return any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * model_seconds for row in rows)
+
+
+def _holds_others(row: Row) -> bool:
+    """Return whether a layer has others inside; a table that does not say so has none that do."""
+    return not row.get("is_leaf", True)
+
+
+def _make_seconds_column(name: str, column: str, layers: LayerTable, *, only_around_others: bool = False) -> GridColumn:
+    """Return a column of seconds; where it is ``only_around_others``, layers that hold none have an empty cell."""
+
+    def write(row: Row) -> str:
+        if only_around_others and not _holds_others(row):
+            return ""
+        return _write_seconds(row, column, layers)
+
+    return GridColumn(write_title(name), write, is_number=True)
+
+
+def _make_share_column(kind: _TimeKind, column: str, model_seconds: float) -> GridColumn:
+    """Return the share that a column of seconds has of the model's."""
+
+    def write(row: Row) -> str:
+        return "-" if row[column] is None else share_text(row[column] / model_seconds)
+
+    return GridColumn(f"Share of\n{' '.join(split_words(kind.name))}", write, is_number=True)
+
+
+def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
+    """Return seconds, with their noise where a table has the samples: "3 ms ±33%"; "-" for none."""
+    text = Column.of(column).show(row[column]) or "-"
+    if not isinstance(layers, LayerTimeTable) or not row[column]:
+        return text
+    measured = layers.measurement(row["path"], column)
+    return f"{text} {noise_text(measured.noise, 0)}" if len(measured.samples) > 1 else text
