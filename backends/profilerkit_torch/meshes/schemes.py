@@ -13,7 +13,7 @@ from profilerkit import ArgumentError
 from .data_parallel import DataParallel
 from .step_scheme import StepScheme
 from .zero_parameters import PartitionedParameters
-from .zero_states import PartitionedStates
+from .zero_states import PartitionedGradients, PartitionedStates
 
 __all__ = ["spread_by_scheme"]
 
@@ -63,11 +63,11 @@ def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
 
 
 def _partition_states(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedStates(device_mesh.get_group(), is_late=True)
+    return PartitionedStates(device_mesh.get_group())
 
 
 def _partition_gradients(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedStates(device_mesh.get_group(), is_late=False)
+    return PartitionedGradients(device_mesh.get_group())
 
 
 def _partition_parameters(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:

@@ -7,7 +7,7 @@ github.com/deepspeedai/DeepSpeed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -79,10 +79,14 @@ class GradientBucket(ABC):
 
     def take(self, parameter: torch.Tensor) -> None:
         """Take a gradient that has come, and exchange what waits when the backward pass ends."""
-        if not self._has_begun:
-            call_after_backward(self.finish)
-            self._has_begun = True
+        self.call_at_end(self.finish)
         self.move(parameter)
+
+    def call_at_end(self, call: Callable[[], None]) -> None:
+        """Have a function called when the backward pass ends: the first of a pass; it must call `finish`."""
+        if not self._has_begun:
+            call_after_backward(call)
+            self._has_begun = True
 
     def open(self) -> torch.Tensor:
         """Make the bucket if it is not there, and return it."""

@@ -1,20 +1,29 @@
 """ZeRO 1 and 2 by the rules and defaults of DeepSpeed: each rank updates its part of the weights, which all have whole.
 
 The trained weights lie one after the other in a flat tensor, of which each rank has an equal part: a partition, with
-the optimizer's state for a copy of it in float32. Gradients are gathered in a bucket of fixed size, which is made with
-the first gradient and reduced, by an all-reduce, whenever the next does not fit. A rank keeps the gradients of weights
-that have elements in its partition, whole. After the update the partitions are gathered.
+the optimizer's state for a copy of it in float32. Gradients are gathered in a bucket of fixed size. It is made with
+the first gradient; whenever the next gradient does not fit, what is in it is reduced by all-reduces. A rank keeps the
+gradients of weights that have elements in its partition, whole. After the update the partitions are gathered.
 
-Stage 2 reduces while it goes back, in each pass, and adds what a rank keeps to that of the passes before. Stage 1 adds
-up all gradients in the weights, and reduces them when the last backward pass is over. Nothing runs beside that: neither
-stage has ``overlap_comm`` unless it is asked for.
+The stages differ in when gradients are reduced:
+
+- Stage 1 (`PartitionedStates`) adds up the gradients of all passes in the weights, and reduces them once, when the last
+  backward pass is over.
+- Stage 2 (`PartitionedGradients`) reduces them during each backward pass, and adds what the rank keeps to that of the
+  passes before.
+
+Nothing runs beside that: neither stage has ``overlap_comm`` unless it is asked for.
+
+Here tensors have shapes and no values: what counts is which tensors are alive, and the sizes of what is exchanged.
 Addresses: ``deepspeed/runtime/zero/stage_1_and_2.py`` and ``config.py`` at github.com/deepspeedai/DeepSpeed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,14 +33,13 @@ import torch.distributed as dist
 from profilerkit_predict.meshes.exchanges import Message
 from profilerkit_predict.meshes.records import OptimizerShare
 
-from ..compat.autograd import call_after_backward
 from ..training.differentiation import follow_gradients
 from .recorder import RankRecorder
 from .shares import count_bytes
 from .step_scheme import StepScheme
 from .zero import GradientBucket, describe_partition, require_one_dtype
 
-__all__ = ["PartitionedStates"]
+__all__ = ["PartitionedGradients", "PartitionedStates"]
 
 #: Each partition has a multiple of so many elements.
 _ALIGNMENT = 2
@@ -75,103 +83,145 @@ class _Partitions:
         return any(part.rank == rank for part in self.list_slices(parameter))
 
 
-class PartitionedStates(StepScheme):
+@dataclass(frozen=True)
+class _Deal:
+    """The trained weights and how they are dealt out, as one rank sees it.
+
+    Attributes:
+        parameters: All trained weights, in the order in which they lie in the flat tensor.
+        dtype: Their dtype.
+        partitions: Which elements are whose.
+        local: The weights that have elements in this rank's partition; their gradients are kept whole.
+    """
+
+    parameters: Sequence[torch.Tensor]
+    dtype: torch.dtype
+    partitions: _Partitions
+    local: Sequence[torch.Tensor]
+
+
+def _deal_out(model: torch.nn.Module, group: Any) -> _Deal:
+    """Deal out the trained weights of a model to the ranks of a group."""
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    dtype = require_one_dtype(parameters)
+    partitions = _Partitions(parameters, dist.get_world_size(group))
+    rank = dist.get_rank(group)
+    local = [parameter for parameter in parameters if partitions.has_part(rank, parameter)]
+    return _Deal(parameters, dtype, partitions, local)
+
+
+class _PartitionedUpdate(StepScheme):
     """Reduces gradients in a bucket, keeps those of the rank's own partition, and gathers what each rank updates.
 
     Args:
         group: The ranks.
-        is_late: Whether gradients are reduced when the last pass is over, as in stage 1.
     """
 
     #: A bucket has gradients of several blocks.
     IS_BY_BLOCK: ClassVar[bool] = False
+    #: What was dealt out; there once `prepare` was called, as a step runs only then.
+    _deal: _Deal
 
-    def __init__(self, group: Any, is_late: bool) -> None:
+    def __init__(self, group: Any) -> None:
         self._group = group
-        self._is_late = is_late
-        self._is_last = True
 
-    def synchronize(self, model: torch.nn.Module, is_last: bool) -> None:
-        """Note whether a pass is the last one."""
-        self._is_last = is_last
-
-    def prepare(self, model: torch.nn.Module, rehearse: Any) -> None:
-        """Deal out the trained weights."""
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._dtype = require_one_dtype(self._parameters)
-        rank, ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
-        self._partitions = partitions = _Partitions(self._parameters, ranks)
-        self._local = [parameter for parameter in self._parameters if partitions.has_part(rank, parameter)]
-        partition = describe_partition(partitions.size)
+    def prepare(self, model: torch.nn.Module, rehearse: Callable[[], None]) -> None:
+        """Deal out the trained weights, and say what the optimizer of this rank updates."""
+        self._deal = _deal_out(model, self._group)
+        partition = describe_partition(self._deal.partitions.size)
         self.optimizer_share = OptimizerShare((partition,), copy_bytes=partition.bytes, update_bytes=partition.bytes)
-        self.gradient_bytes = count_bytes(self._local)
+        self.gradient_bytes = count_bytes(self._deal.local)
 
     @contextmanager
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
-        """Reduce the gradients of the backward pass inside, and gather the weights after it."""
-        bucket = _ReducedBucket(self._partitions, self._local, self._dtype, self._group, recorder)
-
-        def take(parameter: torch.Tensor) -> None:
-            if not self._is_late:
-                bucket.take(parameter)
-            elif self._is_last:
-                bucket.take_later(self._parameters)
-            else:
-                bucket.open()
-
-        with follow_gradients(self._parameters, take):
+        """Reduce the gradients of the backward passes inside, and gather the weights after them."""
+        bucket = _ReducedBucket(self._deal, self._group, recorder)
+        with follow_gradients(self._deal.parameters, partial(self._take, bucket)):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
-        gathered = self._partitions.size * len(ranks) * self._dtype.itemsize
-        recorder.exchanges.add(Message("all-gather", ranks, gathered), "", "update")
+        gathered_bytes = self._deal.partitions.size * len(ranks) * self._deal.dtype.itemsize
+        recorder.exchanges.add(Message("all-gather", ranks, gathered_bytes), "", "update")
+
+    @abstractmethod
+    def _take(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:
+        """Do what the stage does as soon as a weight has its gradient."""
+
+
+class PartitionedStates(_PartitionedUpdate):
+    """Stage 1: gradients stay in the weights, and are reduced when the last backward pass is over."""
+
+    def __init__(self, group: Any) -> None:
+        super().__init__(group)
+        self._is_last_pass = True
+
+    def synchronize(self, model: torch.nn.Module, is_last: bool) -> None:
+        """Note whether the pass that comes is the last one. The model itself needs no setting, as it does with FSDP."""
+        self._is_last_pass = is_last
+
+    def _take(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:
+        bucket.open()  # DeepSpeed makes it with the first gradient of any pass, and uses it in the last
+        if self._is_last_pass:
+            bucket.call_at_end(partial(bucket.reduce_all, self._deal.parameters))
+
+
+class PartitionedGradients(_PartitionedUpdate):
+    """Stage 2: each gradient moves to the bucket as soon as it is there, in each pass."""
+
+    def synchronize(self, model: torch.nn.Module, is_last: bool) -> None:
+        """Do nothing: all passes are alike."""
+
+    def _take(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:
+        bucket.take(parameter)
+
+
+class _Reduction(NamedTuple):
+    """One all-reduce: its elements, and of how many slices they are."""
+
+    elements: int
+    slices: int
 
 
 class _ReducedBucket(GradientBucket):
     """Reduces gradients over all ranks, and keeps those of the rank's own partition."""
 
-    def __init__(
-        self,
-        partitions: _Partitions,
-        local: Sequence[torch.Tensor],
-        dtype: torch.dtype,
-        group: Any,
-        recorder: RankRecorder,
-    ) -> None:
-        super().__init__(dtype, group, recorder)
-        self._partitions = partitions
-        self._local = {id(parameter) for parameter in local}
-        self._local_elements = sum(parameter.numel() for parameter in local)
-        #: The gradients that are kept: those of this pass, and those of all passes before it.
+    def __init__(self, deal: _Deal, group: Any, recorder: RankRecorder) -> None:
+        super().__init__(deal.dtype, group, recorder)
+        self._partitions = deal.partitions
+        self._local_ids = {id(parameter) for parameter in deal.local}
+        self._local_elements = sum(parameter.numel() for parameter in deal.local)
+        #: The gradients that are kept of this pass; None before the first of them was reduced.
         self._gradients: torch.Tensor | None = None
+        #: Their sums over all passes before it; None before the first pass is over.
         self._sums: torch.Tensor | None = None
 
-    def take_later(self, parameters: Sequence[torch.Tensor]) -> None:
-        """Make the bucket, and take the gradients of all these weights when the backward pass ends."""
-        self.open()
-        if not self._has_begun:
-            call_after_backward(partial(self._take_all, parameters))
-            self._has_begun = True
-
-    def _take_all(self, parameters: Sequence[torch.Tensor]) -> None:
+    def reduce_all(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Reduce the gradients of all these weights that have one; the backward pass is over."""
         for parameter in parameters:
             if parameter.grad is not None:
                 self.move(parameter)
         self.finish()
 
     def exchange(self, source: torch.Tensor) -> None:
-        """Reduce the gradients that wait, slice by slice."""
-        for elements, slices in self._list_reductions():
-            self._reduce_together(source, elements, slices)
+        """Reduce the gradients that wait, several slices at a time."""
+        slices = [part for parameter in self.waiting for part in self._partitions.list_slices(parameter)]
+        for reduction in _group_slices(_merge_neighbors(slices), self.ELEMENTS):
+            self._reduce(source, reduction)
 
-    def _reduce_together(self, source: torch.Tensor, elements: int, slices: int) -> None:
-        """Reduce slices: those of several partitions are copied into one tensor first."""
+    def _reduce(self, source: torch.Tensor, reduction: _Reduction) -> None:
+        """Reduce slices: a single one where it lies in the bucket, several in a tensor into which they are copied.
+
+        Where in the bucket a slice begins makes no difference to sizes: a view of as many elements stands for it.
+        """
         with self.recorder.work_apart("", "communication", overlaps=False):
-            reduced = torch.empty(elements, dtype=self.dtype) if slices > 1 else source.narrow(0, 0, elements)
+            if reduction.slices > 1:
+                reduced = torch.empty(reduction.elements, dtype=self.dtype)
+            else:
+                reduced = source.narrow(0, 0, reduction.elements)
             dist.all_reduce(reduced, group=self.group)
 
     def keep(self) -> None:
         """Make the place of the gradients of the own partition when the first of them was reduced."""
-        if self._gradients is None and any(id(parameter) in self._local for parameter in self.waiting):
+        if self._gradients is None and any(id(parameter) in self._local_ids for parameter in self.waiting):
             with self.recorder.work_apart("", "gradients"):
                 self._gradients = torch.empty(self._local_elements, dtype=self.dtype)
 
@@ -184,23 +234,38 @@ class _ReducedBucket(GradientBucket):
                 self._sums.add_(self._gradients)
         self._gradients = None
 
-    def _list_reductions(self) -> Iterator[tuple[int, int]]:
-        """Yield the elements of each all-reduce, and of how many slices they are: those that exceed a bucket together.
 
-        Slices of the same partition that follow on each other are one.
-        """
-        merged: list[_Slice] = []
-        for parameter in self.waiting:
-            for part in self._partitions.list_slices(parameter):
-                if merged and merged[-1].rank == part.rank:
-                    merged[-1] = _Slice(part.rank, merged[-1].elements + part.elements)
-                else:
-                    merged.append(part)
-        elements = slices = 0
-        for part in merged:
-            elements, slices = elements + part.elements, slices + 1
-            if elements > self.ELEMENTS:
-                yield elements, slices
-                elements = slices = 0
-        if slices:
-            yield elements, slices
+def _merge_neighbors(slices: Iterable[_Slice]) -> list[_Slice]:
+    """Return slices with those that follow each other in the same partition made one.
+
+    >>> _merge_neighbors([_Slice(rank=0, elements=3), _Slice(rank=0, elements=4), _Slice(rank=1, elements=5)])
+    [_Slice(rank=0, elements=7), _Slice(rank=1, elements=5)]
+    """
+    merged: list[_Slice] = []
+    for part in slices:
+        if merged and merged[-1].rank == part.rank:
+            merged[-1] = _Slice(part.rank, merged[-1].elements + part.elements)
+        else:
+            merged.append(part)
+    return merged
+
+
+def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[_Reduction]:
+    """Yield the all-reduces of slices: each takes slices until it has more than ``most`` elements.
+
+    The slice with which it has more belongs to it, as in DeepSpeed: it looks at the sum after it has added a slice.
+
+    >>> list(_group_slices([_Slice(0, 6), _Slice(1, 6), _Slice(2, 6)], most=10))
+    [_Reduction(elements=12, slices=2), _Reduction(elements=6, slices=1)]
+    """
+    elements = 0
+    count = 0
+    for part in slices:
+        elements += part.elements
+        count += 1
+        if elements > most:
+            yield _Reduction(elements, count)
+            elements = 0
+            count = 0
+    if count:
+        yield _Reduction(elements, count)
