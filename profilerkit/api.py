@@ -14,7 +14,7 @@ from .errors import ArgumentError
 from .piping.function import ProfilerFunction
 from .piping.status import StatusKey
 from .plugging.placing import place_model, split_arguments
-from .profiler import Profiler, compare_profilers, make_profiler
+from .profiler import Profiler, compare_profilers, compute_report, make_profiler
 from .results.comparison import Comparison
 from .results.report import Report
 
@@ -68,11 +68,19 @@ def profile(
     Raises:
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
-    sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    call = _Call.read(sources, functions, leave_out, arguments, read_run_arguments(batch_size, device))
-    strict, static, names = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
+    call = _read_call(
+        _Sources(inputs, input_shape, data_splits, backend),
+        functions=functions,
+        leave_out=leave_out,
+        run_arguments=read_run_arguments(batch_size, device),
+        named_arguments=arguments,
+    )
+    is_strict = FLAG("strict", strict)
+    is_static = FLAG("static", static)
+    requested = status_names("metrics", metrics)
     profiler = call.make_profiler(model, name)
-    return profiler._compute_report(names, call.arguments, strict=strict, static=static, once=True, caller=profile)
+    # An unknown argument may be a parameter of this function that was misspelled: messages suggest those of the caller.
+    return compute_report(profiler, requested, call.arguments, strict=is_strict, static=is_static, caller=profile)
 
 
 def compare(
@@ -115,15 +123,32 @@ def compare(
     if len(models) < 2:
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
-    sources = {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits, "backend": backend}
-    call = _Call.read(sources, functions, leave_out, arguments, read_run_arguments(batch_size, device))
-    strict, static, requested = FLAG("strict", strict), FLAG("static", static), status_names("metrics", metrics)
+    call = _read_call(
+        _Sources(inputs, input_shape, data_splits, backend),
+        functions=functions,
+        leave_out=leave_out,
+        run_arguments=read_run_arguments(batch_size, device),
+        named_arguments=arguments,
+    )
+    is_strict = FLAG("strict", strict)
+    is_static = FLAG("static", static)
+    requested = status_names("metrics", metrics)
     if all(isinstance(model, Profiler) for model in models):
         call.require_nothing_of_profilers()
     profilers = [model if isinstance(model, Profiler) else call.make_profiler(model) for model in models]
     return compare_profilers(
-        profilers, requested, call.arguments, models=shown_names, strict=strict, static=static, caller=compare
+        profilers, requested, call.arguments, models=shown_names, strict=is_strict, static=is_static, caller=compare
     )
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """The arguments of a call that say where inputs and data come from, and which backend runs; None: not given."""
+
+    inputs: Any
+    input_shape: Any
+    data_splits: Mapping[str, Any] | None
+    backend: Backend | str | None
 
 
 @dataclass(frozen=True)
@@ -131,54 +156,63 @@ class _Call:
     """What a call says of its models and of their functions.
 
     Attributes:
-        sources: ``inputs``, ``input_shape``, ``data_splits`` and ``backend`` of `Profiler`, each None unless given.
-        functions: Further functions, which take precedence.
+        sources: Where inputs and data come from.
+        functions: Further functions, which take precedence over those of plugins.
         leave_out: Status keys that no plugin is to compute.
         placing: The arguments that say what is profiled in place of a model.
-        arguments: The arguments of the functions.
+        arguments: The arguments of the functions, by name.
     """
 
-    sources: Mapping[str, Any]
+    sources: _Sources
     functions: Sequence[ProfilerFunction]
     leave_out: Sequence[str] | None
     placing: Mapping[str, Any]
     arguments: Mapping[str, Any]
 
-    @classmethod
-    def read(
-        cls,
-        sources: Mapping[str, Any],
-        functions: Any,
-        leave_out: Any,
-        further: Mapping[str, Any],
-        of_run: Mapping[str, Any],
-    ) -> _Call:
-        """Check the arguments of a call; raises `ArgumentError` for a wrong one.
-
-        ``further`` are those that the call takes by any name, ``of_run`` those that each run of the model takes.
-        """
-        placing, others = split_arguments(further)
-        others |= of_run
-        require_no_foreign_input(others, *(sources[name] for name in ("inputs", "input_shape", "data_splits")))
-        return cls(sources, read_functions(functions), status_names("leave_out", leave_out), placing, others)
-
     def make_profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a model, or of what is profiled in its place."""
-        placed, backend = place_model(model, self.sources["backend"], self.placing)
+        subject, backend = place_model(model, self.sources.backend, self.placing)
         return make_profiler(
-            placed,
+            subject,
+            inputs=self.sources.inputs,
+            input_shape=self.sources.input_shape,
+            data_splits=self.sources.data_splits,
+            backend=backend,
             functions=self.functions,
             leave_out=self.leave_out,
             placing=self.placing,
             name=name,
-            **{**self.sources, "backend": backend},
         )
 
     def require_nothing_of_profilers(self) -> None:
         """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
-        values = {**self.sources, "leave_out": self.leave_out or None}
+        values = {**vars(self.sources), "leave_out": self.leave_out or None}
         duplicates = [name for name, value in values.items() if value is not None]
         if duplicates:
             raise ArgumentError(
                 f"compare() got profilers and {', '.join(duplicates)}, which they have themselves; give one of both"
             )
+
+
+def _read_call(
+    sources: _Sources,
+    *,
+    functions: Any,
+    leave_out: Any,
+    run_arguments: Mapping[str, Any],
+    named_arguments: Mapping[str, Any],
+) -> _Call:
+    """Check the arguments of a call; raises `ArgumentError` for a wrong one.
+
+    Args:
+        sources: Where inputs and data come from.
+        functions: What was given as further functions.
+        leave_out: What was given as metrics to leave out.
+        run_arguments: The arguments that each run of the model takes: batch size and device.
+        named_arguments: The arguments that the call takes by any name. Some say what is profiled in place of a model;
+            the others are for the metric functions.
+    """
+    placing, arguments = split_arguments(named_arguments)
+    arguments |= run_arguments
+    require_no_foreign_input(arguments, sources.inputs, sources.input_shape, sources.data_splits)
+    return _Call(sources, read_functions(functions), status_names("leave_out", leave_out), placing, arguments)

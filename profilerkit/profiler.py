@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison
     from .results.report import Report
 
-__all__ = ["Profiler", "compare_profilers", "make_profiler"]
+__all__ = ["Profiler", "compare_profilers", "compute_report", "make_profiler"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
@@ -210,29 +210,6 @@ class Profiler:
         if print_mode:
             self.display_status(print_mode=print_mode, short_print=short_print)
         return self.status_to_dict()
-
-    def _compute_report(
-        self,
-        names: Iterable[str] | None,
-        arguments: Mapping[str, Any],
-        *,
-        strict: bool = False,
-        static: bool = False,
-        once: bool = False,
-        caller: Callable[..., Any] | None = None,
-    ) -> Report:
-        """Compute the named status keys, or all, and return the report.
-
-        ``once`` says that nothing else is requested of this profiler; ``static`` leaves out what runs the model, as in
-        `profile`. An unknown argument may mean a parameter of ``caller``.
-        """
-        requested, arguments = self._request(names, arguments, strict, static, caller)
-        self._once = once
-        try:
-            self._compute_all(requested, arguments, strict=strict)
-        finally:
-            self._once = False
-        return self.report(requested if static or names is not None else None)
 
     def _request(
         self,
@@ -507,6 +484,34 @@ def make_profiler(
     for function in functions:
         profiler._registry.register(function, override=True)
     return profiler.register_defaults(leave_out=leave_out or ())
+
+
+def compute_report(
+    profiler: Profiler,
+    names: Iterable[str] | None,
+    arguments: Mapping[str, Any],
+    *,
+    strict: bool = False,
+    static: bool = False,
+    caller: Callable[..., Any] | None = None,
+) -> Report:
+    """Compute status keys with a profiler that nothing else is requested of, and return the report.
+
+    Args:
+        profiler: The profiler.
+        names: The status keys to compute; None for all that it has.
+        arguments: The arguments of their functions.
+        strict: Raise what fails, and for a value that is not complete.
+        static: Leave out what runs the model.
+        caller: The function that the user has called: an unknown argument may mean a parameter of it.
+    """
+    requested, arguments = profiler._request(names, arguments, strict, static, caller)
+    profiler._once = True
+    try:
+        profiler._compute_all(requested, arguments, strict=strict)
+    finally:
+        profiler._once = False
+    return profiler.report(requested if static or names is not None else None)
 
 
 def compare_profilers(

@@ -131,8 +131,10 @@ class Request:
 
     def make_report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler that nothing else is requested of."""
+        from ..profiler import compute_report
+
         metrics = self.metric or None
-        return profiler._compute_report(metrics, self.arguments, strict=self.strict, static=self.static, once=True)
+        return compute_report(profiler, metrics, self.arguments, strict=self.strict, static=self.static)
 
     @property
     def arguments(self) -> dict[str, Any]:

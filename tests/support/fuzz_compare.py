@@ -17,6 +17,7 @@ from fuzz_snapshot import Bits, alike, caches, content, snapshot
 from torch import nn
 
 from profilerkit import ModelInputs, profile
+from profilerkit.profiler import compute_report
 from profilerkit.trace.records import ModelTrace, OpRecord
 
 __all__ = ["HARM", "Difference", "Truth", "differences", "find_truth"]
@@ -139,7 +140,7 @@ def differences(source: str, truth: Truth) -> tuple[list[Difference], str]:
         before, empty = _surroundings(model, inputs), caches(names)
         profiler = _profiler(model, inputs)
         trace = profiler.compute_status("trace")
-        report = profiler._compute_report(["macs", "flops", "total_params", "trainable_params"], {})
+        report = compute_report(profiler, ["macs", "flops", "total_params", "trainable_params"], {})
         has_left = any(words in source for words in _LEAVING)
         found += _counts(report, trace, truth, has_left)
         found += _harm(before, _surroundings(model, inputs))
