@@ -1,4 +1,9 @@
-"""From an operator that exchanges data between ranks to its kind, its ranks and its bytes."""
+"""From an operator that exchanges data between ranks to its kind, its ranks and its bytes.
+
+torch has two families of such operators: those of ``torch.distributed`` ("c10d::allreduce_") change tensors in place
+and get the group of ranks as an object, those that compilers use ("_c10d_functional::all_reduce") return new tensors
+and get the name of the group.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from .shares import count_bytes
 
 __all__ = ["count_additions", "is_collective", "read_message"]
 
-#: By the beginning of an operator's name, in both of torch's families: the longer names come first.
+#: The kind of a collective by the beginning of its operator's name, in both families. No beginning is that of another.
 _KINDS = {
     "all_gather": "all-gather",
     "_allgather": "all-gather",
@@ -33,56 +38,91 @@ _KINDS = {
     "send": "send",
     "recv": "receive",
 }
-_SPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
-#: They exchange nothing, or only that a rank is there.
-_SILENT = ("wait_tensor", "barrier", "monitored_barrier_")
+#: The namespaces of operators that are collectives: what stands before "::" in their names.
+_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
+#: Operators of these namespaces that exchange no data: they wait for an exchange, or for the other ranks.
+_WITHOUT_DATA = ("wait_tensor", "barrier", "monitored_barrier_")
 
 
 def is_collective(func: Any) -> bool:
     """Return whether an operator is one of torch's collectives."""
-    return str(read_schema(func).name).partition("::")[0] in _SPACES
+    namespace, _, _ = str(read_schema(func).name).partition("::")
+    return namespace in _NAMESPACES
 
 
 def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:
-    """Return what a collective exchanges; None if it exchanges nothing. Raises `LookupError` for one not known."""
-    name = str(read_schema(func).name).partition("::")[2]
-    if name in _SILENT:
+    """Return what a collective exchanges; None if it exchanges nothing, as among one rank alone.
+
+    Its bytes are those of the whole tensor that the ranks share: the result of an all-gather, the argument of a
+    reduce-scatter, and either one of all others. That is the larger of an operator's arguments and results.
+
+    Args:
+        func: The operator, one for which `is_collective` holds.
+        args: Its arguments.
+        result: What it returned.
+
+    Raises:
+        LookupError: The operator is not known, or none of its arguments is a group; it holds the operator's name.
+    """
+    _, _, name = str(read_schema(func).name).partition("::")
+    if name in _WITHOUT_DATA:
         return None
-    kind = next((kind for begin, kind in _KINDS.items() if name.startswith(begin)), None)
-    if kind is None:
-        raise LookupError(name)
+    kind = _find_kind(name)
     ranks = tuple(dist.get_process_group_ranks(_find_group(args, name)))
-    whole = max(count_bytes(tensors_in(value)) for value in (*args, result))
-    return Message(kind, ranks, whole) if len(ranks) > 1 else None
+    if len(ranks) == 1:
+        return None
+    whole_bytes = max(count_bytes(tensors_in(value)) for value in (*args, result))
+    return Message(kind, ranks, whole_bytes)
 
 
-def _find_group(args: Sequence[Any], name: str) -> Any:
-    """Return the group among a collective's arguments: an object of torch's in C++, or the name of one."""
+def _find_kind(name: str) -> str:
+    for beginning, kind in _KINDS.items():
+        if name.startswith(beginning):
+            return kind
+    raise LookupError(name)
+
+
+def _find_group(args: Sequence[Any], name: str) -> dist.ProcessGroup:
+    """Return the group of ranks among a collective's arguments: an object of torch's in C++, or the name of one.
+
+    Where it is a name it is the last text: the operation of a reduction ("sum") is one that comes before it.
+    """
     for value in args:
-        if _is_boxed_group(value):
-            return dist.ProcessGroup.unbox(value)
-    names = [value for value in args if isinstance(value, str)]
-    if not names:
+        group = _unbox_group(value)
+        if group is not None:
+            return group
+    texts = [value for value in args if isinstance(value, str)]
+    if not texts:
         raise LookupError(name)
-    return find_process_group(names[-1])  # the operation, "sum", comes before it
+    named_group: dist.ProcessGroup = find_process_group(texts[-1])
+    return named_group
 
 
-def _is_boxed_group(value: Any) -> bool:
+def _unbox_group(value: Any) -> dist.ProcessGroup | None:
+    """Return the group that an object of torch's in C++ stands for; None for any other value."""
     try:
-        return isinstance(dist.ProcessGroup.unbox(value), dist.ProcessGroup)
+        group = dist.ProcessGroup.unbox(value)
     except (RuntimeError, TypeError, ValueError):
-        return False
+        return None
+    return group if isinstance(group, dist.ProcessGroup) else None
 
 
 def count_additions(message: Message, args: Sequence[Any], result: Any) -> Cost:
-    """Return the additions of a rank: around a ring, one for each element that it adds up; rounded up for all."""
+    """Return the additions of one rank, where data goes around a ring of n ranks.
+
+    To reduce and scatter, a rank adds up n parts of each element of its share, the n-th part of the whole. To
+    reduce for all it does the same, ``(n - 1) / n`` additions for each element of the whole, which are rounded up to
+    one. Other collectives add up nothing.
+    """
     if message.kind == "all-reduce":
-        return all_reduce(_count_elements(args))
+        return all_reduce(_count_elements(args), summands=2)
     if message.kind == "reduce-scatter":
-        whole = max(map(_count_elements, (*args, result)))
-        return all_reduce(whole // len(message.ranks), len(message.ranks))
+        whole = max(_count_elements(value) for value in (*args, result))
+        ranks = len(message.ranks)
+        return all_reduce(whole // ranks, summands=ranks)
     return Cost(0, 0)
 
 
 def _count_elements(value: Any) -> int:
+    """Return the elements of all tensors in a value."""
     return sum(tensor.numel() for tensor in tensors_in(value))
