@@ -1,4 +1,8 @@
-"""``profilerkit llm MODEL...``."""
+"""``profilerkit llm MODEL...``: the command line of `profilerkit.llm`.
+
+The name of each option is that of a parameter of `llm`, which gets the value as it was read: ``--cache-dtype`` is
+``cache_dtype``. Two options belong to the command itself: the form of what is printed, and ``--output``.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +27,21 @@ _FORMS = {".json": "json", ".txt": "console", ".html": "html"}
 _COUNT = click.IntRange(min=1)
 
 
-def _several(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Any:
-    """Return one text for ``h100``, several for ``h100,a100-80`` or for an option that is repeated; None for none."""
+def _read_several(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> str | list[str] | None:
+    """Return the values of an option that may be repeated, or hold several: ``h100,a100-80``.
+
+    As `llm` takes them: several are a list, a single one is a text, and None stands for an option that was not given.
+    """
     names = [item.strip() for value in values for item in value.split(",") if item.strip()]
-    return names if len(names) > 1 else next(iter(names), None)
+    if not names:
+        return None
+    return names if len(names) > 1 else names[0]
 
 
-def _writable(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+def _require_form(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+    """Check that a file can be written, and that the end of its name tells the form."""
     target: Path | None = require_writable(context, parameter, path)
     if target is not None and target.suffix not in _FORMS:
         raise click.BadParameter(f"{target.name!r}: give a name that ends in .json, .txt or .html")
@@ -38,42 +50,52 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
 
 @click.command("llm")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+# What is served.
 @click.option("--prompt", type=_COUNT, help="Tokens of each prompt.  [default: 2048, or what the model takes]")
 @click.option("--new", type=_COUNT, help="Tokens to generate for each.  [default: 256, or what the model takes]")
 @click.option(
     "--batch", default="1", show_default=True, callback=parse_batch_sizes, help="Sequences at once; several: 1,8,32."
 )
+# On what, and in which formats.
 @click.option(
-    "--device", multiple=True, callback=_several, help="A device of 'profilerkit devices', or several: h100,a100-80."
+    "--device",
+    multiple=True,
+    callback=_read_several,
+    help="A device of 'profilerkit devices', or several: h100,a100-80.",
 )
 @click.option(
     "--dtype",
     multiple=True,
-    callback=_several,
+    callback=_read_several,
     help="The dtype of activations and cache: bf16, fp16, fp32; or several.",
 )
 @click.option(
     "--weights",
     multiple=True,
-    callback=_several,
+    callback=_read_several,
     help="The format of the matrices: bf16, fp8, mxfp8, int8, int4, mxfp4, nf4, nvfp4; or several.",
 )
 @click.option("--cache-dtype", help="The format of keys and values in the cache: bf16, fp8, int8, nvfp4.")
+# Tokens that are drafted for each step.
 @click.option("--draft-tokens", type=_COUNT, help="Tokens that are drafted for each step, with --acceptance.")
 @click.option("--acceptance", type=click.FloatRange(0, 1), help="Share of drafted tokens that is accepted.")
 @click.option("--draft", help="What drafts: a model, mtp for own layers, or a number of parameters.")
+# What prompts have besides text, and when they come.
 @click.option("--images", type=_COUNT, help="Images that each prompt has besides text.")
 @click.option("--image-size", help="Their width and height: 1024x768.  [default: that of the configuration]")
 @click.option("--audio", type=_COUNT, help="Clips of sound that each prompt has besides text.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests that arrive in a second, at random.")
+# Several devices.
 @click.option(
     "--devices", type=_COUNT, default=1, show_default=True, help="Devices that share the model, by default as tp."
 )
 @click.option("--parallel", help="How devices share the model: tp8, or 'tp4,pp2', or 'dp8,ep8'.")
+# What is resident besides the weights.
 @click.option("--shared-prefix", type=_COUNT, help="Tokens at the start of all prompts that are the same.")
 @click.option("--lora-rank", type=_COUNT, help="The rank of adapters (LoRA) beside the weights.")
 @click.option("--lora-adapters", type=_COUNT, help="How many different adapters are resident.  [default: 1]")
 @click.option("--lora-targets", help="Matrices that adapters change: q_proj,v_proj.  [default: all but the head]")
+# The engine that serves.
 @click.option("--engine", help="Whose rules of the cache hold, and defaults: vllm, sglang, tensorrt-llm.")
 @click.option("--block-size", type=_COUNT, help="Tokens in a block of the paged cache.  [default: 16, or the engine's]")
 @click.option(
@@ -88,35 +110,26 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     type=click.FloatRange(0, 1, max_open=True),
     help="Share of a device's memory that is left free.  [default: 0.1, or the engine's]",
 )
+# Real runs, and the command itself.
 @click.option("--measure", is_flag=True, help="Also generate with the model, and measure the time of each token.")
 @trust_option
 @console_or_json
-@output_option("Also write a file: .json, .txt or .html.", _writable)
+@output_option("Also write a file: .json, .txt or .html.", _require_form)
 def command(models: tuple[str, ...], form: str, output: Path | None, **options: Any) -> None:
     """Predict the memory and time that serving a language model needs.
 
     MODEL names a language model, such as hf:llama, or a folder with its configuration, or a GGUF file, whose header
     alone is read; weights are not needed. Several models, devices, dtypes or formats are compared.
     """
-    result = _result(models, options)
-    if output is not None:
-        try:
-            write_text(output, _text(result, _FORMS[output.suffix]) + "\n")
-        except OSError as error:
-            emit(_text(result, form))
-            cannot_write(error)
-    emit(_text(result, form))
+    result = _predict(models, options)
+    failure = None if output is None else _save(result, output)
+    emit(_write_as(result, form))  # also where the file could not be written: the result took its time
+    if failure is not None:
+        cannot_write(failure)
 
 
-def _text(result: LanguageModelReport | LanguageModelComparison, form: str) -> str:
-    from ..language_models.text import json_text
-
-    if form == "html":
-        return result.to_html()
-    return json_text(result.to_dict()) if form == "json" else result.to_text()
-
-
-def _result(models: tuple[str, ...], options: dict[str, Any]) -> LanguageModelReport | LanguageModelComparison:
+def _predict(models: tuple[str, ...], options: dict[str, Any]) -> LanguageModelReport | LanguageModelComparison:
+    """Return the predictions; an error ends the command, with the code of a wrong request or of a model that failed."""
     from ..language_models import llm
 
     try:
@@ -125,3 +138,23 @@ def _result(models: tuple[str, ...], options: dict[str, Any]) -> LanguageModelRe
         fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
+
+
+def _save(result: LanguageModelReport | LanguageModelComparison, output: Path) -> OSError | None:
+    """Write a file in the form that its name tells; return the error if that was not possible."""
+    try:
+        write_text(output, _write_as(result, _FORMS[output.suffix]) + "\n")
+    except OSError as error:
+        return error
+    return None
+
+
+def _write_as(result: LanguageModelReport | LanguageModelComparison, form: str) -> str:
+    """Return a result in a form: "html", "json" or "console"."""
+    from ..language_models.text import json_text
+
+    if form == "html":
+        return result.to_html()
+    if form == "json":
+        return json_text(result.to_dict())
+    return result.to_text()

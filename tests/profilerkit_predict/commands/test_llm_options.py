@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import click
 import pytest
 
 from profilerkit_predict.commands.llm import command
+from profilerkit_predict.language_models import llm
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,10 @@ def test_repeated_options_are_several_values(name: str, arguments: list[str], va
     with click.Context(command) as context:
         command.parse_args(context, ["hf:llama", *given])
     assert context.params[name] == value
+
+
+def test_every_option_is_a_parameter_of_llm() -> None:
+    """They reach it by name; the form and the file of the output are the command's own."""
+    options = {option.name for option in command.params} - {"form", "output"}
+    assert options <= set(signature(llm).parameters)
+    assert {"models", "prompt", "lora_rank", "trust"} <= options
