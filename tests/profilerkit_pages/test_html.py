@@ -70,6 +70,11 @@ def test_a_page_is_the_same_each_time_and_loads_nothing(result: Report | Compari
     assert re.findall(r"https?://[\w./]+", page) == ["http://www.w3.org/2000/svg"], "a name, which is never loaded"
 
 
+def read_page(result: Any) -> Any:
+    """Return what a page draws, as the scripts read it: plain JSON."""
+    return page_data(result)
+
+
 def test_the_policy_forbids_all_but_the_pages_own_script_and_style() -> None:
     elements = Elements(render(small(), "html"))
     (policy,) = (facts["content"] or "" for tag, facts in elements.found if "http-equiv" in facts)
@@ -110,7 +115,7 @@ def test_embedded_data_cannot_end_its_script() -> None:
     assert json.loads(text) == {"name": "</script><!-- & \u2028 \ud800"}
     page = render(hostile(), "html")
     held = page.partition('id="data">')[2].partition("</script>")[0]
-    assert json.loads(held) == json.loads(json.dumps(page_data(hostile())))
+    assert json.loads(held) == json.loads(json.dumps(read_page(hostile())))
 
 
 def test_values_are_packed_only_where_it_pays() -> None:
@@ -129,7 +134,7 @@ def unpack(found: Any) -> Any:
 
 
 def test_layers_are_a_tree_with_columns() -> None:
-    data = page_data(small())["reports"][0]
+    data = read_page(small())["reports"][0]
     assert data["layers"]["parents"] == [-1, 0, 1, 1, 0]
     assert data["layers"]["names"] == ["", "block", "first", "act", "second"]
     assert values(data, "macs") == [4224, 128, 128, 0, 4096]
@@ -145,17 +150,17 @@ def test_layers_are_a_tree_with_columns() -> None:
 
 def test_a_count_that_is_a_bound_has_its_sign() -> None:
     """A layer that only a branch runs which is not counted has no zero: its upper end."""
-    columns = {column["key"]: column for column in page_data(with_bounds())["reports"][0]["layers"]["columns"]}
+    columns = {column["key"]: column for column in read_page(with_bounds())["reports"][0]["layers"]["columns"]}
     assert columns["macs"]["signed"] == {0: ["≥ ", 4224], 1: ["≤ ", 128], 2: ["~ ", 128], 3: ["≤ ", 7]}
     assert [key for key, column in columns.items() if "signed" in column] == ["macs"]
 
 
 def test_bytes_moved_are_those_of_the_operators_inside_or_of_the_layers_themselves() -> None:
     """Five operators of 100 + 28 bytes, three of them in `block` and inside it."""
-    data = page_data(small())["reports"][0]
+    data = read_page(small())["reports"][0]
     assert values(data, "bytes_moved") == [5 * 128, 3 * 128, 128, 128, 128]
     rows = [{**row, "bytes_read": 7, "bytes_written": place} for place, row in enumerate(small().layers or ())]
-    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]
+    told = read_page(replace(small(), layers=LayerTable(rows)))["reports"][0]
     assert values(told, "bytes_moved") == [7, 8, 9, 10, 11]
 
 
@@ -164,7 +169,7 @@ def test_columns_of_any_kind_are_text_or_numbers() -> None:
         {**row, "params_by_dtype": {"float32": 3, "int8": 1}, "weight_bytes": 4 * row["params"], "macs_share": 0.5}
         for row in small().layers or ()
     ]
-    columns = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["layers"]["columns"]
+    columns = read_page(replace(small(), layers=LayerTable(rows)))["reports"][0]["layers"]["columns"]
     told = {column["key"]: column for column in columns}
     assert told["params_by_dtype"]["values"] == ["float32 3, int8 1"] * 5
     assert told["weight_bytes"]["values"] == [848, 576, 576, 0, 272]
@@ -173,7 +178,7 @@ def test_columns_of_any_kind_are_text_or_numbers() -> None:
 
 def test_a_layer_inside_none_that_is_known_is_inside_the_nearest() -> None:
     table = layer_table([("", "Net", 0, 0), ("a.b.c", "Linear", 1, 1), ("x", "Linear", 1, 1)])
-    data = page_data(replace(empty(), layers=table))["reports"][0]
+    data = read_page(replace(empty(), layers=table))["reports"][0]
     assert data["layers"]["parents"] == [-1, 0, 0]
     assert data["layers"]["names"] == ["", "a.b.c", "x"]
 
@@ -182,21 +187,21 @@ def test_the_roofline_is_of_the_forward_pass_alone() -> None:
     report = small()
     twice = [*(report.operators or ()), *({**row, "phase": "backward"} for row in report.operators or ())]
     for operators in (report.operators, type(report.operators)(twice)):  # type: ignore[misc]
-        roofline = page_data(replace(report, operators=operators))["reports"][0]["roofline"]
+        roofline = read_page(replace(report, operators=operators))["reports"][0]["roofline"]
         assert roofline == {"layers": [2, 4], "flops": [256, 8192], "bytes": [128, 128], "seconds": [0.001, 0.001]}
-    assert page_data(small(timed=False))["reports"][0]["roofline"]["seconds"] == [None, None]
+    assert read_page(small(timed=False))["reports"][0]["roofline"]["seconds"] == [None, None]
     rows = [{**row, "missing": "not counted: my::op" if row["macs"] == 128 else ""} for row in report.operators or ()]
     incomplete = Table(rows)
-    left = page_data(replace(report, operators=incomplete))["reports"][0]["roofline"]["layers"]
+    left = read_page(replace(report, operators=incomplete))["reports"][0]["roofline"]["layers"]
     assert left == [4], "a layer with an operator that is not counted would be drawn too low"
 
 
 def test_the_table_has_the_numbers_of_the_roofline() -> None:
     """256 FLOPs over 128 bytes are 2, and in 1 ms 256 kFLOP/s."""
-    data = page_data(small())["reports"][0]
+    data = read_page(small())["reports"][0]
     assert values(data, "own_intensity") == [None, None, 2.0, None, 64.0]
     assert values(data, "own_speed") == [None, None, pytest.approx(256e3), None, pytest.approx(8192e3)]
-    untimed = page_data(small(timed=False))["reports"][0]
+    untimed = read_page(small(timed=False))["reports"][0]
     assert "own_speed" not in [column["key"] for column in untimed["layers"]["columns"]]
 
 
@@ -211,7 +216,7 @@ def test_the_bytes_at_a_peak_stand_among_the_layers() -> None:
     report = small(timed=False)
     sizes = {"peak_bytes": 3, "own_peak_bytes": 1, "weights_bytes": 3, "own_weights_bytes": 1}
     peaks = LayerTable([{"path": row["path"], "type": row["type"], **sizes} for row in report.layers or ()])
-    data = page_data(replace(report, statuses={"peaks": status("peaks", peaks, "")}))["reports"][0]
+    data = read_page(replace(report, statuses={"peaks": status("peaks", peaks, "")}))["reports"][0]
     shown = {column["key"]: column["shown"] for column in data["layers"]["columns"]}
     assert (shown["peak_bytes"], shown["weights_bytes"]) == (True, False)
     columns = data["tables"][0]["rows"]["columns"]
@@ -226,14 +231,14 @@ def test_tables_that_are_not_by_layer_are_left_alone() -> None:
     by_type = LayerTable([{"type": "Linear", "layers": 2, "forward_seconds": 9.0}])
     calls = LayerTable([{"path": "", "type": "N", "forward_seconds": float(call)} for call in range(2)])
     statuses = {key: status(key, table, "") for key, table in (("by_type", by_type), ("calls", calls))}
-    data = page_data(replace(small(timed=False), statuses=statuses))["reports"][0]
+    data = read_page(replace(small(timed=False), statuses=statuses))["reports"][0]
     assert "forward_seconds" not in [column["key"] for column in data["layers"]["columns"]]
-    alone = page_data(replace(small(), layers=None))["reports"][0]
+    alone = read_page(replace(small(), layers=None))["reports"][0]
     assert values(alone, "forward_seconds") == [0.002, 0.001, 0.001, 0.0, 0.001], "the times have layers of their own"
 
 
 def test_layers_side_by_side_are_one_tree() -> None:
-    (sides,) = page_data(pair())["sides"]
+    (sides,) = read_page(pair())["sides"]
     assert sides["names"] == ["", "block", "first", "act", "second", "third"]
     assert sides["parents"] == [-1, 0, 1, 1, 0, 0]
     assert sides["changes"] == ["changed", "same", "same", "removed", "changed", "added"]
@@ -242,19 +247,19 @@ def test_layers_side_by_side_are_one_tree() -> None:
     assert columns["macs_other"] == [2176, 128, 128, None, 2048, 0]
     assert columns["macs_difference"] == [-2048, 0, 0, None, -2048, None]
     assert columns["forward_seconds_difference"][2] == pytest.approx(-0.0005)
-    assert page_data(Comparison(small(), (empty(),)))["sides"] == [None]
+    assert read_page(Comparison(small(), (empty(),)))["sides"] == [None]
 
 
 def test_a_matched_layer_with_another_name_has_both() -> None:
     first = replace(empty(), layers=layer_table([("", "Net", 0, 0), ("conv", "Conv2d", 1, 1)]))
     other = replace(empty(), layers=layer_table([("", "Net", 0, 0), ("stem", "Conv2d", 1, 1)]))
-    (sides,) = page_data(Comparison(first, (other,)))["sides"]
+    (sides,) = read_page(Comparison(first, (other,)))["sides"]
     assert sides["names"] == ["", "conv / stem"]
 
 
 def test_types_and_operators_are_added_up() -> None:
     """Of SMALL two types have MACs; 1 ms is all that each of two layers takes by itself."""
-    by_layer, by_type, by_operator = page_data(small())["reports"][0]["tables"]
+    by_layer, by_type, by_operator = read_page(small())["reports"][0]["tables"]
     assert (by_layer["title"], by_layer["rows"]["names"]) == ("By layer", ["second", "block.first"])
     rows = by_type["rows"]
     assert (by_type["title"], by_type["heading"], rows["names"][:2]) == ("By type", "Type", ["Conv2d", "Linear"])
@@ -264,7 +269,7 @@ def test_types_and_operators_are_added_up() -> None:
     assert columns["forward_seconds"] == [0.001, 0.001, 0.0, 0.0, 0.0]
     assert by_operator["rows"]["names"][0] == "op.conv2d"
     rows = [{**row, "own_macs": None} if row["type"] == "Linear" else row for row in small().layers or ()]
-    told = page_data(replace(small(), layers=LayerTable(rows)))["reports"][0]["tables"][1]["rows"]
+    told = read_page(replace(small(), layers=LayerTable(rows)))["reports"][0]["tables"][1]["rows"]
     macs = next(column["values"] for column in told["columns"] if column["key"] == "macs")
     assert dict(zip(told["names"], macs, strict=True))["Linear"] is None, "a sum with an unknown part is unknown"
 
@@ -291,7 +296,7 @@ def test_a_notebook_says_what_the_terminal_says() -> None:
 
 def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:
     table = Table([{"operator": "mm", "calls": 3, "seconds": 0.5}])
-    data = page_data(replace(empty(), statuses={"timed": status("timed", table, "1 operator")}))["reports"][0]
+    data = read_page(replace(empty(), statuses={"timed": status("timed", table, "1 operator")}))["reports"][0]
     (shown,) = data["tables"]
     assert (shown["title"], shown["heading"], shown["rows"]["names"]) == ("Timed", "Operator", ["mm"])
     assert [column["key"] for column in shown["rows"]["columns"]] == ["calls", "seconds"]
@@ -299,7 +304,7 @@ def test_a_metric_that_is_a_table_is_one_of_the_page() -> None:
 
 def test_a_timeline_has_operators_in_the_order_of_time() -> None:
     """The table is sorted by time; the pass begins with mm. Of block the MACs of one operator are not known."""
-    timeline = page_data(with_operator_times(backward=False))["reports"][0]["timeline"]
+    timeline = read_page(with_operator_times(backward=False))["reports"][0]["timeline"]
     names, owners, operators = (unpack(timeline[key]) for key in ("names", "layers", "operators"))
     columns = {column["key"]: unpack(column["values"]) for column in timeline["columns"]}
     assert list(zip(names, timeline["parents"], owners, columns["macs"], strict=True)) == [
@@ -321,7 +326,7 @@ def test_a_timeline_has_operators_in_the_order_of_time() -> None:
 
 
 def test_a_timeline_of_a_training_step_has_both_phases() -> None:
-    timeline = page_data(with_operator_times())["reports"][0]["timeline"]
+    timeline = read_page(with_operator_times())["reports"][0]["timeline"]
     names, parents = unpack(timeline["names"]), timeline["parents"]
     assert [name for name, parent in zip(names, parents, strict=True) if parent == 0] == ["forward", "backward"]
     first = names.index("backward")
@@ -330,39 +335,39 @@ def test_a_timeline_of_a_training_step_has_both_phases() -> None:
 
 
 def test_no_times_of_operators_no_timeline() -> None:
-    assert page_data(small())["reports"][0]["timeline"] is None
-    assert "timeline (operator_table was not measured)" in list_absent(page_data(small()))
-    assert not any("timeline" in line for line in list_absent(page_data(with_operator_times())))
+    assert read_page(small())["reports"][0]["timeline"] is None
+    assert "timeline (operator_table was not measured)" in list_absent(read_page(small()))
+    assert not any("timeline" in line for line in list_absent(read_page(with_operator_times())))
 
 
 def test_operators_say_what_they_read() -> None:
     """The input of the model is 0, what stands right before an operator 1."""
     reads = [(-1,), (0,), (1,), (0, 2), (3,)]
     rows = [{**row, "reads": read} for row, read in zip(small().operators or (), reads, strict=True)]
-    operators = page_data(replace(small(), operators=Table(rows)))["reports"][0]["operators"]
+    operators = read_page(replace(small(), operators=Table(rows)))["reports"][0]["operators"]
     assert operators["reads"] == [(0,), (1,), (1,), (3, 1), (1,)]
     assert operators["layers"] == [0, 1, 2, 3, 4]
-    assert page_data(small())["reports"][0]["operators"]["reads"] is None
+    assert read_page(small())["reports"][0]["operators"]["reads"] is None
 
 
 def test_samples_that_are_no_numbers_are_written_as_such() -> None:
-    (measured,) = page_data(odd_numbers())["reports"][0]["measurements"]
+    (measured,) = read_page(odd_numbers())["reports"][0]["measurements"]
     assert measured["samples"] == ["inf", "inf", "-inf", 1.0, 2.0, 3.0, 4.0, 5.0]
     even = replace(odd_numbers(), statuses={"t": status("t", Measurement((math.inf,) * 8), "inf")})
-    assert page_data(even)["reports"][0]["measurements"][0]["interval"] == ["inf", "inf"]
+    assert read_page(even)["reports"][0]["measurements"][0]["interval"] == ["inf", "inf"]
 
 
 def test_percentiles_of_too_few_samples_are_left_out() -> None:
     """Of eight samples a quarter lies below the 25th percentile, but no whole one below the 5th."""
-    (measured,) = page_data(odd_numbers())["reports"][0]["measurements"]
+    (measured,) = read_page(odd_numbers())["reports"][0]["measurements"]
     assert [key for key, value in measured["percentiles"].items() if value is None] == ["5", "95"]
-    (many_samples,) = page_data(small())["reports"][0]["measurements"]
+    (many_samples,) = read_page(small())["reports"][0]["measurements"]
     assert None not in many_samples["percentiles"].values()
 
 
 def test_metrics_are_in_base_units() -> None:
     """The median of forty samples of 2 ms and up to 6 % more, of seven values in turn: 2.06 ms."""
-    metrics = page_data(small())["reports"][0]["metrics"]
+    metrics = read_page(small())["reports"][0]["metrics"]
     assert metrics["execution_time"] == {"value": pytest.approx(0.00206), "unit": "s", "completeness": "complete"}
     assert metrics["flops"] == {"value": 9, "unit": "", "completeness": "partial", "missing": ["aten.odd (2 calls)"]}
     assert metrics["layer_times"] == {"value": "5 layers", "unit": "", "completeness": "complete"}
