@@ -136,16 +136,15 @@ class Recorder(TorchDispatchMode, PassRecord):
         if not call.are_known:
             self.origins.check(func, args, kwargs)
         result = plan.replay(args)
-        if (
-            plan.has_values
-            or (plan.in_place and self._twins.storages)
-            or id(args[0]) in self._twins.by_id
-            or id(args[0]) in self._sources.by_id
-        ):
+        if plan.has_values or (plan.in_place and self._twins.storages) or self._may_be_known(args[0]):
             self.values.follow(func, args, kwargs, result)
         self.origins.renew()
         self._record_run(plan, result, func, args, kwargs, select_makers(call.makers, len(self.operators)))
         return result
+
+    def _may_be_known(self, argument: Any) -> bool:
+        """Return whether an argument is a tensor without values that has a twin, or stands in for one with values."""
+        return id(argument) in self._twins.by_id or id(argument) in self._sources.by_id
 
     def _run(self, func: Any, args: Any, kwargs: Any, key: Any, are_known: bool) -> Any:
         """Run an operator that is not remembered; note an error that is none of the model's, which may catch it."""
@@ -209,7 +208,7 @@ class Recorder(TorchDispatchMode, PassRecord):
     def _run_view(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operator that returns a view, or a copy where it cannot: only the copy is work."""
         result = func(*args, **kwargs)
-        if self._twins.by_id and args and id(args[0]) in self._twins.by_id:
+        if args and self._may_be_known(args[0]):
             self.values.follow(func, args, kwargs, result)
         before = self.live.total
         for tensor in tensors_in(result):
