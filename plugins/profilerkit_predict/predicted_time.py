@@ -9,6 +9,7 @@ from profilerkit import Noted, Partial, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device
 from profilerkit.piping.function import Keys
+from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -166,7 +167,7 @@ def _value(predicted: Prediction) -> Any:
     """Return a prediction as a value between two ends, with what it is made by."""
     is_bound = predicted.estimate is None
     missing = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
-    least = "" if is_bound else f", at least {predicted.bound.seconds:.3g} s"
+    least = "" if is_bound else f", at least {scale_value(predicted.bound.seconds, 's', Scale.TIME)}"
     where = f"on {predicted.device.name} ({predicted.tier}), bound by {predicted.binds}{least}"
     value = Partial(predicted.seconds, (missing,), Bounds(predicted.low, predicted.high))
     return Noted(value, "; ".join((where, *predicted.notes)))

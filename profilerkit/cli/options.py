@@ -192,7 +192,7 @@ input_options: CommandDecorator = _combine(
         "--input-shape",
         multiple=True,
         metavar="SHAPE",
-        help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
+        help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
     ),
     _make_shared(
         "--batch-size",

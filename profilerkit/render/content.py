@@ -104,6 +104,11 @@ def _measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
     return macs, params
 
 
+def _leave_out_inside(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row of a layer with its own amounts alone, without those of the layers inside of it."""
+    return {**row, **{name: row[f"own_{name}"] for name in row if f"own_{name}" in row}}
+
+
 @dataclass(frozen=True)
 class _Layers:
     """Which layers are shown."""
@@ -122,8 +127,11 @@ class _Layers:
         rows = self._select_shallow(layers)
         if self.top is None:
             return layer_grid(LayerTable(rows), with_seconds=with_seconds)
-        ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
-        return layer_grid(ranked, "Layers with the most MACs", nested=False, with_seconds=with_seconds)
+        if self.depth is not None or "own_macs" not in layers.columns:
+            ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
+            return layer_grid(ranked, "Layers with the most MACs", nested=False, with_seconds=with_seconds)
+        alone = LayerTable(map(_leave_out_inside, rows)).top(self.top, "own_macs")
+        return layer_grid(alone, "Layers with the most MACs of their own", nested=False, with_seconds=with_seconds)
 
     def draw_metric(self, title: str, table: Table) -> Grid:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.quantity import Scale, format_number, scale_value
+from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
+from ..times.wording import noise_text
 from ..trace.bounds import WORK
 from ..trace.cost_parts import PEAK
 from ..trace.depths import within_depth
+from ..trace.layer_table import is_innermost
 from .columns import Column, share_text, write_count
 from .grids import Grid
 
@@ -41,6 +44,8 @@ _RANKED = {
 }
 #: From which part of the model's time on it is said that the times of layers do not add up to it.
 _GAP = 0.1
+#: Noise of the slowest layer that is told beside its time: at half of it another may be slower.
+_MUCH_NOISE = 0.2
 #: The columns shown of a table of layers or operators, which can have dozens; ``to_pandas`` and files have them all.
 _SHOWN = frozenset(
     (
@@ -150,7 +155,15 @@ def _write_top_row(table: Table, ranked: Ranked) -> str:
     root = next((one for one in table if one.get("path") == ""), {})
     whole = root.get(by.removeprefix("own_")) if by.startswith("own_") else None
     share = f" ({share_text(row[by] / whole)})" if whole else ""
-    return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{share}"
+    return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{_write_large_noise(table, row, by)}{share}"
+
+
+def _write_large_noise(table: Table, row: Mapping[str, Any], by: str) -> str:
+    """Return how far the time of a layer may be off, where that is much: then another layer may be the slowest."""
+    if not isinstance(table, LayerTimeTable):
+        return ""
+    noise = table.measurement(row["path"], by).noise
+    return f" {noise_text(noise, 0)}" if noise > _MUCH_NOISE else ""
 
 
 def _choose_columns(table: Table) -> list[str]:
@@ -176,7 +189,7 @@ def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:
     by = by or _find_ranking(listed)
     if not by or by not in listed[0]:
         return Ranked("", listed)
-    inner = [row for row in listed if by.startswith("own_") or row.get("is_leaf", True)]
+    inner = [row for row in listed if by.startswith("own_") or is_innermost(row, by)]
     return Ranked(by, sorted(inner, key=lambda row: -(row[by] or 0)))
 
 

@@ -12,7 +12,7 @@ from .depths import find_deepest
 from .layer_paths import nearest_around
 from .table import Table
 
-__all__ = ["LayerTable"]
+__all__ = ["LayerTable", "is_innermost"]
 
 _Row = Mapping[str, Any]
 
@@ -52,9 +52,11 @@ class LayerTable(Table):
     def top(self, k: int = 5, by: str | None = None, depth: int | None = None) -> LayerTable:
         """Return the ``k`` rows with the most of a column, at one depth or (None) among the innermost layers.
 
-        By default the column is the MACs, or the own forward time if the table has no MACs. By an ``own_`` column all
-        layers are ranked, as none holds another's. Rows without a value are left out. A depth of -1 is the innermost
-        layers, and a depth beyond the deepest layers is that of the deepest.
+        A layer counts as innermost also where the layers inside of it have nothing in that column: an attention layer
+        may use the weights of the layers inside without calling them. By default the column is the MACs, or the own
+        forward time if the table has no MACs. By an ``own_`` column all layers are ranked, as none holds another's.
+        Rows without a value are left out. A depth of -1 is the innermost layers, and a depth beyond the deepest layers
+        is that of the deepest.
         """
         k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), DEPTH("depth", depth)
         if self._rows and by not in self._rows[0]:
@@ -62,7 +64,7 @@ class LayerTable(Table):
             listing = ", ".join(by_likeness(by, numbers))
             raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
         is_of_all = depth is None and str(by).startswith("own_")
-        ranked = self._rows if is_of_all else self._select(depth)
+        ranked = self._rows if is_of_all else self._select(depth, by)
         valued = [row for row in ranked if row[by] is not None]
         if any(not isinstance(row[by], (int, float)) for row in valued):
             raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
@@ -72,10 +74,12 @@ class LayerTable(Table):
         """Return the column that rows are ranked by unless another is requested."""
         return next((name for name in ("macs", "own_forward_seconds") if name in self.columns), "macs")
 
-    def _select(self, depth: int | None) -> Sequence[_Row]:
-        """Return the rows at a depth: the innermost layers for None and -1, the deepest for a depth beyond them."""
-        reached = None if depth is None or depth < 0 else min(depth, find_deepest(self._rows))
-        return [row for row in self._rows if _is_at(row, reached)]
+    def _select(self, depth: int | None, by: str = "") -> Sequence[_Row]:
+        """Return the rows at a depth, the deepest for one beyond them; for None and -1 those innermost by a column."""
+        if depth is None or depth < 0:
+            return [row for row in self._rows if is_innermost(row, by)]
+        reached = min(depth, find_deepest(self._rows))
+        return [row for row in self._rows if row.get("depth", reached) == reached]
 
     def to_tree(self) -> dict[str, Any]:
         """Return the layers as nested dicts: the columns of the model, and in ``layers`` those of the layers inside it.
@@ -148,10 +152,9 @@ class LayerTable(Table):
                 yield {"depth": depth, "by": column, "rank": rank, **facts, "share": (row[column] or 0) / whole}
 
 
-def _is_at(row: _Row, depth: int | None) -> bool:
-    if depth is None:
-        return bool(row.get("is_leaf", True))
-    return "depth" not in row or bool(row["depth"] == depth)
+def is_innermost(row: _Row, by: str) -> bool:
+    """Return whether a layer has no layers inside, or none that has anything in a column: all of it is its own."""
+    return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
 
 
 def _total(rows: Iterable[_Row], column: str) -> Any:

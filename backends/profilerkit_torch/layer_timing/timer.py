@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
@@ -17,7 +17,7 @@ from profilerkit.process.restoring import restored
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat.autograd import read_current_task
-from ..compat.modules import read_children, read_parameters
+from ..compat.modules import read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
 from ..model.modules import list_layers, list_tensors
@@ -157,9 +157,11 @@ class TorchLayerTimer(LayerTimer):
     def list_remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
         """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
         timed_backward = [run for run in backward if run is not None]
+        called = {path for run in runs for path in run.of_path}
+        entered = called | {path[:end] for path in called for end, letter in enumerate(path) if letter == "."}
         remarks: dict[str, list[str]] = {}
         for path, module in self.layers:
-            reasons = list(self._explain_calls(path, module, runs))
+            reasons = list(self._explain_calls(path, module, entered))
             if _is_frozen(module) and _has_no_nodes(path, timed_backward):
                 reasons.append(
                     "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
@@ -169,14 +171,14 @@ class TorchLayerTimer(LayerTimer):
             remarks[path] = reasons
         return remarks
 
-    def _explain_calls(self, path: str, module: nn.Module, runs: Sequence[TimedRun]) -> Iterator[str]:
-        """Yield why some calls of a layer, or all, were not timed."""
+    def _explain_calls(self, path: str, module: nn.Module, entered: Container[str]) -> Iterator[str]:
+        """Yield why calls of a layer were not timed; of all in ``entered`` it ran itself, or a layer inside of it."""
         unseen = self._unseen.get(id(module))
         if unseen:
             yield unseen
         if self._recorder.elsewhere[self._indices[id(module)]]:
             yield "it was called in another thread too, where it is not timed"
-        elif not (unseen or read_children(module) or any(path in run.of_path for run in runs)):
+        elif not (unseen or path in entered or type(module).forward is nn.Module.forward):
             yield "it was not called; where its weights are used, the layer around it has the time"
 
     # What the recorder calls ---------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     "--input-shape",
     multiple=True,
     metavar="SHAPE",
-    help="Shape of one sample: 3,224,224 or ids=128:int64; repeat it for several inputs.",
+    help="Shape of one sample: 3,224,224, 128:int64 or ids=128:int64; repeat it for several inputs.",
 )
 @click.option("--batch-size", type=click.IntRange(min=1), help="Samples in one pass of the profile.")
 @click.option("--training/--forward", default=None, help="What the passes are; read from the profile unless given.")

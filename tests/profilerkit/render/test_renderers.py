@@ -133,6 +133,9 @@ def test_layers_are_shown_to_a_depth_and_the_largest_alone() -> None:
     top = render(deep, "table", top=2).partition("Layers with the most MACs")[2]
     assert top.index("a.y") < top.index("a.x")
     assert " b " not in top
+    mixed = layers(("", "Net", 0, 0), ("a", "Block", 0, 9), ("a.x", "Linear", 2, 5), ("b", "Linear", 1, 4))
+    own = render(replace(TEACHER, layers=mixed), "table", top=2).partition("Layers with the most MACs of their own")[2]
+    assert [(words[0], words[-1]) for words in map(str.split, own.splitlines()[3:5])] == [("a", "18"), ("a.x", "10")]
     tree = render(deep, "tree", depth=1)
     assert "└── b: Linear" in tree
     assert "x: Linear" not in tree

@@ -290,3 +290,12 @@ def test_by_what_layers_do_themselves_those_that_hold_others_are_ranked_too() ->
     assert [row["path"] for row in LayerTable(rows).top(2, by="own_macs")] == ["", "a"]
     assert [row["path"] for row in LayerTable(rows).top(2, by="macs")] == ["a"]
     assert [row["path"] for row in LayerTable(rows).top(2, by="own_macs", depth=-1)] == ["a"]
+
+
+def test_a_layer_whose_inside_does_nothing_is_ranked_as_an_innermost_one() -> None:
+    """Attention that uses the weights of a layer inside without calling it; a block that adds 1 to the 5 inside it."""
+    rows = [("", 15, 0, False), ("attention", 9, 9, False), ("attention.out", 0, 0, True)]
+    rows += [("block", 6, 1, False), ("block.linear", 5, 5, True)]
+    table = LayerTable({"path": path, "macs": macs, "own_macs": own, "is_leaf": leaf} for path, macs, own, leaf in rows)
+    assert [row["path"] for row in table.top(5, by="macs")] == ["attention", "block.linear", "attention.out"]
+    assert [row["path"] for row in table.top(3, by="own_macs")] == ["attention", "block.linear", "block"]

@@ -14,7 +14,8 @@ from tiny import Call
 from torch import nn
 from waiting import CLOCK, Busy, X, fail_backward, make_timer, seconds, time_steps
 
-from profilerkit_torch import layer_times
+from profilerkit import ModelInputs
+from profilerkit_torch import TorchBackend, layer_times
 from profilerkit_torch.layer_timing.clocks import EventClock, HostClock, WaitingClock, choose_clock
 from profilerkit_torch.layer_timing.timer import TorchLayerTimer
 from profilerkit_torch.layer_timing.unseen import find_unseen_layers
@@ -81,6 +82,16 @@ def test_layers_in_another_thread_are_said() -> None:
     assert table["side"]["missing"] == "it was called in another thread too, where it is not timed"
     assert table["main"]["missing"] == ""
     assert table[""]["forward_seconds"] == 3, "the model waits for it"
+
+
+def test_layers_that_one_kernel_took_over_are_said_with_all_inside_them() -> None:
+    """Torch runs the layer of a transformer as one kernel, which calls neither the attention nor what is inside it."""
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+    with torch.no_grad():
+        times = TorchBackend().layer_times(layer, ModelInputs(torch.ones(2, 3, 4)), passes=1, backward=False)
+    missing = {time.path: time.missing for time in times}
+    assert missing["self_attn"] == missing["self_attn.out_proj"] == missing["linear1"]
+    assert missing["linear1"].startswith("it was not called; where its weights are used, the layer around it has")
 
 
 def test_what_is_not_called_is_said() -> None:
