@@ -99,7 +99,7 @@ HARMLESS = {
         "with_language_head",
     ),
     *("open_model", "accepts", "resolve_device", "is_tensor", "as_tensor", "model_name", "ranks", "add_costs"),
-    *("list_rank_variables", "fingerprint", "environment", "example_inputs", "count_samples"),
+    *("list_rank_variables", "usual_dtype", "fingerprint", "environment", "example_inputs", "count_samples"),
     "trace_rank",  # called in a process of its own, where nothing records
 }
 PUBLIC: dict[str, Callable[[], Any]] = {
