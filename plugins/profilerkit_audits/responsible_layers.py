@@ -15,9 +15,9 @@ __all__ = ["compare_operators", "find_layers", "leave_out_renamed", "sum_operato
 _COLUMNS = {
     "macs": "own_macs",
     "flops": "own_flops",
-    "total_params": "params",
+    "total_params": "own_params",
     "trainable_params": "trainable_params",
-    "model_size": "params",
+    "model_size": "own_params",
 }
 #: How many kinds of layers, and how many operators of each, are named.
 _NAMED = 4

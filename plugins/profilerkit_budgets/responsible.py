@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.results.report import Report
-from profilerkit.trace.alignment import align
+from profilerkit.trace.alignment import align, require_layers
 from profilerkit.trace.records import LayerTable
 
 from .layer_columns import LAYER_COLUMNS, LayerColumn
@@ -75,8 +75,9 @@ def _list_slowest(report: Report) -> tuple[str, ...]:
 def _list_costliest(layers: LayerTable, column: LayerColumn, whole: float | None) -> tuple[str, ...]:
     """Return the layers with the largest amounts in a column, each with its share of the amount of the whole model."""
     texts = []
-    for row in layers.top(_NAMED, by=column.name):
-        amount = row[column.name]
+    name = _find_own(column.name, layers)
+    for row in layers.top(_NAMED, by=name):
+        amount = row[name]
         if amount:
             share = f", {format_number(100 * amount / whole)} %" if whole else ""
             texts.append(f"{_name_layer(row['path'], row['type'])}: {column.write(amount)}{share}")
@@ -94,12 +95,19 @@ def _list_most_grown(baseline: Report, report: Report, column: LayerColumn) -> t
 
 
 def _find_grown(baseline: Report, report: Report, column: LayerColumn) -> Iterator[_GrownLayer]:
-    """Yield the innermost layers that grew: the layers around them grew by the same amount."""
-    for row in align(baseline, report, columns=(column.name,)):
-        before = row[column.name] or 0  # None where the baseline has no such layer
-        after = row[f"other_{column.name}"] or 0  # None where the layer was removed
-        if row["is_leaf"] and after > before:
+    """Yield the layers that grew without those inside of them; for a column without own amounts, innermost layers."""
+    name = _find_own(column.name, require_layers(baseline), require_layers(report))
+    for row in align(baseline, report, columns=(name,)):
+        before = row[name] or 0  # None where the baseline has no such layer
+        after = row[f"other_{name}"] or 0  # None where the layer was removed
+        if (name != column.name or row["is_leaf"]) and after > before:
             yield _GrownLayer(row["other_path"], row["type"], after - before, row["change"] == "added")
+
+
+def _find_own(name: str, *tables: LayerTable) -> str:
+    """Return the column of what layers have without those inside of them, where all tables have it; else the column."""
+    exclusive = f"own_{name}"
+    return exclusive if all(exclusive in table.columns for table in tables) else name
 
 
 def _name_layer(path: str, kind: str) -> str:

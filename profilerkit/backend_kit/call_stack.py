@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
 
 __all__ = ["CallStack", "list_layers", "list_shown_layers", "tensors_in"]
@@ -128,7 +129,6 @@ def list_shown_layers(
             yield path, layer
             continue
         if called_paths is None:
-            parents = {path[:end] for path in calls for end, char in enumerate(path) if char == "."}
-            called_paths = parents | calls.keys()
+            called_paths = add_outer(calls)
         if path in called_paths:
             yield path, layer

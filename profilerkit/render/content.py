@@ -16,6 +16,7 @@ from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.alignment import is_foreign
 from ..trace.depths import within_depth
+from ..trace.layer_table import is_innermost
 from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.table import Table
@@ -104,6 +105,12 @@ def _measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
     return macs, params
 
 
+def _is_innermost(row: Mapping[str, Any]) -> bool:
+    """Return whether a layer of two models is innermost by its MACs in one of them."""
+    other = {name: row.get(f"other_{name}") for name in ("macs", "own_macs")}
+    return is_innermost(row, "macs") or is_innermost({**other, "is_leaf": False}, "macs")
+
+
 def _leave_out_inside(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the row of a layer with its own amounts alone, without those of the layers inside of it."""
     return {**row, **{name: row[f"own_{name}"] for name in row if f"own_{name}" in row}}
@@ -148,8 +155,8 @@ class _Layers:
             rows = [row for row in rows if row["change"] != "same"]
             title = f"Layers that differ between {reference.name} and {other.name}"
         if self.top is not None:
-            selected = (row for row in rows if (row["is_leaf"] if self.depth is None else row["depth"] == self.depth))
-            rows = sorted(selected, key=lambda row: -abs((row["other_macs"] or 0) - (row["macs"] or 0)))[: self.top]
+            at_depth = _is_innermost if self.depth is None else lambda row: row["depth"] == self.depth
+            rows = sorted(filter(at_depth, rows), key=_measure_change, reverse=True)[: self.top]
         return difference_grid(rows, title, (reference.name, other.name), nested=self.is_whole)
 
     def _select_shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..trace.bounds import WORK
 from ..trace.depths import within_depth
-from ..trace.layer_paths import parent_path
+from ..trace.layer_paths import add_outer
 from ..trace.layer_view import group_children
-from ..trace.records import LayerTable
 from .bounds import write_row_value
 from .columns import Column, share_text
 from .grids import visible
@@ -60,7 +59,7 @@ def _draw_lines(
 ) -> Iterator[str]:
     yield visible(f"{report.name}  ({report.backend})")
     layers = report.layerwise
-    paths = None if top is None else _list_around(layers.top(top, by=by, depth=-1))
+    paths = None if top is None else add_outer(row["path"] for row in layers.top(top, by=by, depth=-1))
     rows = [row for row in within_depth(layers, depth) if paths is None or row["path"] in paths]
     if not rows:
         yield "no layers: the model was not traced"
@@ -72,17 +71,6 @@ def _draw_lines(
     if _is_uncounted(rows[0]):
         unknown = "which layers it called" if rows[0]["calls"] is None else "which layers it would have called further"
         yield f"the model did not run to its end: {unknown}, and what they cost, is not known"
-
-
-def _list_around(layers: LayerTable) -> set[str]:
-    """Return the paths of layers and of all those around them, the root's among them."""
-    paths = {""}
-    for row in layers:
-        path = row["path"]
-        while path and path not in paths:
-            paths.add(path)
-            path = parent_path(path) or ""
-    return paths
 
 
 def _draw_branches(

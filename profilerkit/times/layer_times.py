@@ -20,7 +20,11 @@ from ..trace.records import LayerTable
 from ..trace.table import Table
 from .measurement import Measurement
 
-__all__ = ["CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
+__all__ = ["NOT_CALLED", "CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
+
+
+#: Why a layer has no time where neither it nor a layer inside it was called.
+NOT_CALLED = "it was not called; where its weights are used, the layer around it has the time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["count_depth", "nearest_around", "parent_path", "walk_outwards"]
+__all__ = ["add_outer", "count_depth", "nearest_around", "parent_path", "walk_outwards"]
 
 
 def parent_path(path: str) -> str | None:
@@ -22,6 +22,20 @@ def walk_outwards(path: str) -> Iterator[str]:
     while path:
         path = path.rpartition(".")[0]
         yield path
+
+
+def add_outer(paths: Iterable[str]) -> set[str]:
+    """Return the paths of layers, and those of all layers around them, the root's among them.
+
+    >>> sorted(add_outer(["encoder.0.linear", "head"]))
+    ['', 'encoder', 'encoder.0', 'encoder.0.linear', 'head']
+    """
+    outer = {""}
+    for path in paths:
+        while path not in outer:
+            outer.add(path)
+            path = path.rpartition(".")[0]
+    return outer
 
 
 def count_depth(path: str) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
+
+from profilerkit.times.layer_times import NOT_CALLED
+from profilerkit.trace.layer_paths import add_outer
 
 from ..operator_timing.node_owners import NodePlace
 from ..trace.operator_records import BOOKKEEPING
@@ -20,10 +23,12 @@ _SHORTEST_PASS_SECONDS = 0.01
 
 
 def find_unseen(
-    program: Program, forward: TimedPasses, gradients: TimedPasses | None, called: Container[str]
+    program: Program, forward: TimedPasses, gradients: TimedPasses | None, called: Collection[str]
 ) -> dict[str, list[str]]:
     """Return by the path of a layer what its times leave out; ``called`` are the layers that a pass called."""
-    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    entered = add_outer(called)
+    uncalled = (path for path, _ in program.layers if path not in entered)
+    reasons: defaultdict[str, list[str]] = defaultdict(list, {path: [NOT_CALLED] for path in uncalled})
     _add_reasons_of_pass(reasons, program, forward, called)
     if gradients is not None:
         for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():

@@ -14,7 +14,8 @@ from profilerkit import ArgumentError
 from profilerkit.arguments.checks import at_least
 from profilerkit.error_text import shown
 from profilerkit.process.restoring import restored
-from profilerkit.times.layer_times import LayerTime, LayerTimer
+from profilerkit.times.layer_times import NOT_CALLED, LayerTime, LayerTimer
+from profilerkit.trace.layer_paths import add_outer
 
 from ..compat.autograd import read_current_task
 from ..compat.modules import read_parameters
@@ -157,8 +158,7 @@ class TorchLayerTimer(LayerTimer):
     def list_remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
         """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
         timed_backward = [run for run in backward if run is not None]
-        called = {path for run in runs for path in run.of_path}
-        entered = called | {path[:end] for path in called for end, letter in enumerate(path) if letter == "."}
+        entered = add_outer(path for run in runs for path in run.of_path)
         remarks: dict[str, list[str]] = {}
         for path, module in self.layers:
             reasons = list(self._explain_calls(path, module, entered))
@@ -179,7 +179,7 @@ class TorchLayerTimer(LayerTimer):
         if self._recorder.elsewhere[self._indices[id(module)]]:
             yield "it was called in another thread too, where it is not timed"
         elif not (unseen or path in entered or type(module).forward is nn.Module.forward):
-            yield "it was not called; where its weights are used, the layer around it has the time"
+            yield NOT_CALLED
 
     # What the recorder calls ---------------------------------------------------------------------------------------
 

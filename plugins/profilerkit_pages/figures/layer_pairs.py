@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.render.columns import Column
 from profilerkit.trace.depths import find_deepest
+from profilerkit.trace.layer_table import is_innermost
 from profilerkit.trace.records import LayerTable
 
 from .canvas import (
@@ -66,10 +67,15 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     innermost = depth is None or depth < 0
     level = None if depth is None else min(depth, find_deepest(rows))
     for row in rows:
-        if not row["is_leaf"] if innermost else row["depth"] != level:
+        one = None if row["change"] == "added" else mine[row["path"]]
+        two = None if row["other_path"] is None else theirs[row["other_path"]]
+        if innermost:
+            is_drawn = any(side is not None and is_innermost(side, by) for side in (one, two))
+        else:
+            is_drawn = row["depth"] == level
+        if not is_drawn:
             continue
-        first = None if row["change"] == "added" else mine[row["path"]].get(by)
-        second = None if row["other_path"] is None else theirs[row["other_path"]].get(by)
+        first, second = (None if side is None else side.get(by) for side in (one, two))
         label = label_layer(row)
         if row["change"] != "added" and row["other_path"] not in (None, row["path"]):
             label = f"{label} / {row['other_path'].rpartition('.')[2]}"

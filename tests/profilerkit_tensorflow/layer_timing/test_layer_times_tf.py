@@ -20,7 +20,7 @@ from profilerkit import (  # noqa: E402
     WithoutValuesError,
     profile,
 )
-from profilerkit.times.layer_times import LayerTime, layer_time_table  # noqa: E402
+from profilerkit.times.layer_times import NOT_CALLED, LayerTime, layer_time_table  # noqa: E402
 from profilerkit_metrics import ComputeLayerTimes  # noqa: E402
 from profilerkit_tensorflow import TFProfiler  # noqa: E402
 from profilerkit_tensorflow.backend import TFBackend  # noqa: E402
@@ -164,7 +164,7 @@ def test_a_layer_in_a_branch_that_is_not_taken_is_not_called() -> None:
     taken, left = times["taken"], times["left"]
     assert taken.own_backward is not None
     assert min(*taken.own_forward, *taken.own_backward) > 0
-    assert (left.own_forward, left.own_backward, left.missing) == ((0.0, 0.0), (0.0, 0.0), "")
+    assert (left.own_forward, left.own_backward, left.missing) == ((0.0, 0.0), (0.0, 0.0), NOT_CALLED)
 
 
 def test_a_layer_that_runs_in_another_ones_kernel_says_so() -> None:
