@@ -137,6 +137,7 @@ def test_in_a_folder_that_was_deleted_nothing_is_configured(tmp_path: Path, monk
     assert read_configuration().path is None
 
 
+@pytest.mark.heavy
 def test_the_doctor_shows_it(write: Write) -> None:
     path = write("[tool.profilerkit]\nnum_threads = 2\n[tool.profilerkit.profile]\nformat = 'table'\n")
     lines = [" ".join(line.split()) for line in run("doctor").output.splitlines()]

@@ -37,6 +37,7 @@ def test_ceilings_are_measured() -> None:
     assert calls["flops"] == 2 * calls["bytes"] >= 4
 
 
+@pytest.mark.heavy
 def test_ceilings_of_a_backend_without_such_work_are_those_of_numpy() -> None:
     ceilings = Ceilings.measure(max_seconds=0.01, backend=FakeBackend())
     assert ceilings.flops_per_second > 1e6
