@@ -43,6 +43,9 @@ __all__ = ["Profiler", "compare_profilers", "compute_report", "make_profiler"]
 
 #: What is registered with every profiler, and not worth a word in its representation.
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
+#: What every profiler computes where something needs it, beside inputs and trace.
+_ON_DEMAND = Registry()
+_ON_DEMAND.bind_on_demand(ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace())
 P = TypeVar("P", bound="Profiler")
 
 
@@ -77,10 +80,7 @@ class Profiler:
         self.backend: Backend = self._opened.backend
         self.name = MODEL_NAME("name", name) or self.backend.model_name(self.model)
         self.data_splits: dict[str, DataLoader] = {} if data_splits is None else self._wrap(data_splits)
-        self._registry = Registry()
-        self._registry.bind_on_demand(
-            ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace()
-        )
+        self._registry = _ON_DEMAND.copy()
         self._memory: dict[str, Remembered] = {}
         #: What values were computed with, for reports.
         self._arguments: dict[str, Any] = {}
@@ -131,8 +131,8 @@ class Profiler:
         """
         unwanted = status_names("leave_out", leave_out) or []
         computed_already = self._registry.names()
-        functions = offers.default_functions(self.backend, unwanted, computed_already)
-        self._registry.bind_defaults(functions, leave_out={*unwanted, *computed_already})
+        defaults = offers.default_functions(self.backend, unwanted, computed_already)
+        self._registry.add(defaults, leave_out={*unwanted, *computed_already})
         return self
 
     def add_secondary_eval_metric(

@@ -252,7 +252,7 @@ def load_backends() -> Iterator[Backend]:
 
 def list_offered_keys() -> list[str]:
     """Return the status keys that the plugins offer, and those of an evaluation."""
-    functions = [function for backend in load_backends() for function in default_functions(backend)]
+    functions = [function for backend in load_backends() for function in default_functions(backend).functions()]
     evaluation = ComputeEvalMetric(lambda model, loader: 0.0)
     return sorted({key.NAME for function in [*functions, evaluation] for key in function.list_keys()})
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .changes import Change
     from .engine import Engine
     from .exporting import export, read_export
-    from .history import History, Point, history
+    from .histories import History, Point, history
     from .plan import ModelEntry, Plan
-    from .regressions import Regressions, Step, regressions
+    from .regression_search import Regressions, Step, regressions
     from .rows import Row, RowStatus, Value
     from .run_budgets import RunCheck, check_run
     from .run_diff import RunDiff, diff_runs
@@ -60,9 +60,9 @@ _MODULES = module_of_each(
         ".changes": "Change",
         ".engine": "Engine",
         ".exporting": "export read_export",
-        ".history": "History Point history",
+        ".histories": "History Point history",
         ".plan": "ModelEntry Plan",
-        ".regressions": "Regressions Step regressions",
+        ".regression_search": "Regressions Step regressions",
         ".rows": "Row RowStatus Value",
         ".run_budgets": "RunCheck check_run",
         ".run_diff": "RunDiff diff_runs",

@@ -95,10 +95,17 @@ class Registry:
         for function in functions:
             self.bind(function, on_demand=True)
 
-    def bind_defaults(self, functions: Iterable[ProfilerFunction], leave_out: Container[str]) -> None:
-        """Bind the functions that plugins offer to all their keys but those left out."""
+    @classmethod
+    def of_defaults(cls, functions: Iterable[ProfilerFunction], leave_out: Container[str]) -> Registry:
+        """Return a registry of the functions that plugins offer, for all their keys but those left out."""
+        registry = cls()
         for function in functions:
-            self.bind(function, on_demand=function.ON_DEMAND, leave_out=leave_out)
+            registry.bind(function, on_demand=function.ON_DEMAND, leave_out=leave_out)
+        return registry
+
+    def add(self, other: Registry, leave_out: Container[str]) -> None:
+        """Add the bindings of another registry, except for those of keys that are left out."""
+        self._bindings |= {name: binding for name, binding in other._bindings.items() if name not in leave_out}
 
     def replace_function(self, old: ProfilerFunction, new: ProfilerFunction) -> None:
         """Put ``new`` in the place of ``old`` for the keys it holds, and bind it to the keys that are new."""

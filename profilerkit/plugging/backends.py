@@ -85,12 +85,11 @@ def _rank_backends(model_type: type, offered: Sequence[Offer[BackendInfo]]) -> I
     """
     remaining = list(offered)
     for cls in model_type.__mro__:
-        path = [*str(cls.__module__).split("."), *cls.__qualname__.split(".")]
+        path = f"{cls.__module__}.{cls.__qualname__}."
         by_length: dict[int, list[Offer[BackendInfo]]] = {}
         for offer in remaining:
-            names = (name.split(".") for name in offer.item.frameworks)
-            length = max((len(parts) for parts in names if path[: len(parts)] == parts), default=0)
-            by_length.setdefault(length, []).append(offer)
+            named = [name for name in offer.item.frameworks if path.startswith(f"{name}.")]
+            by_length.setdefault(max((name.count(".") + 1 for name in named), default=0), []).append(offer)
         remaining = by_length.pop(0, [])
         yield from (by_length[length] for length in sorted(by_length, reverse=True))
 

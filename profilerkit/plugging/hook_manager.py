@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
@@ -34,8 +34,8 @@ class Manager(pluggy.PluginManager):
         super().__init__(GROUP)
         #: The source of each registered plugin, by the plugin's id: plugins need not be hashable.
         self._sources: dict[int, PluginInfo] = {}
-        #: What the registered plugins have answered to a question that has no arguments.
-        self._answers: dict[str, Any] = {}
+        #: What the registered plugins have answered to questions.
+        self._answers: dict[Hashable, Any] = {}
         #: Whether all installed plugins are registered; what is registered afterwards comes from code.
         self.is_complete = False
         self.add_hookspecs(hookspecs)
@@ -77,7 +77,7 @@ class Manager(pluggy.PluginManager):
             self._sources.pop(id(removed), None)
         return removed
 
-    def answer_once(self, question: str, ask: Callable[[], T]) -> T:
+    def answer_once(self, question: Hashable, ask: Callable[[], T]) -> T:
         """Return what plugins answer to a question, which they are asked once while the same ones are registered."""
         if question not in self._answers:
             self._answers[question] = ask()

@@ -8,15 +8,16 @@ Each offer has the plugin that it comes from (`Offer`). For example, profilerkit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..backend import Backend
-from ..errors import UnknownStatusError
+from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe
 from ..piping.intrinsic import INTRINSIC
 from ..piping.options import ComputeRunOptions, ComputeSampling
-from ..piping.registry import require_usable
+from ..piping.registry import Registry, require_usable
 from ..piping.status import StatusKey
 from ..process.containment import record_offering_plugin
 from ..protocols import Capability
@@ -61,12 +62,7 @@ def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusK
     Raises `RegistrationConflictError` for two classes of the same name, unless the name is in ``leave_out``.
     """
     keys = manager().answer_once("status keys", _read_status_keys)
-    first_by_name: dict[str, Offer[type[StatusKey]]] = {}
-    for offer in keys:
-        name = offer.item.NAME
-        first = first_by_name.setdefault(name, offer)
-        if first.item is not offer.item and name not in leave_out:
-            raise conflict(f"status key {name!r}", first.plugin, offer.plugin)
+    _require_no_conflict(_find_declared_twice(keys), leave_out)
     return keys
 
 
@@ -84,22 +80,54 @@ def _read_status_keys() -> list[Offer[type[StatusKey]]]:
 
 def default_functions(
     backend: Backend, leave_out: Collection[str] = (), computed_already: Collection[str] = ()
-) -> list[ProfilerFunction]:
-    """Return the functions that all plugins offer for a backend, in the order in which the plugins are called.
+) -> Registry:
+    """Return the functions that all plugins offer for a backend, each bound to its keys, in the order of the plugins.
+
+    The plugins are asked once for each class of backends: profilers share the functions, and the registry, which is
+    not to be changed.
 
     Raises `RegistrationConflictError` if two plugins offer the same status key, unless it is in ``leave_out`` or
     ``computed_already`` (the keys of the user's own functions). Raises it for two renderers or loaders of one name too,
     before anything is measured. Raises `UnknownStatusError` for a name in ``leave_out`` that no plugin offers.
     """
-    _require_unique_renderers_and_loaders()
-    exempt = {*leave_out, *computed_already}
+    defaults = manager().answer_once(("functions", type(backend)), partial(_read_defaults, backend))
+    _require_offered(leave_out, [*computed_already, *defaults.names])
+    _require_no_conflict(defaults.conflicts, {*leave_out, *computed_already})
+    return defaults.registry
+
+
+class _Conflict(NamedTuple):
+    """A status key that two plugins claim, and what makes the error that says so."""
+
+    name: str
+    make_error: Callable[[], RegistrationConflictError]
+
+
+class _Defaults(NamedTuple):
+    """What plugins offer for the backends of a class.
+
+    Attributes:
+        registry: Each status key with the function that computes it, but those that two plugins claim.
+        names: The names of the keys that are computed or declared, in that order.
+        conflicts: The keys that two plugins claim.
+    """
+
+    registry: Registry
+    names: tuple[str, ...]
+    conflicts: tuple[_Conflict, ...]
+
+
+def _read_defaults(backend: Backend) -> _Defaults:
+    """Ask the plugins what they offer for a backend; raises for two renderers or loaders of one name."""
+    list_renderers()
+    list_loaders()
     functions = list_profiler_functions(backend)
-    declarations = list_status_keys(exempt)
+    declarations = manager().answer_once("status keys", _read_status_keys)
     computed = [_ComputedKey(key, offer.plugin) for offer in functions for key in offer.item.list_keys()]
-    offered_names = [*(entry.key.NAME for entry in computed), *(declaration.item.NAME for declaration in declarations)]
-    _require_offered(leave_out, [*computed_already, *offered_names])
-    _require_one_plugin((entry for entry in computed if entry.key.NAME not in exempt), declarations, backend)
-    return [offer.item for offer in functions]
+    names = (*(entry.key.NAME for entry in computed), *(declaration.item.NAME for declaration in declarations))
+    conflicts = (*_find_declared_twice(declarations), *_find_computed_twice(computed, declarations, backend))
+    undecided = {conflicting.name for conflicting in conflicts}
+    return _Defaults(Registry.of_defaults((offer.item for offer in functions), undecided), names, conflicts)
 
 
 class _ComputedKey(NamedTuple):
@@ -109,10 +137,10 @@ class _ComputedKey(NamedTuple):
     plugin: PluginInfo
 
 
-def _require_unique_renderers_and_loaders() -> None:
-    """Raise `RegistrationConflictError` for two renderers or two loaders of one name: listing them checks that."""
-    list_renderers()
-    list_loaders()
+def _require_no_conflict(conflicts: Iterable[_Conflict], leave_out: Collection[str]) -> None:
+    for conflicting in conflicts:
+        if conflicting.name not in leave_out:
+            raise conflicting.make_error()
 
 
 def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> None:
@@ -122,10 +150,20 @@ def _require_offered(leave_out: Iterable[str], offered_names: Sequence[str]) -> 
             raise UnknownStatusError(name, dict.fromkeys(offered_names), owner="leave_out")
 
 
-def _require_one_plugin(
+def _find_declared_twice(declarations: Iterable[Offer[type[StatusKey]]]) -> Iterator[_Conflict]:
+    """Yield the status keys that are declared with two classes."""
+    first_by_name: dict[str, Offer[type[StatusKey]]] = {}
+    for offer in declarations:
+        name = offer.item.NAME
+        first = first_by_name.setdefault(name, offer)
+        if first.item is not offer.item:
+            yield _Conflict(name, partial(conflict, f"status key {name!r}", first.plugin, offer.plugin))
+
+
+def _find_computed_twice(
     computed: Iterable[_ComputedKey], declarations: Iterable[Offer[type[StatusKey]]], backend: Backend
-) -> None:
-    """Raise `RegistrationConflictError` for a status key that two plugins compute, or one computes and one declares.
+) -> Iterator[_Conflict]:
+    """Yield the status keys that two plugins compute, or that one computes and another declares.
 
     A plugin may compute a key that another declares if the key is of the declared class: a second implementation.
     """
@@ -138,8 +176,9 @@ def _require_one_plugin(
             rivals.append(declaration.plugin)
         for rival in rivals:
             if rival != plugin:
+                what = f"status key {key.NAME!r} to the {backend.name} backend"
                 remedy = f"; or leave the key out: register_defaults(leave_out=[{key.NAME!r}])"
-                raise conflict(f"status key {key.NAME!r} to the {backend.name} backend", rival, plugin, remedy)
+                yield _Conflict(key.NAME, partial(conflict, what, rival, plugin, remedy))
 
 
 def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:

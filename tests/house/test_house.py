@@ -154,6 +154,13 @@ def test_lazy_names_are_the_imported_ones_are_the_public_ones(package: str) -> N
     assert sorted(checked.keys() - by_name) == list(loaded.__all__)
 
 
+@pytest.mark.parametrize("package", lazy_packages())
+def test_no_module_is_called_as_a_lazy_name(package: str) -> None:
+    """Whatever imports the module would put it in the place of the name: history(...) would call a module."""
+    modules = {path.stem for path in packages()[package].iterdir()}
+    assert modules.isdisjoint(importlib.import_module(package)._MODULES)
+
+
 @pytest.mark.slow
 def test_a_star_import_shadows_no_name_that_frameworks_and_python_have_too() -> None:
     """Of the names in both, `profile` alone is what the package is there for."""

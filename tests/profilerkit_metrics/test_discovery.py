@@ -14,6 +14,7 @@ from time_limits import run_python
 import profilerkit_metrics
 from profilerkit import Profiler, profile
 from profilerkit.piping.registry import require_usable
+from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
 
@@ -56,7 +57,9 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     names = profilerkit_metrics.__dict__
     before = set(names)
+    offers.forget()  # plugins are asked once
     yield
+    offers.forget()
     for name in {*names} - before:
         del names[name]
     sys.modules.pop("profilerkit_metrics.a_newcomer", None)

@@ -40,7 +40,7 @@ def test_single_functions_compute_what_the_complete_one_does(model: FakeModel, m
 
 
 def test_every_default_metric_says_what_it_is(backend: FakeBackend) -> None:
-    metrics = [key for function in default_functions(backend) for key in function.list_keys()]
+    metrics = [key for function in default_functions(backend).functions() for key in function.list_keys()]
     assert metrics
     for metric in metrics:
         if isinstance(metric, Metric):

@@ -65,7 +65,7 @@ def _metric(name: str) -> Call:
     return lambda subject: _profile(subject, metrics=[name], **runs, **sizes)
 
 
-for _function in default_functions(TFBackend()):
+for _function in default_functions(TFBackend()).functions():
     for _key in _function.list_keys():
         CALLS[f"metric_{_key.NAME}"] = _metric(_key.NAME)
 

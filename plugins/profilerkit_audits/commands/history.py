@@ -24,7 +24,7 @@ def command(model: str, metric: str, store: str, form: str) -> None:
     MODEL is the text of a model in the store, a pattern of texts, or the name of a model.
     """
     with report_store_errors("MODEL"):
-        from ..history import history
+        from ..histories import history
 
         histories = history(store, model, metric)
     if form == "json":

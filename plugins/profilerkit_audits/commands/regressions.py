@@ -13,7 +13,7 @@ from profilerkit.cli import NOT_KEPT, emit
 from .stores import FORMS, draw_grid, form_option, report_store_errors, store_option
 
 if TYPE_CHECKING:
-    from ..regressions import Regressions
+    from ..regression_search import Regressions
 
 __all__ = ["command"]
 
@@ -32,7 +32,7 @@ def command(strict: bool, form: str, **options: Any) -> None:
     Times are compared within one kind of machine. A change that all models share is put down to the machine.
     """
     with report_store_errors("options"):
-        from ..regressions import regressions
+        from ..regression_search import regressions
 
         result = regressions(**options)
     if form == "json":
@@ -45,7 +45,7 @@ def command(strict: bool, form: str, **options: Any) -> None:
 
 def _write_text(result: Regressions, form: str) -> str:
     from ..changes import draw_changes
-    from ..regressions import draw_steps
+    from ..regression_search import draw_steps
 
     grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
     for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):

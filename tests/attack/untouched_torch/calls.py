@@ -100,7 +100,7 @@ def _metric(name: str) -> Call:
     return Call(do)
 
 
-for _function in default_functions(TorchBackend()):
+for _function in default_functions(TorchBackend()).functions():
     for _key in _function.list_keys():
         CALLS[f"metric_{_key.NAME}"] = _metric(_key.NAME)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hook_plugins import loader
+from hook_plugins import loader, make_plugin
 from plugin_fixtures import FAKE, ComputeDepth, Depth, info, make_offering
 
 from profilerkit import (
@@ -23,6 +23,7 @@ from profilerkit import (
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
 from profilerkit.plugging.backends import backends
+from profilerkit.plugging.manager import manager
 from profilerkit.plugging.offered_formulas import equip
 from profilerkit.render import renderer
 from profilerkit.testing import FakeBackend, FakeModel
@@ -47,6 +48,17 @@ class ComputeOtherDepth(ProfilerFunction):
         return -1
 
 
+class Width(Metric):
+    """A width."""
+
+    NAME = "width"
+
+
+class ComputeWidth(ComputeDepth):
+    def get_bounded_status_keys(self) -> type[StatusKey]:
+        return Width
+
+
 class Greedy(ProfilerFunction):
     def get_bounded_status_keys(self) -> type[StatusKey]:
         return Depth
@@ -63,7 +75,7 @@ class Nameless(ComputeDepth):
 def test_a_hook_that_returns_none_offers_nothing(install: Any) -> None:
     install("none", **dict.fromkeys(HOOKS, offer_none))
     assert backends() == ()
-    assert plugins.default_functions(FakeBackend()) == []
+    assert plugins.default_functions(FakeBackend()).functions() == []
     equip(FakeBackend())
     assert plugins.list_status_keys() == []
 
@@ -98,7 +110,7 @@ def test_an_item_of_the_wrong_kind_is_left_out(install: Any, hook: str, item: An
     install("wrong", "odd", **{hook: make_offering(item)})
     install("fine", "pure", profiler_functions=make_offering(ComputeDepth()))
     with pytest.warns(PluginWarning, match=f"hook profilerkit_{hook} of plugin 'wrong' of odd 1.0 {'.*' + message}"):
-        functions = plugins.default_functions(FakeBackend())
+        functions = plugins.default_functions(FakeBackend()).functions()
         backends()
     assert [type(function) for function in functions] == [ComputeDepth]
 
@@ -196,8 +208,27 @@ def test_one_key_for_two_backends_is_no_conflict(install: Any) -> None:
 
     install("a", "one", profiler_functions=for_fake, status_keys=make_offering(Depth))
     install("b", "two", profiler_functions=for_other, status_keys=make_offering(Depth))
-    assert len(plugins.default_functions(FakeBackend())) == 1
-    assert len(plugins.default_functions(info("other").load())) == 1
+    assert len(plugins.default_functions(FakeBackend()).functions()) == 1
+    assert len(plugins.default_functions(info("other").load()).functions()) == 1
+
+
+def test_plugins_are_asked_once_for_each_class_of_backends(install: Any) -> None:
+    def answer(backend: Any) -> list[ProfilerFunction]:
+        asked.append(type(backend))
+        return [ComputeDepth()]
+
+    class Derived(FakeBackend):
+        """Another class of the same name."""
+
+    asked: list[type] = []
+    install("a", "one", profiler_functions=answer)
+    for backend in (FakeBackend(), FakeBackend(), Derived(), Derived()):
+        profiler = Profiler(FakeModel(), backend=backend).register_defaults()
+        assert list(profiler.status_keys()) == ["depth"]
+    assert asked == [FakeBackend, Derived]
+    manager().register(make_plugin(profiler_functions=make_offering(ComputeWidth())), name="late")
+    late = Profiler(FakeModel(), backend=FakeBackend()).register_defaults()
+    assert set(late.status_keys()) == {"depth", "width"}
 
 
 def test_two_keys_of_one_name_are_a_conflict_whatever_computes_them(install: Any) -> None:
@@ -209,7 +240,7 @@ def test_two_keys_of_one_name_are_a_conflict_whatever_computes_them(install: Any
         plugins.list_status_keys()
     with pytest.raises(RegistrationConflictError, match="two plugins offer status key 'depth'"):
         plugins.default_functions(FakeBackend())
-    assert plugins.default_functions(FakeBackend(), leave_out=["depth"]) == []
+    assert plugins.default_functions(FakeBackend(), leave_out=["depth"]).functions() == []
 
 
 def test_a_key_that_another_plugin_names_as_its_own_is_a_conflict(install: Any, core: None) -> None:
