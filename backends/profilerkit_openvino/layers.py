@@ -80,15 +80,14 @@ def _read_path(name: str) -> str | None:
 
 
 def _fill_gaps(nodes: Sequence[Any], named: Sequence[str | None]) -> list[str]:
-    """Return the layer of each node; of one whose name tells none, what is common to those that read its results."""
+    """Return the layer of each node; of one whose name tells none, the innermost around all that read its results."""
     index = {node.get_name(): position for position, node in enumerate(nodes)}
     paths = list(named)
     for position in reversed(range(len(nodes))):
         if paths[position] is None:
             readers = [paths[index[target.get_node().get_name()]] for target in read_consumers(nodes[position])]
-            told = [path.split(".") for path in readers if path is not None]
-            common = [parts[0] for parts in zip(*told, strict=False) if len(set(parts)) == 1] if told else []
-            paths[position] = ".".join(common) if told else None
+            around = [{*walk_outwards(path)} for path in readers if path is not None]
+            paths[position] = max(set.intersection(*around), key=len) if around else None
     return [path or "" for path in paths]
 
 

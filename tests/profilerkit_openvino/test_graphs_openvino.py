@@ -147,6 +147,16 @@ def test_a_layer_that_is_called_twice_is_one_layer() -> None:
     assert (row["calls"], row["macs"], row["params"]) == (2, 2 * 2 * 64, 64)
 
 
+def test_a_product_without_a_name_is_of_the_layer_around_all_that_read_it() -> None:
+    """Its readers are of ``outer.x.act`` and ``outer.y.act``: the last parts are equal, and of two layers."""
+    given = ops.parameter([2, 8], np.float32)
+    nameless = linear(given, ops.constant(np.ones((8, 8), np.float32)), "fused")
+    readers = [ops.relu(nameless, name=f"__module.outer.{side}.act/aten::relu/Relu") for side in "xy"]
+    report = profile(model(ops.add(*readers, name="aten::add/Add"), given), metrics=COUNTS)
+    own = {row["path"]: row["own_macs"] for row in report.layerwise}
+    assert own == {"": 0, "outer": 2 * 64, "outer.x": 0, "outer.x.act": 0, "outer.y": 0, "outer.y.act": 0}
+
+
 def test_scopes_of_other_converters_are_layers_too() -> None:
     given = ops.parameter([2, 8], np.float32)
     product = linear(given, ops.constant(np.ones((8, 8), np.float32)), "/block/block.0/fc/MatMul")

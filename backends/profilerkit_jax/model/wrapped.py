@@ -117,10 +117,13 @@ class _Replacement:
 
     def _rebuild(self, value: Any) -> Any:
         if isinstance(value, functools.partial):
-            function, arguments = self.replace(value.func), [self.replace(arg) for arg in value.args]
-            return functools.partial(function, *arguments, **self._replace_in_mapping(value.keywords))
+            parts = (value.func, value.args, value.keywords)
+            function, arguments, keywords = changed = self.replace(parts)
+            return value if changed is parts else functools.partial(function, *arguments, **keywords)
         if isinstance(value, MethodType):
-            return MethodType(self.replace(value.__func__), self.replace(value.__self__))
+            parts = (value.__func__, value.__self__)
+            changed = self.replace(parts)
+            return value if changed is parts else MethodType(*changed)
         if isinstance(value, FunctionType):
             return self._rebuild_function(value)
         if type(value) in (list, tuple) and len(value) <= _LONGEST:
@@ -152,8 +155,8 @@ class _Replacement:
     def _rebuild_function(self, function: FunctionType) -> Any:
         variables = _list_variables(function)
         changed = {name: new for name, value in variables.items() if (new := self.replace(value)) is not value}
-        defaults = self.replace(function.__defaults__)
-        if not changed and defaults is function.__defaults__:
+        defaults, named_defaults = self.replace(function.__defaults__), self.replace(function.__kwdefaults__)
+        if not changed and defaults is function.__defaults__ and named_defaults is function.__kwdefaults__:
             return function
         free = function.__code__.co_freevars
         cells = tuple(
@@ -168,6 +171,6 @@ class _Replacement:
             defaults,
             cells,
         )
-        rebuilt.__kwdefaults__ = function.__kwdefaults__
+        rebuilt.__kwdefaults__ = named_defaults
         rebuilt.__dict__.update({name: value for name, value in vars(function).items() if name != "__wrapped__"})
         return rebuilt

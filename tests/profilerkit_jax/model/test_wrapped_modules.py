@@ -18,6 +18,7 @@ from flax import linen, nnx
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit_jax.backend import JaxBackend
+from profilerkit_jax.model.wrapped import replace_module
 
 #: One sample of three features, and a batch of two.
 ROW, BATCH = jnp.ones(3), jnp.ones((2, 3))
@@ -146,6 +147,20 @@ def test_a_gradient_is_a_function_around_a_module() -> None:
 def test_a_bound_module_of_linen_inside_of_a_function() -> None:
     for model in (BOUND, jax.jit(lambda x: BOUND(x))):  # noqa: PLW0108
         assert count_all(model, BATCH)[:3] == (3 * 4 + 4, 2 * 12, 2 * 2 * 12)
+
+
+def test_a_module_that_is_the_default_of_a_named_argument() -> None:
+    """A step has the products of its backward pass: the weights that it differentiates by are those of the copy."""
+
+    def run(x: Any, *, net: Any = MLP) -> Any:
+        return jax.vmap(net)(x)
+
+    assert count_all(run, BATCH)[:3] == (PARAMETERS, 2 * ONE, 2 * (ONE + BACKWARD))
+
+
+def test_what_does_not_lead_to_the_module_is_handed_on() -> None:
+    for function in (functools.partial(jnp.add, ROW), functools.partial(jnp.sum, axis=0), NETWORK.encode):
+        assert replace_module(function, MLP, object()) is function
 
 
 def test_two_modules_inside_of_one_function() -> None:
