@@ -121,9 +121,9 @@ class _Replacement:
             function, arguments, keywords = changed = self.replace(parts)
             return value if changed is parts else functools.partial(function, *arguments, **keywords)
         if isinstance(value, MethodType):
-            parts = (value.__func__, value.__self__)
-            changed = self.replace(parts)
-            return value if changed is parts else MethodType(*changed)
+            bound = (value.__func__, value.__self__)
+            changed = self.replace(bound)
+            return value if changed is bound else MethodType(*changed)
         if isinstance(value, FunctionType):
             return self._rebuild_function(value)
         if type(value) in (list, tuple) and len(value) <= _LONGEST:
