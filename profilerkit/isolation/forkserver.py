@@ -69,7 +69,7 @@ def load_plugins() -> None:
     What is imported here no copy imports again.
     """
     from ..plugging.backends import backends, load
-    from ..plugging.offers import list_loaders, list_profiler_functions, list_renderers, list_status_keys
+    from ..plugging.offers import default_functions, list_loaders, list_renderers, list_status_keys
 
     with suppress(Exception):  # whatever a plugin does wrong is said where it is used
         for declare in (list_loaders, list_renderers, list_status_keys):
@@ -77,7 +77,7 @@ def load_plugins() -> None:
         for info in backends():
             plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
             if not sys.modules.keys().isdisjoint({*info.frameworks, *info.preload} - {plugin_package}):
-                list_profiler_functions(load(info))
+                default_functions(load(info))
 
 
 def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -> None:
