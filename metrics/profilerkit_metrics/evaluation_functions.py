@@ -6,7 +6,7 @@ A backend gives `Batches`, which run a model over a loader; `scoring` says what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from profilerkit.arguments.checks import Check, at_least, several, to_call
 from profilerkit.backend import DeviceLike
@@ -21,8 +21,9 @@ __all__ = ["EvaluationFunctions", "GetTopk", "LossEvaluation", "ScoreFunction"]
 class LossEvaluation:
     """Evaluates a loss: the mean over samples of what ``loss_fn(output, target)`` returns for each batch.
 
-    The class of a backend says how it runs a model over a loader (``batches``), and how it makes one number of what a
-    loss returns (``mean``).
+    Attributes:
+        batches: How a backend runs a model over a loader: a static method of the backend's class.
+        mean: How it makes one number of what a loss returns: another one.
     """
 
     batches: Batches
@@ -47,6 +48,7 @@ class LossEvaluation:
 
 
 def _read_guesses(value: Any) -> tuple[int, ...]:
+    """Return how many guesses a target may be among; raises `ValueError` for none, as `Check` expects."""
     single = isinstance(value, int) or getattr(value, "shape", None) == ()
     guesses = tuple(map(at_least(1).read, [value] if single else several(value)))
     if not guesses:
@@ -85,7 +87,7 @@ class GetTopk:
 
 
 class ScoreFunction(Protocol):
-    """A percentage of the samples of a data split: see `EvaluationFunctions`."""
+    """A percentage of the samples of a data split: a method of `EvaluationFunctions`."""
 
     def __call__(
         self,
@@ -98,54 +100,64 @@ class ScoreFunction(Protocol):
         """Return the percentage."""
 
 
-class EvaluationFunctions:
-    """The evaluation functions of one backend, made of the way it runs a model over a loader.
+F = TypeVar("F", bound=Callable[..., Any])
 
-    The attribute ``better`` of each says which of its values are better, "higher" or "lower"; `ComputeEvalMetric` reads
-    it from any function.
-    """
+
+def _better(direction: str) -> Callable[[F], F]:
+    """Have a function say which of its values are better, "higher" or "lower", as `ComputeEvalMetric` reads it."""
+
+    def mark(function: F) -> F:
+        function.better = direction  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+class EvaluationFunctions:
+    """The evaluation functions of one backend, made of the way it runs a model over a loader (``batches``)."""
 
     def __init__(self, batches: Batches) -> None:
+        self._batches = batches
         self.get_topk: GetTopk = GetTopk(batches)
 
-        @whole_call
-        def get_missclass(
-            model: Any,
-            data_loader: Iterable[Any],
-            device: DeviceLike = None,
-            transform: Transform | None = None,
-            threshold: float | None = None,
-        ) -> float:
-            """Return the percentage of samples whose predicted class is not the target.
+    @_better("lower")
+    @whole_call
+    def get_missclass(
+        self,
+        model: Any,
+        data_loader: Iterable[Any],
+        device: DeviceLike = None,
+        transform: Transform | None = None,
+        threshold: float | None = None,
+    ) -> float:
+        """Return the percentage of samples whose predicted class is not the target.
 
-            The model runs in inference mode and is not changed.
+        The model runs in inference mode and is not changed.
 
-            Args:
-                model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras);
-                    with one class, or of shape ``(batch,)``, a score above the threshold is class 1.
-                data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
-                    ``(batch, ..., 1)``, or one-hot in the shape of the scores.
-                device: The device of the inputs. Default: the device of the model.
-                transform: A function of the inputs and targets of each batch, which is called before the model.
-                threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in
-                    another operation. If the end is unknown: 0.5, with a warning, if all scores of the split are from
-                    0 to 1; otherwise 0. The integers of a quantized model need one.
-            """
-            with batches(model, data_loader, device, transform) as scored:
-                return missclass(scored, threshold)
+        Args:
+            model: Gives scores of shape ``(batch, classes, ...)`` (PyTorch) or ``(batch, ..., classes)`` (Keras); with
+                one class, or of shape ``(batch,)``, a score above the threshold is class 1.
+            data_loader: Batches of inputs and targets: class indices, of shape ``(batch, ...)`` or
+                ``(batch, ..., 1)``, or one-hot in the shape of the scores.
+            device: The device of the inputs. Default: the device of the model.
+            transform: A function of the inputs and targets of each batch, which is called before the model.
+            threshold: The limit of a single score. Default: 0.5 if the model ends in a sigmoid, 0 if it ends in another
+                operation. If the end is unknown: 0.5, with a warning, if all scores of the split are from 0 to 1;
+                otherwise 0. The integers of a quantized model need one.
+        """
+        with self._batches(model, data_loader, device, transform) as batches:
+            return missclass(batches, threshold)
 
-        @whole_call
-        def get_accuracy(
-            model: Any,
-            data_loader: Iterable[Any],
-            device: DeviceLike = None,
-            transform: Transform | None = None,
-            threshold: float | None = None,
-        ) -> float:
-            """Return the percentage of samples whose predicted class is the target, with the same arguments."""
-            with batches(model, data_loader, device, transform) as scored:
-                return accuracy(scored, threshold)
-
-        get_missclass.better, get_accuracy.better = "lower", "higher"  # type: ignore[attr-defined]
-        self.get_missclass: ScoreFunction = get_missclass
-        self.get_accuracy: ScoreFunction = get_accuracy
+    @_better("higher")
+    @whole_call
+    def get_accuracy(
+        self,
+        model: Any,
+        data_loader: Iterable[Any],
+        device: DeviceLike = None,
+        transform: Transform | None = None,
+        threshold: float | None = None,
+    ) -> float:
+        """Return the percentage of samples whose predicted class is the target, with the same arguments."""
+        with self._batches(model, data_loader, device, transform) as batches:
+            return accuracy(batches, threshold)

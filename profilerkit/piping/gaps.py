@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..trace.bounds import Bounds, Sign
-from ..trace.completeness import find_gaps
+from ..trace.completeness import Gaps, find_gaps
 from ..trace.records import ModelTrace
 from .outcome import Completeness, Failure, Outcome, is_number
 from .status import StatusKey
@@ -20,15 +20,36 @@ def apply_gaps(outcome: Outcome, key: StatusKey, trace: ModelTrace | None) -> Ou
     if trace is None or key.DERIVED_FROM is None or outcome.value is None:
         return outcome
     gaps = find_gaps(trace, key.DERIVED_FROM, key.COUNTS, outcome.value if is_number(outcome.value) else None)
-    says_nothing = gaps.error_of_zero is not None and not outcome.value
-    error = gaps.error_of_zero if says_nothing else gaps.error
+    error = gaps.error
+    if gaps.error_of_zero is not None and not outcome.value:
+        error = gaps.error_of_zero
     if error is not None:
         return Outcome.of(Failure(error))
     missing = tuple(dict.fromkeys((*gaps.missing, *outcome.missing)))
     if not missing:
         return outcome
-    bounds = _join_bounds(outcome, gaps.bounds) if gaps.missing else gaps.bounds or outcome.bounds
-    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=bounds)
+    return replace(outcome, completeness=Completeness.PARTIAL, missing=missing, bounds=_join_bounds(outcome, gaps))
+
+
+def _join_bounds(outcome: Outcome, gaps: Gaps) -> Bounds | None:
+    """Return the ends of a value that lacks what its trace lacks; None is "this much, or more".
+
+    ======================  ===================  ==============================
+    the value alone         its trace            the value's ends
+    ======================  ===================  ==============================
+    complete or partial     complete             those of the value alone
+    complete                partial              those that the trace gives
+    partial, no number      partial              those that the trace gives
+    partial                 partial, same ends   these
+    partial                 partial, other ends  not known: ``Bounds()``, as what both lack adds up in no known way
+    ======================  ===================  ==============================
+    """
+    if not gaps.missing:
+        return outcome.bounds
+    if outcome.completeness is Completeness.COMPLETE or outcome.ends is None:
+        return gaps.bounds
+    of_trace = gaps.bounds or Bounds(outcome.value, None)
+    return outcome.ends if outcome.ends == of_trace else Bounds()
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
@@ -42,25 +63,13 @@ def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
 
 
 def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
-    """Return the ends of a value made of partial ones: it is a bound of the kind that all of these are.
+    """Return the ends of a value made of partial ones: where all of these are lower bounds, so is the value.
 
-    None stands for a lower bound. Nothing is known of a value that is made of bounds of several kinds.
+    The same goes for upper bounds. Of a value that is made of bounds of both kinds nothing is known. None is "this
+    much, or more".
     """
     partial = [source.outcome for source in sources if source.outcome.completeness is Completeness.PARTIAL]
     signs = {Sign.LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
     if signs == {Sign.LOWER} or not is_number(value):
         return None
     return Bounds(None, value) if signs == {Sign.UPPER} else Bounds()
-
-
-def _join_bounds(outcome: Outcome, of_trace: Bounds | None) -> Bounds | None:
-    """Return the ends of a value that lacks what its trace lacks.
-
-    One that was partial before has these ends only if it had the same ones: what is missing adds up in no known way.
-    """
-    if outcome.completeness is not Completeness.PARTIAL:
-        return of_trace or outcome.bounds
-    if outcome.ends is None:
-        return of_trace
-    is_same = outcome.ends == (of_trace or Bounds(outcome.value, None))
-    return outcome.ends if is_same else Bounds()
