@@ -17,6 +17,7 @@ __all__ = [
     "depends_on_values",
     "is_error_of_stand_ins",
     "may_return_arguments",
+    "reads_numbers",
     "tensors_among",
     "tensors_in",
 ]
@@ -47,6 +48,22 @@ def may_return_arguments(func: Any) -> bool:
     if any(argument.alias_info is not None for argument in (*schema.arguments, *schema.returns)):
         return True
     return _MAYBE_ALIASING in func.tags and schema.name != "aten::batch_norm"
+
+
+def reads_numbers(func: Any) -> bool:
+    """Return whether an operator reads the numbers of its tensors: not one that makes a view, or new memory, of them.
+
+    One that takes functions does not: the operators inside of it do.
+    """
+    if isinstance(func, HigherOrderOperator):
+        return False
+    schema = read_schema(func)
+    returns_tensors = any("Tensor" in str(returned.type) for returned in schema.returns)
+    if not (schema.is_mutable or returns_tensors or depends_on_values(func)):  # a question of a size or a device
+        return False
+    name = str(schema.name).partition("::")[2]
+    makes_new = schema.name in FROM_SHAPES or name.endswith("_like") or name.startswith(("new_", "_unsafe_view"))
+    return not (func.is_view or makes_new)
 
 
 def is_error_of_stand_ins(func: Any, error: Exception) -> bool:

@@ -1,15 +1,18 @@
-"""Work of a pass that no recorded operator does: in other threads, in numpy, in a kernel that torch does not know.
+"""Work of a pass that no recorded operator does: it is seen by what comes back of it.
 
-Such work is seen by what comes back of it. On stand-ins that is a tensor without values that no recorded operator made.
-In a real run it is a tensor of unknown origin where other threads have run or numbers have left torch, or one whose
-memory changed without an operator. In both it is memory that code of the model's made empty, and that is read although
-no operator wrote to it. Constants that a model makes of numbers of its own, and numbers that only decide which way it
-takes, are no such work. Once numbers have left, nothing tells such a constant from what was computed of them.
+- In another thread, ``pool.submit(torch.matmul, a, b).result()``: on stand-ins a tensor without values that no operator
+  of this thread made; in a real run a tensor of unknown origin after another thread has run.
+- In numpy, ``torch.from_numpy(numpy.tanh(x.numpy()))``: a tensor of unknown origin after numbers have left torch.
+- In a kernel that torch does not know, ``y = torch.empty(n); library.tanh(x.data_ptr(), y.data_ptr())``: memory that is
+  read although no operator wrote to it; ``library.double(x.data_ptr())``: memory that changed without an operator.
+
+A constant that the model makes of numbers of its own, ``torch.tensor([0.5])``, is no such work; nor are numbers that
+only decide which way the model takes. Once numbers have left, nothing tells such a constant from what was computed of
+them.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -24,14 +27,14 @@ from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from ..compat.modes import unseen_by_functions
-from ..compat.operators import HigherOrderOperator, find_operator, read_schema
+from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor, storage_address
 from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
-from .operator_facts import FROM_SHAPES, LIFT, depends_on_values, tensors_among, tensors_in
-from .other_threads import count_runs
-from .suspicions import Suspicion
+from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
+from .other_threads import OtherThreads
+from .suspicions import LeftMemory, Suspicion
 
 __all__ = ["EMPTY", "Origins"]
 
@@ -56,30 +59,31 @@ class Origins:
 
     Args:
         live: The storages that are alive, of which the recorder knows the origin.
-        stands_in: Whether a tensor has no values of its own; None in a real run.
+        stands_in: Whether a tensor has no values of its own; None in a real run, where all have values.
         report: Called once for each tensor of unknown origin.
+
+    Attributes:
+        has_values: Whether tensors of the model or of its inputs have values: in a real run, and those in objects among
+            the inputs, for which nothing stands in.
+        is_indexing: Whether torch itself makes tensors now, of the sequences in an index.
     """
 
     def __init__(
         self, live: LiveBytes, stands_in: Callable[[torch.Tensor], bool] | None, report: Callable[[], None]
     ) -> None:
         self._live = live
-        self._stands_in = stands_in
+        self._stands_in = stands_in or (lambda tensor: False)
         self._report = report
-        #: In a real run the tensors that were there before it, and those that were asked about.
-        self._others = LiveBytes()
-        #: Whether tensors of the model or of its inputs have values: in objects among these nothing stands in for them.
         self.has_values: bool = stands_in is None
-        #: Whether numbers have left torch, and whether threads were started.
-        self._has_left = self._has_threads = False
-        #: What the system had counted of each other thread before the pass.
-        self._threads_before: dict[int, str] | None = {}
-        #: Memory that has left torch.
-        self._left: list[Suspicion] = []
-        #: What of it was written to, or found to be changed, since an operator began.
-        self._rewritten: list[Suspicion] = []
-        #: Whether torch itself makes tensors of the sequences in an index.
         self.is_indexing = False
+        self._threads = OtherThreads()
+        #: Whether numbers have left torch, as a list or with the memory that they are in.
+        self._has_left = False
+        self._left = LeftMemory()
+        #: Of memory that has left: what was written to, or found to be changed, since an operator began.
+        self._rewritten: list[Suspicion] = []
+        #: Tensors with values that were there before, and those that were asked about.
+        self._others = LiveBytes()
         #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
         self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
 
@@ -87,22 +91,15 @@ class Origins:
 
     @contextmanager
     def follow(self) -> Iterator[None]:
-        """Note the threads that are started; in a real run, know what was there before it.
+        """Note the threads that are started; where tensors have values, know what was there before.
 
         Leaves of the graph that are no weights of the model's have their gradients again afterwards.
         """
         if self.has_values:
             self._know_all()
         if self.has_values or threading.active_count() > 1:
-            self._threads_before = count_runs()
-        before = threading.getprofile()
-
-        def note(frame: Any, event: str, argument: Any) -> None:
-            self._has_threads = True
-            sys.setprofile(before)
-
-        with restored(self._restore_gradients, lambda: threading.setprofile(before), in_child=False):
-            threading.setprofile(note)
+            self._threads.begin_counting()
+        with restored(self._restore_gradients, in_child=False), self._threads.follow():
             yield
 
     def _know_all(self) -> None:
@@ -143,8 +140,7 @@ class Origins:
             entry.suspicion = Suspicion(storage)
             entry.suspicion.renew()
         entry.suspicion.storage = storage
-        self._left = [left for left in self._left if left.find_storage()]
-        self._left.append(entry.suspicion)
+        self._left.add(entry.suspicion)
 
     def accept(self, results: Any) -> None:
         """Know the results of a layer that has a formula of its own."""
@@ -204,7 +200,7 @@ class Origins:
         """Report each tensor of unknown origin that an operator reads; the caller of the model where it is None."""
         has_schema = func is not None and not isinstance(func, HigherOrderOperator)
         written = set(map(id, written_by(func, args, kwargs))) if has_schema else set()
-        reads = _reads(func)
+        reads = func is None or reads_numbers(func)
         for tensor in tensors_among(args, kwargs):
             entry = self._live.by_storage.get(_find_key(tensor))
             if entry is None:
@@ -234,10 +230,9 @@ class Origins:
         Lifted is what torch makes in this thread of numbers of Python's or numpy's.
         """
         if tensor.requires_grad and tensor.is_leaf:
-            self._leaves.setdefault(id(tensor), (tensor, tensor.grad))
-            tensor.grad = None  # a real run would add to it in place
+            self._take_gradient(tensor)
         is_number = tensor.is_floating_point() or tensor.is_complex()
-        if self._stands_in is None or not self._stands_in(tensor):
+        if not self._stands_in(tensor):
             if is_number:
                 self._meet_numbers(tensor, is_lifted)
         elif tensor.numel():
@@ -245,32 +240,27 @@ class Origins:
             if not is_lifted and (is_number or not self.is_indexing):
                 self._report()
 
+    def _take_gradient(self, leaf: torch.Tensor) -> None:
+        """Take the gradient of a leaf away until the end: a real run would add to it in place."""
+        self._leaves.setdefault(id(leaf), (leaf, leaf.grad))
+        leaf.grad = None
+
     def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
         """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
         key = _find_key(tensor)
         if not key or key in self._others.by_storage:
             return
         self._others.add(tensor, 0)
-        if tensor.numel() < 2:
-            return
-        may_be_computed = self._has_left or self._has_threads or (not is_lifted and self._have_others_run())
-        if may_be_computed and (not self._has_left or self._is_foreign(_read_address(tensor))):
+        if tensor.numel() > 1 and self._may_be_computed(tensor, is_lifted):
             self._report()
 
-    def _have_others_run(self) -> bool:
-        """Return whether threads that were there before have run since; in a real run also where that is not known."""
-        before, now = self._threads_before, count_runs()
-        if before is None or now is None:
-            return self.has_values and threading.active_count() > 1
-        return any(counted != before.get(thread) for thread, counted in now.items())
-
-    def _is_foreign(self, address: int) -> bool:
-        """Return whether an address is in no tensor's memory that has left torch, or in one that has changed since."""
-        for left in self._left:
-            storage = left.find_storage()
-            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
-                return left.is_changed()
-        return True
+    def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
+        """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
+        if self._has_left:
+            return self._left.is_foreign(_read_address(tensor))
+        if self._threads.were_started:
+            return True
+        return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
 
     def _is_foreign_array(self, value: Any) -> bool:
         """Return whether an array of numpy's has numbers in memory that is no tensor's."""
@@ -280,7 +270,7 @@ class Origins:
         if interface["typestr"][1] not in "fc":
             return False
         address, _ = interface["data"]
-        return self._is_foreign(address)
+        return self._left.is_foreign(address)
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
@@ -299,16 +289,3 @@ def _find_key(tensor: torch.Tensor) -> int:
 def _read_address(tensor: torch.Tensor) -> int:
     with unseen_by_functions():
         return tensor.data_ptr()
-
-
-def _reads(func: Any) -> bool:
-    """Return whether an operator, or the caller of the model where it is None, reads the numbers of its tensors."""
-    if func is None or isinstance(func, HigherOrderOperator):
-        return func is None
-    schema = read_schema(func)
-    returns_tensors = any("Tensor" in str(returned.type) for returned in schema.returns)
-    if not (schema.is_mutable or returns_tensors or depends_on_values(func)):  # a question of a size or a device
-        return False
-    name = str(schema.name).partition("::")[2]
-    makes_new = schema.name in FROM_SHAPES or name.endswith("_like") or name.startswith(("new_", "_unsafe_view"))
-    return not (func.is_view or makes_new)

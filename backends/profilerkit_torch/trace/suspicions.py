@@ -10,7 +10,7 @@ import torch
 
 from ..compat.modes import disable_dispatch_modes, unseen_by_functions
 
-__all__ = ["Suspicion"]
+__all__ = ["LeftMemory", "Suspicion"]
 
 
 @dataclass
@@ -40,6 +40,26 @@ class Suspicion:
         if storage is not None:
             with disable_dispatch_modes(), unseen_by_functions():
                 self.content = _read_memory(storage).clone()
+
+
+class LeftMemory:
+    """The memory of tensors that has left torch: numpy, or code that has its address, may read and write it."""
+
+    def __init__(self) -> None:
+        self._suspicions: list[Suspicion] = []
+
+    def add(self, suspicion: Suspicion) -> None:
+        """Know another piece of memory; those that are freed are forgotten."""
+        self._suspicions = [left for left in self._suspicions if left.find_storage()]
+        self._suspicions.append(suspicion)
+
+    def is_foreign(self, address: int) -> bool:
+        """Return whether what is at an address is no tensor's: it is in none of this memory, or was written there."""
+        for left in self._suspicions:
+            storage = left.find_storage()
+            if storage is not None and storage.data_ptr() <= address <= storage.data_ptr() + storage.nbytes():
+                return left.is_changed()
+        return True
 
 
 def _read_memory(storage: Any) -> torch.Tensor:
