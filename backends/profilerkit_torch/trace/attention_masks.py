@@ -54,7 +54,7 @@ def count_macs_under_mask(func: Any, args: Any, kwargs: Any, macs: int, values: 
     scores = prod(query.shape[:-1]) * key.shape[-2]
     if not mask.numel() or scores % mask.numel():
         return None
-    return macs * int(values.compute(_count_scores_left, (mask,), {})) // mask.numel()
+    return macs * int(values.run(_count_scores_left, (mask,), {})) // mask.numel()
 
 
 def _name_arguments(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class Questions(DeviceQuestions):
         if values is not None or not stands_in(tensor):
             self._note_leaving(func, tensor, tensor if values is None else values)
         if values is not None:
-            return recorder.values.compute(func, (values, *args[1:]), kwargs)
+            return recorder.values.run(func, (values, *args[1:]), kwargs)
         if recorder.values.is_overwritten(tensor):
             recorder.unanswered.append(name_function(func))
         try:
@@ -123,7 +123,7 @@ class Questions(DeviceQuestions):
         device = self._device if recorder.on_meta else tensor.device
         values = recorder.values.find(tensor) if device == _CPU and not self._moved else None
         if values is not None:
-            return recorder.values.compute(func, (values, *args[1:]), kwargs)
+            return recorder.values.run(func, (values, *args[1:]), kwargs)
         recorder.formatted.append(name_function(func))
         return func(*args, **kwargs)
 

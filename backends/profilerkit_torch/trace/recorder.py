@@ -36,6 +36,7 @@ from .origins import EMPTY, Origins
 from .pass_record import NOTHING, PassRecord
 from .replay import Plan, make_plan
 from .signatures import Signature, signature
+from .value_answers import add_size, answer_by_values, move_to_cpu
 
 __all__ = ["Recorder"]
 
@@ -201,7 +202,7 @@ class Recorder(TorchDispatchMode, PassRecord):
             return args[0]  # as its kernel does, where torch's decomposition makes a copy
         if has_nested_kernel(func) and any(tensor.is_nested for tensor in tensors_in(args)):
             return NotImplemented
-        named = self.values.add_size(func, args, kwargs) if self.stands_in else kwargs
+        named = add_size(self.values, func, args, kwargs) if self.stands_in else kwargs
         with self:
             return func.decompose(*args, **named)
 
@@ -254,9 +255,8 @@ class Recorder(TorchDispatchMode, PassRecord):
     def _answer_by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes by the values of its tensors, or None."""
         if not depends_on_values(func):
-            return self.values.move_to_cpu(func, args, kwargs)
-        result = self.values.answer(func, args, kwargs)
-        return None if result is NotImplemented else result
+            return move_to_cpu(self.values, func, args, kwargs)
+        return answer_by_values(self.values, func, args, kwargs)
 
     def _run_kernel(self, func: Any, args: Any, kwargs: Any, model_call: Any) -> Any:
         """Return what an operator makes; the guard keeps what of the model's it is about to write to."""

@@ -1,0 +1,114 @@
+"""What an operator makes by the values of its tensors, where these are known although the tensors have none.
+
+The output shapes or numbers of some operators depend on values: ``x[mask]``, ``mask.nonzero()``, ``mask.any().item()``.
+Each function gets the operator with its arguments, and what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ..compat.operators import find_operator
+from .known_values import KnownValues, is_small
+from .operator_facts import tensors_in
+
+__all__ = ["add_size", "answer_by_values", "move_to_cpu"]
+
+_CPU = torch.device("cpu")
+_META = torch.device("meta")
+_INDEX = find_operator("aten.index.Tensor")
+_MASKED_SELECT = find_operator("aten.masked_select.default")
+_REPEAT = find_operator("aten.repeat_interleave.self_Tensor")
+_TO_COPY = find_operator("aten._to_copy.default")
+
+
+def answer_by_values(known: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+    """Return what an operator makes whose output shapes or numbers depend on values; None where these are unknown."""
+    values = known.run_on_values(func, args, kwargs)
+    device = next((tensor.device for tensor in tensors_in(args) if known.stands_in(tensor)), _CPU)
+    if values is not None:
+        return _replace_by_stand_ins(known, values, device)
+    if func is _INDEX:
+        return _index_by_masks(known, args[0], args[1], device)
+    if func is _MASKED_SELECT:
+        return _select_by_mask(known, args[0], args[1], device)
+    return None
+
+
+def _replace_by_stand_ins(known: KnownValues, values: Any, device: torch.device) -> Any:
+    """Return tensors without values that have these as their twins; numbers as they are."""
+    if isinstance(values, torch.Tensor):
+        tensor = known.make_stand_in(values, device)
+        if is_small(values):
+            known.give(tensor, values)
+        return tensor
+    if isinstance(values, (list, tuple)):
+        return tuple(_replace_by_stand_ins(known, value, device) for value in values)
+    return values
+
+
+def _index_by_masks(known: KnownValues, tensor: torch.Tensor, indices: Sequence[Any], device: torch.device) -> Any:
+    """Return a tensor without values indexed by masks that are known; None for other indices."""
+    positions = list(_replace_masks(known, indices, device))
+    if not any(map(_is_mask, indices)) or any(map(_is_mask, positions)):
+        return None
+    return _INDEX(known.make_stand_in(tensor, device), positions)
+
+
+def _replace_masks(known: KnownValues, indices: Sequence[Any], device: torch.device) -> Iterator[Any]:
+    """Yield the indices without values; for a known mask the positions that it chooses."""
+    for index in indices:
+        mask = known.find(index) if _is_mask(index) else None
+        if mask is not None:
+            for positions in known.run(_find_positions, (mask,), {}):
+                yield known.make_stand_in(positions, device)
+        else:
+            yield index if index is None else known.make_stand_in(index, device)
+
+
+def _select_by_mask(
+    known: KnownValues, tensor: torch.Tensor, mask: torch.Tensor, device: torch.device
+) -> torch.Tensor | None:
+    """Return a vector as long as a mask chooses elements of a tensor; None for a mask that is not known."""
+    values = known.find(mask)
+    if values is None:
+        return None
+    shape = torch.broadcast_shapes(tensor.shape, values.shape)
+    return torch.empty(known.run(_sum_expanded, (values, shape), {}), dtype=tensor.dtype, device=device)
+
+
+def move_to_cpu(known: KnownValues, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+    """Return the real tensor that moves a meta one to the CPU, where its values are known; no fake one is moved."""
+    if func is not _TO_COPY or not args[0].is_meta or torch.device(kwargs.get("device", _META)) != _CPU:
+        return None
+    values = known.find(args[0])
+    return None if values is None else func(values, **kwargs)
+
+
+def add_size(known: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if known."""
+    if func is not _REPEAT or kwargs.get("output_size") is not None:
+        return kwargs
+    repeats = known.find(args[1])
+    if repeats is None:
+        return kwargs
+    repeated = args[0]
+    dim = args[2] if len(args) > 2 else kwargs.get("dim")
+    length = repeated.numel() if dim is None else repeated.shape[dim]
+    return {**kwargs, "output_size": known.run(_sum_expanded, (repeats, (length,)), {})}
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8)
+
+
+def _find_positions(mask: torch.Tensor) -> Sequence[torch.Tensor]:
+    return mask.nonzero().unbind(1)
+
+
+def _sum_expanded(mask: torch.Tensor, shape: Sequence[int]) -> int:
+    """Return the sum of a mask, or of numbers of repetitions, that is expanded to a shape."""
+    return int(mask.expand(shape).sum())
