@@ -1,7 +1,7 @@
 """What an operator makes by the values of its tensors, where these are known although the tensors have none.
 
 The output shapes or numbers of some operators depend on values: ``x[mask]``, ``mask.nonzero()``, ``mask.any().item()``.
-Each function gets the operator with its arguments, and what is known.
+Each function gets the operator with its arguments, and what is knowledge.
 """
 
 from __future__ import annotations
@@ -25,80 +25,80 @@ _REPEAT = find_operator("aten.repeat_interleave.self_Tensor")
 _TO_COPY = find_operator("aten._to_copy.default")
 
 
-def answer_by_values(known: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+def answer_by_values(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
     """Return what an operator makes whose output shapes or numbers depend on values; None where these are unknown."""
-    values = known.run_on_values(func, args, kwargs)
-    device = next((tensor.device for tensor in tensors_in(args) if known.stands_in(tensor)), _CPU)
+    values = knowledge.run_on_values(func, args, kwargs)
+    device = next((tensor.device for tensor in tensors_in(args) if knowledge.stands_in(tensor)), _CPU)
     if values is not None:
-        return _replace_by_stand_ins(known, values, device)
+        return _replace_by_stand_ins(knowledge, values, device)
     if func is _INDEX:
-        return _index_by_masks(known, args[0], args[1], device)
+        return _index_by_masks(knowledge, args[0], args[1], device)
     if func is _MASKED_SELECT:
-        return _select_by_mask(known, args[0], args[1], device)
+        return _select_by_mask(knowledge, args[0], args[1], device)
     return None
 
 
-def _replace_by_stand_ins(known: KnownValues, values: Any, device: torch.device) -> Any:
+def _replace_by_stand_ins(knowledge: KnownValues, values: Any, device: torch.device) -> Any:
     """Return tensors without values that have these as their twins; numbers as they are."""
     if isinstance(values, torch.Tensor):
-        tensor = known.make_stand_in(values, device)
+        tensor = knowledge.make_stand_in(values, device)
         if is_small(values):
-            known.give(tensor, values)
+            knowledge.give(tensor, values)
         return tensor
     if isinstance(values, (list, tuple)):
-        return tuple(_replace_by_stand_ins(known, value, device) for value in values)
+        return tuple(_replace_by_stand_ins(knowledge, value, device) for value in values)
     return values
 
 
-def _index_by_masks(known: KnownValues, tensor: torch.Tensor, indices: Sequence[Any], device: torch.device) -> Any:
+def _index_by_masks(knowledge: KnownValues, tensor: torch.Tensor, indices: Sequence[Any], device: torch.device) -> Any:
     """Return a tensor without values indexed by masks that are known; None for other indices."""
-    positions = list(_replace_masks(known, indices, device))
+    positions = list(_replace_masks(knowledge, indices, device))
     if not any(map(_is_mask, indices)) or any(map(_is_mask, positions)):
         return None
-    return _INDEX(known.make_stand_in(tensor, device), positions)
+    return _INDEX(knowledge.make_stand_in(tensor, device), positions)
 
 
-def _replace_masks(known: KnownValues, indices: Sequence[Any], device: torch.device) -> Iterator[Any]:
+def _replace_masks(knowledge: KnownValues, indices: Sequence[Any], device: torch.device) -> Iterator[Any]:
     """Yield the indices without values; for a known mask the positions that it chooses."""
     for index in indices:
-        mask = known.find(index) if _is_mask(index) else None
+        mask = knowledge.find(index) if _is_mask(index) else None
         if mask is not None:
-            for positions in known.run(_find_positions, (mask,), {}):
-                yield known.make_stand_in(positions, device)
+            for positions in knowledge.run(_find_positions, (mask,), {}):
+                yield knowledge.make_stand_in(positions, device)
         else:
-            yield index if index is None else known.make_stand_in(index, device)
+            yield index if index is None else knowledge.make_stand_in(index, device)
 
 
 def _select_by_mask(
-    known: KnownValues, tensor: torch.Tensor, mask: torch.Tensor, device: torch.device
+    knowledge: KnownValues, tensor: torch.Tensor, mask: torch.Tensor, device: torch.device
 ) -> torch.Tensor | None:
-    """Return a vector as long as a mask chooses elements of a tensor; None for a mask that is not known."""
-    values = known.find(mask)
+    """Return a vector as long as a mask chooses elements of a tensor; None for a mask that is not knowledge."""
+    values = knowledge.find(mask)
     if values is None:
         return None
     shape = torch.broadcast_shapes(tensor.shape, values.shape)
-    return torch.empty(known.run(_sum_expanded, (values, shape), {}), dtype=tensor.dtype, device=device)
+    return torch.empty(knowledge.run(_sum_expanded, (values, shape), {}), dtype=tensor.dtype, device=device)
 
 
-def move_to_cpu(known: KnownValues, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
+def move_to_cpu(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
     """Return the real tensor that moves a meta one to the CPU, where its values are known; no fake one is moved."""
     if func is not _TO_COPY or not args[0].is_meta or torch.device(kwargs.get("device", _META)) != _CPU:
         return None
-    values = known.find(args[0])
+    values = knowledge.find(args[0])
     return None if values is None else func(values, **kwargs)
 
 
-def add_size(known: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if known."""
+def add_size(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if knowledge."""
     if func is not _REPEAT or kwargs.get("output_size") is not None:
         return kwargs
-    repeats = known.find(args[1])
+    repeats = knowledge.find(args[1])
     if repeats is None:
         return kwargs
     repeated = args[0]
     dim = args[2] if len(args) > 2 else kwargs.get("dim")
     length = repeated.numel() if dim is None else repeated.shape[dim]
-    return {**kwargs, "output_size": known.run(_sum_expanded, (repeats, (length,)), {})}
+    return {**kwargs, "output_size": knowledge.run(_sum_expanded, (repeats, (length,)), {})}
 
 
 def _is_mask(index: Any) -> bool:
