@@ -144,8 +144,7 @@ class RecordedPass:
         """Return what records the pass, over the layers of the model as it is now."""
         layers = self._kind.layer_stack(self._model, inventory)
         layers.calls = self._calls
-        stands_in = self._stand_ins.weight is not None
-        recorder = self._kind.recorder(layers, on_meta=self._stand_ins.on_meta, stands_in=stands_in)
+        recorder = self._kind.recorder(layers, on_meta=self._stand_ins.on_meta, stands_in=self._stand_ins.lack_values)
         recorder.below_autograd = self._kind.grad_mode is below_autograd
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         self._lives.append(recorder.live)

@@ -41,6 +41,11 @@ class StandIns:
     mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
 
     @property
+    def lack_values(self) -> bool:
+        """Whether something without values stands in for the weights: not in a real run."""
+        return self.weight is not None
+
+    @property
     def on_meta(self) -> bool:
         """Whether weights are meta tensors."""
         return self.weight is meta_twin

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -21,7 +22,7 @@ from .questions import UnansweredError, has_type_question
 from .recorded_pass import RecordedPass
 from .stand_ins import StandIns
 
-__all__ = ["LeftBehindError", "can_run", "trace_pass"]
+__all__ = ["LeftBehindError", "has_values", "trace_pass"]
 
 _STILL_HELD = "the model keeps tensors of a pass on {method} where profilerkit cannot take them away"
 _REMOVED = "the model keeps tensors of its pass outside itself ({holders}); those of this pass were taken away again"
@@ -47,56 +48,65 @@ def trace_pass(
 ) -> ModelTrace:
     """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
 
-    ``inventory`` is what the model holds before the pass; ``calls`` gets the calls of layers by their paths, also
-    those before an error.
+    What the pass leaves outside the model is taken away.
 
-    What the pass leaves outside the model is taken away. Raises `LeftBehindError` where that cannot be done with what
-    has no values.
+    Args:
+        inventory: What the model holds before the pass.
+        inputs: The inputs.
+        stand_ins: What stands in for the weights and inputs.
+        kind: The kind of pass: with or without gradients, watched or not.
+        calls: Gets the calls of layers by their paths, also those before an error.
+
+    Raises `LeftBehindError` where tensors without values stay outside the model.
     """
     surroundings = Surroundings(inventory, inputs)
-    has_stand_ins = stand_ins.weight is not None
-    if has_stand_ins and any(map(has_type_question, surroundings.names)):
+    if stand_ins.lack_values and any(map(has_type_question, surroundings.names)):
         raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
     lives: list[LiveBytes] = []
-    calls = {} if calls is None else calls
-    outcome: ModelTrace | Exception
+    failure = None
     try:
-        outcome = RecordedPass(inventory, inputs, stand_ins, kind, lives, calls).run()
+        trace = RecordedPass(inventory, inputs, stand_ins, kind, lives, {} if calls is None else calls).run()
     except Exception as error:
-        if not has_stand_ins or isinstance(error, MemoryError) or not can_run(inventory):
+        if not stand_ins.lack_values or isinstance(error, MemoryError) or not has_values(inventory):
+            # No attempt with values follows: the user gets this error, with the lines of its traceback.
             clear_frames(error)
-            remove_leftovers(lambda: _list_remaining(lives), surroundings)
+            remove_leftovers(partial(_list_remaining, lives), surroundings)
             raise
-        location = find_raising_line(error, __package__)
-        outcome = without_frames(error)  # not reported: the next attempt says what is wrong
-        if location is not None:
-            outcome = backend_failed(outcome, "torch", location)
-    holders, is_left = _clear_up(lives, surroundings, stand_ins)
-    if isinstance(outcome, Exception):
-        raise outcome
-    if is_left and has_stand_ins:
-        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), outcome)
-    if not holders:
-        return outcome
-    return replace(outcome, notes=(*outcome.notes, _REMOVED.format(holders=", ".join(holders))))
+        failure = _let_go_of_frames(error)
+    # Only here, where the error and its frames are gone, does nothing but the model hold tensors of the pass.
+    leftovers = remove_leftovers(partial(_list_remaining, lives), surroundings)
+    if leftovers.remain:
+        _warn_of_remaining(stand_ins)
+    if failure is not None:
+        raise failure
+    if leftovers.remain and stand_ins.lack_values:
+        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), trace)
+    if not leftovers.holders:
+        return trace
+    return replace(trace, notes=(*trace.notes, _REMOVED.format(holders=", ".join(leftovers.holders))))
 
 
-def can_run(inventory: Inventory) -> bool:
-    """Return whether a model has values to run with: none is lazy, or on the meta device."""
+def has_values(inventory: Inventory) -> bool:
+    """Return whether a model has values to run with: none of its weights is lazy, or on the meta device."""
     return not (is_lazy(inventory) or any(parameter.is_meta for parameter in inventory.parameters))
 
 
-def _clear_up(lives: list[LiveBytes], surroundings: Surroundings, stand_ins: StandIns) -> tuple[list[str], bool]:
-    """Take away what a pass left outside the model; warn where that cannot be done."""
-    holders, is_left = remove_leftovers(lambda: _list_remaining(lives), surroundings)
-    if is_left and (stand_ins.weight is not None or torch.is_inference_mode_enabled()):
+def _let_go_of_frames(error: Exception) -> Exception:
+    """Return an error of an attempt that another one follows, without its frames; one of ours says where it is from."""
+    line = find_raising_line(error, __package__)
+    bare = without_frames(error)
+    return bare if line is None else backend_failed(bare, "torch", line)
+
+
+def _warn_of_remaining(stand_ins: StandIns) -> None:
+    """Warn of tensors of a pass that are left where they do harm: without values, or made in inference mode."""
+    if stand_ins.lack_values or torch.is_inference_mode_enabled():
         warnings.warn(
             f"{_STILL_HELD.format(method=stand_ins.method)}: a cache that the model's own code does not lead to; empty "
             "it before the model is used, or have the model called once before it is profiled",
             ModelChangedWarning,
             stacklevel=2,
         )
-    return holders, is_left
 
 
 def _list_remaining(lives: list[LiveBytes]) -> set[int]:

@@ -41,7 +41,7 @@ from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .inference_pass import InferencePass, needs_autograd
 from .records import layer_records
 from .stand_ins import REAL_RUN, fake_stand_ins, meta_stand_ins
-from .static_pass import LeftBehindError, can_run, trace_pass
+from .static_pass import LeftBehindError, has_values, trace_pass
 from .traceable import traceable
 
 __all__ = ["trace_model"]
@@ -151,7 +151,7 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
     first, last = failures[0], failures[-1].error
-    if can_run(inventory):
+    if has_values(inventory):
         outcome = _try_way(_run_for_real, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"

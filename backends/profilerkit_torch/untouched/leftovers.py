@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,17 +28,29 @@ from .holders import FunctionCache, Holder
 from .leftover_holders import forget_in_caches
 from .surroundings import Surroundings
 
-__all__ = ["outside_restored", "remove_leftovers", "tensors_alive"]
+__all__ = ["Leftovers", "outside_restored", "remove_leftovers", "tensors_alive"]
 
 
-def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) -> tuple[list[str], bool]:
-    """Take away what a pass has left outside the model; return where it was, and whether anything is there still.
+class Leftovers(NamedTuple):
+    """What a pass has left outside the model.
+
+    Attributes:
+        holders: The names of what held tensors that were taken away, in order.
+        remain: Whether tensors are left that could not be taken away.
+    """
+
+    holders: tuple[str, ...] = ()
+    remain: bool = False
+
+
+def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) -> Leftovers:
+    """Take away what a pass has left outside the model, and return where that was.
 
     ``alive`` returns the addresses of the storages that were made for the pass and are still alive.
     """
     left = _find_alive_after_collection(alive)
     if not left or not _has_tensors(left):
-        return [], False
+        return Leftovers()
     names = [*_restore_holders(left, surroundings)]
     surroundings.forget()
     left = _find_alive_after_collection(alive)
@@ -46,7 +58,7 @@ def remove_leftovers(alive: Callable[[], set[int]], surroundings: Surroundings) 
         with frozen_objects_found():
             names += forget_in_caches(_list_tensors(left))
         left = _find_alive_after_collection(alive)
-    return sorted(set(names)), bool(left) and _has_tensors(left)
+    return Leftovers(tuple(sorted(set(names))), bool(left) and _has_tensors(left))
 
 
 def _find_alive_after_collection(alive: Callable[[], set[int]]) -> set[int]:
