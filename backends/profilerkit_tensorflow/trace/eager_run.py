@@ -25,68 +25,87 @@ from .eager_operators import EagerOperators, watch_operators
 from .first_call import as_before_the_call
 from .layers import LayerCalls
 
-__all__ = ["EagerRun"]
+__all__ = ["EagerRun", "run_eagerly"]
+
+
+def run_eagerly(
+    model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None, *, is_traceable: bool = False
+) -> EagerRun:
+    """Run the model once, as it is, and return what was seen; an unbuilt model is built by a call before.
+
+    Args:
+        model: The model.
+        inputs: Its inputs.
+        followed: Gets the calls of layers, also those before an error.
+        is_traceable: Whether a graph of the model exists. Such a model hands no values to numpy: what no operator has
+            made is a constant.
+
+    Raises `NotOfferedError` where TensorFlow does not show the operators; errors of the model pass through.
+    """
+    if not shows_operators():
+        raise NotOfferedError("this release of TensorFlow does not show the operators of an eager run")
+    if is_unbuilt(model):
+        with as_before_the_call(model):
+            inputs.run(model)
+    run = EagerRun(model, inputs, is_traceable)
+    if followed is not None:
+        followed.append(run.calls)
+    run.run()
+    run.price_all()
+    return run
 
 
 class EagerRun(EagerOperators):
-    """Runs the model once, as it is, and keeps its operators, their layers, and the bytes alive at each.
+    """An eager pass of a model that is built: its operators, their layers, and the bytes alive at each.
 
-    ``followed`` gets the calls of layers, also those before an error. A model that ``is_traceable`` hands no values to
-    numpy: what no operator has made is a constant.
+    Attributes:
+        layers: The layers by their paths.
+        calls: The calls of the layers.
+        read_handles: The handles of the variables that were read, by ``id``.
+        input_bytes: The bytes of the inputs.
     """
 
-    def __init__(
-        self, model: Any, inputs: ModelInputs, followed: list[LayerCalls] | None = None, is_traceable: bool = False
-    ) -> None:
+    def __init__(self, model: Any, inputs: ModelInputs, is_traceable: bool) -> None:
         super().__init__()
-        if not shows_operators():
-            raise NotOfferedError("this release of TensorFlow does not show the operators of an eager run")
-        if is_unbuilt(model):
-            with as_before_the_call(model):
-                inputs.run(model)
+        self._model = model
+        self._inputs = inputs
+        self._is_traceable = is_traceable
         self.layers: list[tuple[str, Any]] = list_layers(model)
         self.calls: LayerCalls = LayerCalls(self.layers, training=False)
-        if followed is not None:
-            followed.append(self.calls)
-        #: The handles of the variables that were read.
-        self.handles: dict[int, Any] = {}
+        self.read_handles: dict[int, Any] = {}
         self._live = EagerLiveBytes()
         self._live.hold(leaf for leaf in inputs.leaves() if tf.is_tensor(leaf))
         self.input_bytes: int = self._live.total
-        #: The number of the last tensor before the run, and those of what operators have made since.
-        self._first = read_number(tf.constant(0))
-        self._made: set[int] = set()
+        #: TensorFlow numbers tensors as it makes them: that of the last one before, and those of operators' since.
+        self._last_before = read_number(tf.constant(0))
+        self._made_by_operators: set[int] = set()
         self._departures = Departures(lambda: self.calls.owner.path)
-        self._is_traceable = is_traceable
-        outputs = self._run(model, inputs)
-        leaves = tf.nest.flatten(outputs)
-        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in leaves)
-        self.price_all()
+        self._returned_values = False
 
-    def _run(self, model: Any, inputs: ModelInputs) -> Any:
-        """Run the model and return its outputs; what its operators did not show is uncounted."""
+    def run(self) -> None:
+        """Run the model; what its operators did not show is uncounted."""
         with (
             _functions_run_eagerly(),
             self._departures.watch(),
             watch_operators(self._record_operator),
             self.calls.follow(),
         ):
-            outputs = compute_outputs(model, inputs)
+            outputs = compute_outputs(self._model, self._inputs)
         if not self._is_traceable:
-            self._departures.check_results(outputs, self._is_of_operator)
+            self._departures.check_results(outputs, self._is_known)
         self.uncounted.update(self._departures.missing)
-        return outputs
+        self._returned_values = any(tf.is_tensor(leaf) and hasattr(leaf, "numpy") for leaf in tf.nest.flatten(outputs))
 
     @property
     def did_nothing(self) -> bool:
         """Whether no operator ran and no value came out, although the model has weights to work with."""
-        weights = any(True for _, layer in self.layers for _ in own_variables(layer))
-        return not self.executed and not self._returned_values and weights
+        has_weights = any([*own_variables(layer)] for _, layer in self.layers)
+        return has_weights and not self.executed and not self._returned_values
 
-    def _is_of_operator(self, tensor: Any) -> bool:
+    def _is_known(self, tensor: Any) -> bool:
         """Return whether a tensor was there before the run, or an operator that was seen has made it."""
         number = read_number(tensor)
-        return number <= self._first or number in self._made
+        return number <= self._last_before or number in self._made_by_operators
 
     def _record_operator(
         self, op_type: Any, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
@@ -97,11 +116,11 @@ class EagerRun(EagerOperators):
         kind = op_type.decode() if isinstance(op_type, bytes) else str(op_type)
         ins, outs = list(inputs), list(outputs)
         if kind in ("ReadVariableOp", "ResourceGather"):
-            self.handles[id(ins[0])] = ins[0]
+            self.read_handles[id(ins[0])] = ins[0]
         self._live.note(kind, ins, outs)
         if not self._is_traceable:
-            self._departures.check_operands(kind, ins, self._is_of_operator)
-        self._made.update(map(read_number, outs))
+            self._departures.check_operands(kind, ins, self._is_known)
+        self._made_by_operators.update(map(read_number, outs))
         self.record(kind, ins, attrs, outs, self.calls.owner, self._live.total)
 
 

@@ -14,7 +14,7 @@ from ..model.kinds import is_function, is_unbuilt
 from ..model.saved_packing import read_packing
 from ..untouched.held_state import HeldState
 from ..untouched.preservation import preserve
-from .eager_run import EagerRun
+from .eager_run import EagerRun, run_eagerly
 from .layer_records import count_weight_bytes, layer_records, trace_layers_alone
 from .layers import LayerCalls
 from .messages import explain_failed_pass, only_in_graphs
@@ -33,7 +33,7 @@ def trace_eagerly(
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserve(model, variable_values=True):
         try:
-            run = EagerRun(model, inputs, followed)
+            run = run_eagerly(model, inputs, followed)
         except (CostFormulaError, NotOfferedError) as error:
             return trace_layers_alone(model, error)
         except MemoryError:
@@ -59,7 +59,7 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
         return trace
     with preserve(model, variable_values=True):
         try:
-            run = EagerRun(model, inputs, is_traceable=True)
+            run = run_eagerly(model, inputs, is_traceable=True)
         except MemoryError:
             raise
         except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
@@ -122,5 +122,5 @@ class _ReadVariables(NamedTuple):
 def _find_read_variables(function: Any, run: EagerRun) -> _ReadVariables:
     """Return the variables that a function has read in an eager run."""
     variables = {id(variable.handle): variable for variable in HeldState(function).variables}
-    read = [variables[key] for key in run.handles if key in variables]
-    return _ReadVariables(read, hidden=len(run.handles.keys() - variables.keys()))
+    read = [variables[key] for key in run.read_handles if key in variables]
+    return _ReadVariables(read, hidden=len(run.read_handles.keys() - variables.keys()))

@@ -25,7 +25,7 @@ from profilerkit.backend import RunOptions  # noqa: E402
 from profilerkit.error_text import error_line  # noqa: E402
 from profilerkit.plugging.loaders import find_loader, load_model  # noqa: E402
 from profilerkit_tensorflow import EvalLossFunction, TFBackend, get_accuracy, get_topk  # noqa: E402
-from profilerkit_tensorflow.trace.eager_run import EagerRun  # noqa: E402
+from profilerkit_tensorflow.trace.eager_run import run_eagerly  # noqa: E402
 
 BACKEND = TFBackend()
 
@@ -108,8 +108,8 @@ def test_a_number_beside_a_tensor_is_left_to_the_model(images: Any) -> None:
 
 
 def test_an_eager_run_without_operators_is_a_failure_not_zeros(images: Any) -> None:
-    assert EagerRun(images, ModelInputs(keras.Input((8, 8, 3)))).did_nothing
-    assert not EagerRun(images, ModelInputs(tf.ones((1, 8, 8, 3)))).did_nothing
+    assert run_eagerly(images, ModelInputs(keras.Input((8, 8, 3)))).did_nothing
+    assert not run_eagerly(images, ModelInputs(tf.ones((1, 8, 8, 3)))).did_nothing
     found = BACKEND.trace(images, ModelInputs(keras.Input((8, 8, 3))))
     assert isinstance(found.failure, ModelFailedError)
     assert found.operators == ()
