@@ -26,7 +26,8 @@ from .grids import Grid, Notes, Part, visible
 from .layer_grids import all_layers_grids, difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
 from .origins import different_origins
-from .table_grids import ROWS, describe_gap, operator_grid, table_grid, top_row_note
+from .table_grids import ROWS, operator_grid, table_grid
+from .table_notes import describe_gap, top_row_note
 from .time_grids import environment_grids, legend, measurement_grids, sweep_grids
 
 if TYPE_CHECKING:

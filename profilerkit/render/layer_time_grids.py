@@ -19,7 +19,7 @@ from ..trace.records import LayerTable
 from .columns import Column, share_text
 from .grids import Grid
 from .layer_grids import GridColumn, make_grid, write_name
-from .table_grids import rank_rows, write_ranked_title
+from .ranking import rank_rows, write_ranked_title
 
 __all__ = ["has_times", "layer_time_grid"]
 
