@@ -26,6 +26,9 @@ from .layerwise import LayerwiseData as LayerwiseData
 from .layerwise import LayerwiseSummary as LayerwiseSummary
 from .measured_memory import ComputeMeasuredMemory as ComputeMeasuredMemory
 from .measured_memory import MeasuredMemory as MeasuredMemory
+from .numbers_by_dtype import BitsPerParam as BitsPerParam
+from .numbers_by_dtype import ComputeNumbersByDtype as ComputeNumbersByDtype
+from .numbers_by_dtype import MacsByDtype as MacsByDtype
 from .operator_table import ComputeOperatorTable as ComputeOperatorTable
 from .operator_table import OperatorTable as OperatorTable
 from .output_difference import ComputeOutputDifference as ComputeOutputDifference
@@ -50,12 +53,9 @@ from .training import TrainingLayers as TrainingLayers
 from .training import TrainingMacs as TrainingMacs
 from .training import TrainingMemory as TrainingMemory
 from .training import TrainingMemoryParts as TrainingMemoryParts
-from .utilization import BitsPerParam as BitsPerParam
 from .utilization import ComputeMbu as ComputeMbu
 from .utilization import ComputeMfu as ComputeMfu
-from .utilization import ComputeNumbersByDtype as ComputeNumbersByDtype
 from .utilization import ComputeTrainingUtilization as ComputeTrainingUtilization
-from .utilization import MacsByDtype as MacsByDtype
 from .utilization import Mbu as Mbu
 from .utilization import Mfu as Mfu
 from .utilization import TrainingHfu as TrainingHfu

@@ -1,4 +1,4 @@
-"""How much of a device a model uses: MFU and HFU of its arithmetic, MBU of its memory; and its numbers by dtype.
+"""How much of a device a model uses: MFU and HFU of its arithmetic, MBU of its memory.
 
 The definitions are those of the field. Only products count (matrix products, convolutions, attention, recurrent gates),
 never element-wise operations; attention counts in full, whatever its mask, unless ``attention="attended"`` is given;
@@ -7,10 +7,9 @@ the peak is the dense one of the dtype that each product runs in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from profilerkit import ArgumentError, DeviceInfo, Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
+from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.errors import NotOfferedError
@@ -23,12 +22,9 @@ from profilerkit.trace.records import ModelTrace
 from .kinds import Share
 
 __all__ = [
-    "BitsPerParam",
     "ComputeMbu",
     "ComputeMfu",
-    "ComputeNumbersByDtype",
     "ComputeTrainingUtilization",
-    "MacsByDtype",
     "Mbu",
     "Mfu",
     "TrainingHfu",
@@ -124,47 +120,6 @@ class Mbu(Share):
     )
 
 
-class MacsByDtype(Metric):
-    """Multiply-accumulates of one forward pass by the dtype that they run in, as a mapping.
-
-    >>> from torch import nn
-    >>> from profilerkit import profile
-    >>> profile(nn.Linear(8, 2), input_shape=(8,), metrics=["macs_by_dtype"])["macs_by_dtype"]
-    {'float32': 16}
-    """
-
-    NAME: str = "macs_by_dtype"
-    FRIENDLY_NAME: str = "MACs by dtype"
-    DERIVED_FROM: TracePart | None = TracePart.OPERATORS
-    FORMULA: str = "macs of the operators whose first output has the dtype; int8 for products that accumulate in int32"
-    OMISSIONS: str = "arithmetic other than multiply-accumulates, as macs does"
-    SOURCE: str = "profilerkit's own definition"
-
-    def show(self) -> str:
-        """Write each dtype with its count."""
-        if not isinstance(self.value, Mapping):
-            return ""
-        return ", ".join(f"{dtype} {scale_value(count, 'MACs', Scale.SI)}" for dtype, count in self.value.items())
-
-
-class BitsPerParam(Metric):
-    """Average bits of storage for one element of the parameters.
-
-    >>> from torch import nn
-    >>> from profilerkit import profile
-    >>> profile(nn.Linear(8, 2).half(), input_shape=(8,), metrics=["bits_per_param"])["bits_per_param"]
-    16.0
-    """
-
-    NAME: str = "bits_per_param"
-    FRIENDLY_NAME: str = "Bits per parameter"
-    UNIT: str = "bit"
-    DERIVED_FROM: TracePart | None = TracePart.WEIGHTS
-    FORMULA: str = "8 * bytes of the distinct parameters / their elements"
-    OMISSIONS: str = "buffers, such as scales that a quantized layer keeps beside its weights"
-    SOURCE: str = "profilerkit's own definition"
-
-
 class ComputeMfu(ProfilerFunction):
     """Computes the MFU of a forward pass from its execution time. Computed only if requested by name."""
 
@@ -198,8 +153,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
-        return compute_share(trace, execution_time, where, dtype, attention)
+        where = choose_device(model, backend, run_options, peaks_of)
+        return compute_share(trace, execution_time, where, find_dtype(run_options, dtype), attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -220,10 +175,11 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
+        where = choose_device(model, backend, run_options, peaks_of)
+        ran_in = find_dtype(run_options, dtype)
         return {
-            TrainingMfu.NAME: compute_share(training_trace, training_time, where, dtype, attention, recomputed=False),
-            TrainingHfu.NAME: compute_share(training_trace, training_time, where, dtype, attention),
+            TrainingMfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention, recomputed=False),
+            TrainingHfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention),
         }
 
 
@@ -267,21 +223,6 @@ class ComputeMbu(ProfilerFunction):
         )
 
 
-class ComputeNumbersByDtype(ProfilerFunction):
-    """Counts products by dtype, and the bits of a parameter. Computed only if requested by name."""
-
-    KEYS: ClassVar[Keys] = (MacsByDtype, BitsPerParam)
-    ON_DEMAND: ClassVar[bool] = True
-
-    def __call__(self, trace: ModelTrace) -> dict[str, Any]:
-        """Return both."""
-        count, stored = trace.total_params, sum(weight.bytes for weight in trace.parameters)
-        return {
-            MacsByDtype.NAME: macs_by_dtype(trace),
-            BitsPerParam.NAME: 8 * stored / count if count else Unavailable("the model has no parameters"),
-        }
-
-
 def choose_device(model: Any, backend: Backend, options: RunOptions, requested: DeviceInfoLike | None) -> DeviceInfo:
     """Return the device whose figures count: the requested one, or the one that the model runs on."""
     if requested is not None:
@@ -309,8 +250,8 @@ def compute_share(
     attention: Attention = "full",
     *,
     recomputed: bool = True,
-) -> Any:
-    """Return the share of the peak that the products of a trace reach in a time."""
+) -> Noted | Unavailable:
+    """Return the share of the peak that the products of a trace reach in a time, with a note on what counts."""
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
@@ -338,9 +279,12 @@ def _describe_attention(trace: ModelTrace, attention: str) -> str:
     """Return in words which attention is counted."""
     if attention == "full":
         return "attention counts in full"
-    causal = sum(op.attended_macs is not None and not op.is_masked for op in trace.operators)
-    windowed = sum(op.attended_macs is not None and op.is_masked for op in trace.operators)
-    masked = sum(op.is_masked for op in trace.operators) - windowed
-    inside = f", {windowed} operators inside of masks of known values" if windowed else ""
-    in_full = f", {masked} operators under masks of unknown values in full" if masked else ""
-    return f"attention counts as attended: {causal} causal operators up to the diagonal{inside}{in_full}"
+    counted = [op for op in trace.operators if op.attended_macs is not None]
+    windowed = sum(op.is_masked for op in counted)
+    unknown = sum(op.is_masked and op.attended_macs is None for op in trace.operators)
+    text = f"attention counts as attended: {len(counted) - windowed} causal operators up to the diagonal"
+    if windowed:
+        text += f", {windowed} operators inside of masks of known values"
+    if unknown:
+        text += f", {unknown} operators under masks of unknown values in full"
+    return text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
@@ -93,39 +94,57 @@ class ComputeWatchedUtilization(ProfilerFunction):
     ) -> dict[str, Any]:
         """Return both shares as measurements with a sample for each step.
 
-        Every call of the model in a step counts as the last one, whose inputs the trace is of. Each rank watches its
-        own share of the work. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
+        The trace is of the last call in the steps, and all calls count as that one. Each rank watches its own share of
+        the work. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
         """
-        reason = _explain_absence(watched)
-        if reason or watched is None:
-            return {StepMfu.NAME: Unavailable(reason), StepHfu.NAME: Unavailable(reason)}
-        steps = [step for step in watched.steps.values() if step.calls and step.backward is not None]
-        time = Measurement(tuple(step.seconds / (step.calls or 1) for step in steps))
-        where, dtype = choose_device(model, backend, run_options, peaks_of), find_dtype(run_options, dtype)
-        note = f"{_describe_calls([step.calls or 0 for step in steps])} in a step"
-        return {
-            name: _add_note(compute_share(training_trace, time, where, dtype, attention, recomputed=recomputed), note)
-            for name, recomputed in ((StepMfu.NAME, False), (StepHfu.NAME, True))
-        }
+        if watched is None:
+            return _make_absent("no training loop was watched; see Profiler.watch")
+        steps = [*_list_whole_steps(watched)]
+        if not steps:
+            return _make_absent(_explain_absence(watched))
+        # The trace is of one call: so is the time that it is compared with.
+        time = Measurement(tuple(step.seconds / step.calls for step in steps))
+        where = choose_device(model, backend, run_options, peaks_of)
+        ran_in = find_dtype(run_options, dtype)
+        note = f"{_describe_calls([step.calls for step in steps])} in a step"
+        mfu = compute_share(training_trace, time, where, ran_in, attention, recomputed=False)
+        hfu = compute_share(training_trace, time, where, ran_in, attention)
+        return {StepMfu.NAME: _add_note(mfu, note), StepHfu.NAME: _add_note(hfu, note)}
 
 
-def _explain_absence(watched: WatchedSteps | None) -> str:
-    """Return why there is no share; empty if there is one."""
-    if watched is None:
-        return "no training loop was watched; see Profiler.watch"
+class _WholeStep(NamedTuple):
+    """A step in which the model was called forward and backward: its seconds, and the calls of the model."""
+
+    seconds: float
+    calls: int
+
+
+def _list_whole_steps(watched: WatchedSteps) -> Iterator[_WholeStep]:
+    """Yield the steps that can be compared with a trace of a training step."""
+    for step in watched.steps.values():
+        if step.calls and step.backward is not None:
+            yield _WholeStep(step.seconds, step.calls)
+
+
+def _make_absent(reason: str) -> dict[str, Unavailable]:
+    return {StepMfu.NAME: Unavailable(reason), StepHfu.NAME: Unavailable(reason)}
+
+
+def _explain_absence(watched: WatchedSteps) -> str:
+    """Return why no step can be compared with a trace."""
     if not watched.steps:
         return watched.missed or "no step was measured: call start() and stop()"
     if not any(step.calls for step in watched.steps.values()):
         return watched.reasons.get("forward", "the model was not called in the steps that were measured")
-    if not any(step.calls and step.backward is not None for step in watched.steps.values()):
-        return watched.reasons.get("backward", "no backward pass came through the model in the measured steps")
-    return ""
+    return watched.reasons.get("backward", "no backward pass came through the model in the measured steps")
 
 
-def _describe_calls(numbers: list[int]) -> str:
+def _describe_calls(numbers: Sequence[int]) -> str:
     few, many = min(numbers), max(numbers)
-    return f"{few} call{'s' if many > 1 else ''} of the model" if few == many else f"{few} to {many} calls of the model"
+    if few != many:
+        return f"{few} to {many} calls of the model"
+    return f"{few} call{'' if few == 1 else 's'} of the model"
 
 
-def _add_note(share: Any, note: str) -> Any:
+def _add_note(share: Noted | Unavailable, note: str) -> Noted | Unavailable:
     return Noted(share.value, f"{share.note}; {note}") if isinstance(share, Noted) else share
