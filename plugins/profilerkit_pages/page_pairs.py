@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.render.grids import visible
 from profilerkit.trace.layer_paths import nearest_around
@@ -23,61 +23,93 @@ _COMPARED_AT_FIRST = ("params", "macs", "forward_seconds")
 
 
 def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
-    """Return the layers of the reference and of another model in one tree, or None where one has no layers."""
+    """Return the layers of the reference and of the other model of that index in one tree; None where one has none."""
     reference, other = comparison.reference, comparison.others[which]
     if reference.layers is None or other.layers is None:
         return None
     rows = list(comparison.layers(which))
-    parents, names = _place_in_tree(rows)
+    places = list(_place_in_tree(rows))
     reference_rows, other_rows = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
-    columns: list[dict[str, Any]] = []
-    for key in _COMPARED:
-        first = [None if row["change"] == "added" else reference_rows[row["path"]].get(key) for row in rows]
-        second = [other_rows[row["other_path"]].get(key) if row["other_path"] is not None else None for row in rows]
-        columns += _describe_pair(key, first, second, (reference.name, other.name))
+    layers = [
+        _BothSides(
+            None if row["change"] == "added" else reference_rows[row["path"]],
+            None if row["other_path"] is None else other_rows[row["other_path"]],
+        )
+        for row in rows
+    ]
+    names = (reference.name, other.name)
     return {
         "name": visible(other.name),
-        "parents": parents,
-        "names": pack(names),
+        "parents": [place.parent for place in places],
+        "names": pack([place.name for place in places]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
-        "columns": columns,
+        "columns": [column for key in _COMPARED for column in _describe_values(key, layers, names)],
     }
 
 
-def _place_in_tree(rows: Sequence[Row]) -> tuple[list[int], list[str]]:
-    """Return of each layer of two models the row around it, -1 for none, and its name, with that in the other model.
+class _BothSides(NamedTuple):
+    """The rows of a layer in the reference and in the other model; None in the model that lacks it."""
 
-    A layer that the other model alone has lies in a layer of the other, all others in one of the reference.
+    reference: Row | None
+    other: Row | None
+
+    def read(self, key: str) -> tuple[Any, Any]:
+        """Return a value of the layer in both models; None where it has none."""
+        one, two = (None if row is None else row.get(key) for row in self)
+        return one, two
+
+
+class _Place(NamedTuple):
+    """Where a layer stands in the tree of both models.
+
+    Attributes:
+        parent: The index of the row around it; -1 for none.
+        name: What it is called: "conv1", or "conv1 / first" for a layer that is called "first" in the other model.
+    """
+
+    parent: int
+    name: str
+
+
+def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Place]:
+    """Yield the place of each layer.
+
+    A layer of the reference is inside of a layer of the reference. One that only the other model has is inside of a
+    layer of the other model, whose row may be one that both have.
     """
     in_reference = {row["path"]: index for index, row in enumerate(rows) if row["change"] != "added"}
     in_other = {row["other_path"]: index for index, row in enumerate(rows) if row["other_path"] is not None}
     around_reference, around_other = nearest_around(in_reference), nearest_around(in_other)
-    parents, names = [], []
     for row in rows:
+        path = row["path"]
         is_added = row["change"] == "added"
-        around = (around_other if is_added else around_reference)[row["path"]]
-        parents.append(-1 if around is None else (in_other if is_added else in_reference)[around])
-        name = write_layer_name(row["path"], around)
-        has_moved = not is_added and row["other_path"] not in (None, row["path"])
-        names.append(f"{name} / {visible(row['other_path'].rpartition('.')[2])}" if has_moved else name)
-    return parents, names
+        positions, around = (in_other, around_other[path]) if is_added else (in_reference, around_reference[path])
+        name = write_layer_name(path, around)
+        if not is_added and row["other_path"] not in (None, path):
+            name += f" / {visible(row['other_path'].rpartition('.')[2])}"
+        yield _Place(-1 if around is None else positions[around], name)
 
 
-def _describe_pair(
-    key: str, first: Sequence[Any], second: Sequence[Any], names: tuple[str, str]
-) -> Iterator[dict[str, Any]]:
-    """Yield the columns of one value of two models, and of their difference."""
-    if all(value is None for value in first) or all(value is None for value in second):
+def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
+    pairs = [layer.read(key) for layer in layers]
+    reference, other = [one for one, _ in pairs], [two for _, two in pairs]
+    if all(value is None for value in reference) or all(value is None for value in other):
         return
-    differences = [None if one is None or two is None else two - one for one, two in zip(first, second, strict=True)]
+    changes = [None if one is None or two is None else two - one for one, two in pairs]
     for suffix, values, label in (
-        ("", first, names[0]),
-        ("_other", second, names[1]),
-        ("_difference", differences, "change"),
+        ("", reference, names[0]),
+        ("_other", other, names[1]),
+        ("_difference", changes, "change"),
     ):
         for column in describe_column(key, values):
-            shown = key in _COMPARED_AT_FIRST
-            title = f"{column['title']}, {visible(label)}"
-            more = {"title": title, "share": False, "shown": shown, "suffix": suffix, "dashes": suffix != "_difference"}
-            yield {**column, "key": f"{key}{suffix}", **more}
+            yield {
+                **column,
+                "key": f"{key}{suffix}",
+                "title": f"{column['title']}, {visible(label)}",
+                "share": False,
+                "shown": key in _COMPARED_AT_FIRST,
+                "suffix": suffix,
+                "dashes": suffix != "_difference",
+            }
