@@ -28,7 +28,7 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     if reference.layers is None or other.layers is None:
         return None
     rows = list(comparison.layers(which))
-    places = list(_place_in_tree(rows))
+    nodes = list(_place_in_tree(rows))
     reference_rows, other_rows = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
     layers = [
         _BothSides(
@@ -40,8 +40,8 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
     names = (reference.name, other.name)
     return {
         "name": visible(other.name),
-        "parents": [place.parent for place in places],
-        "names": pack([place.name for place in places]),
+        "parents": [node.parent for node in nodes],
+        "names": pack([node.name for node in nodes]),
         "types": pack([visible(str(row["type"])) for row in rows]),
         "changes": pack([row["change"] for row in rows]),
         "columns": [column for key in _COMPARED for column in _describe_values(key, layers, names)],
@@ -60,7 +60,7 @@ class _BothSides(NamedTuple):
         return one, two
 
 
-class _Place(NamedTuple):
+class _Node(NamedTuple):
     """Where a layer stands in the tree of both models.
 
     Attributes:
@@ -72,8 +72,8 @@ class _Place(NamedTuple):
     name: str
 
 
-def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Place]:
-    """Yield the place of each layer.
+def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
+    """Yield the node of each layer.
 
     A layer of the reference is inside of a layer of the reference. One that only the other model has is inside of a
     layer of the other model, whose row may be one that both have.
@@ -88,7 +88,7 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Place]:
         name = write_layer_name(path, around)
         if not is_added and row["other_path"] not in (None, path):
             name += f" / {visible(row['other_path'].rpartition('.')[2])}"
-        yield _Place(-1 if around is None else positions[around], name)
+        yield _Node(-1 if around is None else positions[around], name)
 
 
 def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
