@@ -49,15 +49,18 @@ class Adapters:
         """The bytes of all of them."""
         return self.count * self.parameters * self.element_bytes
 
-    def count_device_bytes(self, layout: Layout) -> int:
-        """Return the bytes of all of them that a device has in a layout, which shares them as it does the matrices."""
+    def count_device_bytes(self, layout: Layout, layers: int | None) -> int:
+        """Return the bytes of all of them on the fullest device of a layout, which shares them as the matrices.
+
+        They stand beside matrices of so many layers.
+        """
         elements = sum(
             self._count_elements(matrix)
             * matrix.experts
             / (layout.tensor if matrix.routing is None else layout.expert_devices)
             for matrix in self.matrices
         )
-        return math.ceil(self.count * elements * self.element_bytes / layout.pipeline)
+        return math.ceil(self.count * elements * self.element_bytes * layout.count_stage_share(layers))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
         """Return the bytes that a step reads in one of so many replicas: an adapter once, however many use it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .formatting import show_bytes, show_count, show_rate, show_seconds
+from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
 from .step_cost import Resource
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable
     verdict = "yes" if memory.fits else f"no, needs {needed} devices"
     sharing = f" on each of {devices}" if devices > 1 else ""
     yield "fits", f"{verdict}: {taken} of {show_bytes(memory.capacity)}{sharing}, with reserve"
-    users = f"{fit.largest_batch:,} users" if fit.largest_batch else "not one user"
+    users = f"{show_most(fit.largest_batch)} users" if fit.largest_batch else "not one user"
     yield "users", f"{users} with {fit.context:,} tokens each at the same time"
 
 

@@ -155,6 +155,7 @@ def llm(
             )
             lengths = Lengths(lengths.prompt + sum(inputs.tokens for inputs in encoded), lengths.new)
             facts = source.find_facts(lengths)
+        layout.require_layers(facts.sizes.layers, facts.name)
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
         prefix = requested.get("shared_prefix", 0)
         if prefix >= lengths.prompt:

@@ -86,16 +86,17 @@ class EngineCache:
         return sum(self._count_paged_bytes(part, tokens, batch) for part in self.parts)
 
     def count_device_bytes(self, context: int, batch: int, layout: Layout) -> int:
-        """Return its bytes on each device of a layout.
+        """Return its bytes on the fullest device of a layout.
 
         Tensor parallelism shares the heads: a device has at least one, and latents whole.
         """
+        share_of_layers = layout.count_stage_share(self.facts.sizes.layers)
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
         return sum(
             math.ceil(
                 self._count_paged_bytes(part, tokens, sequences)
                 / min(layout.tensor, part.heads or layout.tensor)
-                / layout.pipeline
+                * share_of_layers
             )
             for part in self.parts
         )

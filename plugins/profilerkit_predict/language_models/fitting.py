@@ -11,10 +11,10 @@ from .records import PassCounts
 from .speculation import Speculation
 from .step_cost import StepCost
 
-__all__ = ["Fit", "Memory", "count_memory", "fit"]
+__all__ = ["MOST_TRIED", "Fit", "Memory", "count_memory", "fit"]
 
-#: The most sequences or devices that are tried.
-_MOST = 2**20
+#: The most tokens, sequences or devices that are tried: where so many fit, more may.
+MOST_TRIED = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def count_memory(
         None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
         math.ceil(capacity * reserve) if capacity is not None else 0,
         capacity,
-        0 if cost.adapters is None else cost.adapters.count_device_bytes(layout),
+        0 if cost.adapters is None else cost.adapters.count_device_bytes(layout, facts.sizes.layers),
         0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
     )
 
@@ -136,12 +136,20 @@ def fit(
     requested = memory(batch, context)
     if requested.capacity is None:
         return Fit(requested, batch, context, cost.devices, None, False, None, None)
-    most = cost.facts.sizes.longest_context or _MOST
-    longest = _largest(most, lambda tokens: bool(memory(batch, tokens).fits))
-    largest = _largest(_MOST, lambda sequences: bool(memory(sequences, context).fits))
-    too_few = _largest(_MOST, lambda count: not memory(batch, context, _widen(cost.layout, count)).fits)
-    needed = None if too_few == _MOST else _widen(cost.layout, too_few + 1).devices
-    return Fit(requested, batch, context, cost.devices, longest, longest == most, largest, needed)
+    maximum = cost.facts.sizes.longest_context
+    longest = _largest(maximum or MOST_TRIED, lambda tokens: bool(memory(batch, tokens).fits))
+    largest = _largest(MOST_TRIED, lambda sequences: bool(memory(sequences, context).fits))
+    most = _count_most_shares(cost)
+    too_few = _largest(most, lambda count: not memory(batch, context, _widen(cost.layout, count)).fits)
+    needed = None if too_few == most else _widen(cost.layout, too_few + 1).devices
+    is_maximum = maximum is not None and longest == maximum
+    return Fit(requested, batch, context, cost.devices, longest, is_maximum, largest, needed)
+
+
+def _count_most_shares(cost: StepCost) -> int:
+    """Return the most shares of what `_widen` makes more of: stages are no more than layers."""
+    layers = cost.facts.sizes.layers
+    return layers if layers and cost.layout.pipeline > 1 and cost.layout.data == 1 else MOST_TRIED
 
 
 def _widen(layout: Layout, count: int) -> Layout:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from profilerkit.piping.quantity import Scale, scale_value
 
-__all__ = ["show_bytes", "show_count", "show_rate", "show_seconds"]
+from .fitting import MOST_TRIED
+
+__all__ = ["show_bytes", "show_count", "show_most", "show_rate", "show_seconds"]
+
+
+def show_most(number: int | None) -> str:
+    """Return how many fit: "181", "-" for none, and "≥ 1,048,576" where no more were tried."""
+    return f"{'≥ ' if number == MOST_TRIED else ''}{number:,}" if number else "-"
 
 
 def show_count(value: float) -> str:

@@ -48,6 +48,20 @@ class Layout:
         """
         return math.ceil(math.ceil(batch / self.data) / (self.pipeline if is_decode else 1))
 
+    def count_stage_share(self, layers: int | None) -> float:
+        """Return the share of so many layers in the fullest stage: a layer is in one stage whole.
+
+        Of a model whose layers are not known, each stage has the same share.
+        """
+        return math.ceil(layers / self.pipeline) / layers if layers else 1 / self.pipeline
+
+    def require_layers(self, layers: int | None, name: str) -> None:
+        """Raise `ArgumentError` if a model of so many layers has fewer than there are stages."""
+        if layers and self.pipeline > layers:
+            raise ArgumentError(
+                f"parallel='{self}': {name} has {layers} layers, and a stage has one at least; give pp{layers} or less"
+            )
+
     def __str__(self) -> str:
         sizes = {"tp": self.tensor, "pp": self.pipeline, "dp": self.data}
         sizes["ep"] = self.expert_devices if self.has_whole_experts else 1

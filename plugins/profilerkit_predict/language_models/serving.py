@@ -39,8 +39,8 @@ ROUTED = (
 
 #: What holds for several devices, in words.
 SHARED = (
-    "devices that cut layers between them (tp) have at least one head of keys and values each, and latents whole; work "
-    "is divided evenly"
+    "devices that cut layers between them (tp) have at least one head of keys and values each, and latents whole; of "
+    "stages (pp) the fullest has whole layers; work is divided evenly"
 )
 
 #: What holds for every estimate, in words.

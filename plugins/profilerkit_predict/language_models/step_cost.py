@@ -401,14 +401,20 @@ class StepCost:
         return sum(count_stored_bytes(part, self.weights) for part in self.facts.weights if not part.is_shared)
 
     def device_weight_bytes(self, layout: Layout) -> int:
-        """Return the bytes of the weights that a device has in a layout: a share of a replica, and of all experts."""
-        total = 0.0
+        """Return the bytes of the weights of the fullest device: a share of a replica, and of all experts.
+
+        It has as many layers as the fullest stage, and no less than the mean of all stages, which have the tables too.
+        """
+        total = in_layers = 0.0
         for part in self.facts.weights:
             if part.is_shared:
                 continue
             spread = layout.expert_devices if part.routing is not None else layout.tensor
-            total += count_stored_bytes(part, self.weights) / spread
-        return math.ceil(total / layout.pipeline)
+            share = count_stored_bytes(part, self.weights) / spread
+            total += share
+            in_layers += share if part.kind in (WeightKind.MATRIX, WeightKind.EXPERTS) else 0
+        share_of_layers = layout.count_stage_share(self.facts.sizes.layers)
+        return math.ceil(max(total / layout.pipeline, in_layers * share_of_layers))
 
     def _require_traced_source(self, new_tokens: int) -> None:
         facts = self.facts

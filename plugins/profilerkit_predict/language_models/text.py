@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .answers import describe_formats, list_answers, list_term_rows, list_term_titles
-from .formatting import show_bytes, show_count, show_rate, show_seconds
+from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
 from .growth import find_layer
 from .notes import general_notes, report_notes
 from .text_tables import TextTable
@@ -165,13 +165,11 @@ def _write_memory_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _write_fit_row(fit: Fit) -> tuple[str, ...]:
-    context = (
-        "-" if not fit.longest_context else f"{fit.longest_context:,}{' (model)' if fit.is_models_maximum else ''}"
-    )
+    context = f"{fit.longest_context:,} (model)" if fit.is_models_maximum else show_most(fit.longest_context)
     return (
         f"{fit.batch:,}",
         context,
-        f"{fit.largest_batch:,}" if fit.largest_batch else "-",
+        show_most(fit.largest_batch),
         "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
     )
 

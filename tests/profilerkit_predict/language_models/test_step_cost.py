@@ -10,6 +10,7 @@ from profilerkit.devices import DeviceInfo, Figure
 from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term, WeightKind, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
+from profilerkit_predict.language_models.formatting import show_most
 from profilerkit_predict.language_models.layout import Layout, read_layout
 from profilerkit_predict.language_models.rewrites import REWRITES, engine_macs
 from profilerkit_predict.language_models.serving import predict_serving
@@ -205,6 +206,34 @@ def test_memory_of_a_layout() -> None:
         assert (memory.weights, memory.cache) == (weights, cache), text
     replicas = count_memory(cost, 8, 32, 64, 0.0, read_layout(1, "dp4,ep4"))
     assert (replicas.weights, replicas.cache) == (2000 + 4000, 2 * 32 * 8)
+
+
+def test_the_fullest_stage_of_a_pipeline_has_whole_layers() -> None:
+    """Three layers in two stages: two of them are in one, with their matrices and two thirds of the cache.
+
+    In three stages a third is in each, and so is a third of all weights, which is more than the matrices of a layer.
+    """
+    cost = StepCost(toy_facts(layers=3), DEVICE)
+    two, three = (count_memory(cost, 8, 32, 64, 0.0, Layout(pipeline=stages)) for stages in (2, 3))
+    assert (two.weights, two.cache) == (1334, 8 * 32 * 8 * 2 / 3 // 1 + 1)  # 2,000 bytes of matrices, 2,048 of cache
+    assert (three.weights, three.cache) == (2600 / 3 // 1 + 1, 8 * 32 * 8 / 3 // 1 + 1)
+
+
+def test_stages_are_no_more_than_layers() -> None:
+    """A cache of 2,000,000 bytes in three layers: 666,667 fit on each of three; four times as much never fits."""
+    cost = StepCost(toy_facts(layers=3, longest_context=None), DEVICE, layout=Layout(pipeline=2), block_size=1)
+    assert fit(cost, 1, 250_000, 16, 0.0).needed_devices == 3
+    assert fit(cost, 1, 1_000_000, 16, 0.0).needed_devices is None
+    with pytest.raises(ArgumentError, match=r"parallel='pp4': Toy has 3 layers, .* give pp3 or less"):
+        Layout(pipeline=4).require_layers(3, "Toy")
+
+
+def test_the_most_that_is_tried_is_no_maximum_of_the_model() -> None:
+    """A state of constant size: any context fits, and no more than 1,048,576 tokens are tried."""
+    state = StepCost(toy_facts(parts=(CacheLayer("layers.0", 0, 100),), longest_context=None), DEVICE)
+    result = fit(state, 1, 32, 64, 0.0)
+    assert (result.longest_context, result.is_models_maximum) == (2**20, False)
+    assert [show_most(number) for number in (2**20, 181, 0, None)] == ["≥ 1,048,576", "181", "-", "-"]
 
 
 @pytest.mark.parametrize(
