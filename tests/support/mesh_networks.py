@@ -79,6 +79,16 @@ def net_of_spread_heads() -> Net:
     return Net(spread=True)
 
 
+def tied_net() -> Net:
+    """Return a network whose head is its embedding, and whose norms share a buffer of ten numbers."""
+    net = Net()
+    net.head.weight = net.emb.weight
+    shared = torch.zeros(10)
+    for part in (net.n, net.emb):
+        part.register_buffer("shared", shared)
+    return net
+
+
 class Checkpointed(Block):
     """A block whose activations are computed again in the backward pass."""
 

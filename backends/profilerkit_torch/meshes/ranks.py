@@ -24,6 +24,7 @@ from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace
 
 from ..compat.meshes import call_for_context_parallel, make_fake_store
+from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
 from .attention import spread_attention
@@ -57,7 +58,7 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
             module = _require_module(model.build(), "the function that builds the model")
         module, scheme = _spread(module, model.parallelize, device_mesh)
         with FakeTensorMode(allow_non_fake_inputs=True) as mode, _refuse_values():
-            module.to_empty(device="cpu").train()
+            _allocate(module)
             chosen = scheme.select_inputs(inputs)
             called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
             recorder = RankRecorder(RankLayers(module), Exchanges(model.mesh))
@@ -77,6 +78,23 @@ def _make_mesh(model: RankModel) -> DeviceMesh:
         raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
     dist.init_process_group("fake", store=make_fake_store(), rank=model.rank, world_size=model.ranks)
     return init_device_mesh("cpu", tuple(model.mesh.values()), mesh_dim_names=tuple(model.mesh))
+
+
+def _allocate(module: nn.Module) -> None:
+    """Give a module memory without values, in training mode; what parts of it share stays shared.
+
+    torch's ``to_empty`` makes a tensor for each place, so that tied weights would count twice.
+    """
+    places: dict[int, list[tuple[nn.Module, str]]] = {}
+    for part in module.modules():
+        for name, tensor in (*read_parameters(part).items(), *read_buffers(part).items()):
+            if tensor is not None:
+                places.setdefault(id(tensor), []).append((part, name))
+    module.to_empty(device="cpu").train()
+    for (first, first_name), *others in places.values():
+        for part, name in others:
+            if getattr(part, name) is not getattr(first, first_name):
+                setattr(part, name, getattr(first, first_name))
 
 
 def _require_module(model: Any, source: str) -> nn.Module:

@@ -108,6 +108,31 @@ def test_share_of_weights_and_gradients(steps: dict[str, RankTrace], name: str, 
     assert steps[name].gradient_bytes == elements * BYTE
 
 
+@pytest.mark.parametrize(
+    ("name", "untied", "share", "gradient_share"),
+    [
+        ("tied alone", "alone", 1, 1),
+        ("tied ddp", "ddp", 1, 1),
+        ("tied zero1", "zero1", 1, None),
+        ("tied zero3", "zero3", 4, 4),
+        ("tied fsdp2", "fsdp2", 4, 4),
+        ("tied tp", "tp", 1, 1),
+    ],
+)
+def test_tied_weights_are_one(
+    steps: dict[str, RankTrace], name: str, untied: str, share: int, gradient_share: int | None
+) -> None:
+    """A head that is the embedding saves the bytes of one of them, and of its gradient; the work stays.
+
+    In stage 1 the first rank keeps the gradients from the embedding to the first feed-forward part in both cases.
+    """
+    saved = WORDS * WIDTH * BYTE
+    assert count_parameter_bytes(steps[name]) == count_parameter_bytes(steps[untied]) - saved // share
+    saved_gradient = 0 if gradient_share is None else saved // gradient_share
+    assert steps[name].gradient_bytes == steps[untied].gradient_bytes - saved_gradient
+    assert steps[name].trace.macs == steps[untied].trace.macs
+
+
 def test_last_rank_of_an_uneven_mesh_has_what_is_left(steps: dict[str, RankTrace]) -> None:
     # Rows are dealt out in thirds that are rounded up: of 64 rows the last of three has 64 - 2 * 22, of 128 and 256
     # it has 128 - 2 * 43 and 256 - 2 * 86.
