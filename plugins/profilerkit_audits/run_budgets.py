@@ -78,9 +78,20 @@ def find_exceeded(store: Store | str | PathLike[str], run: str, budgets: Mapping
     with open_store(store) as opened:
         checked = _check_rows(opened, run, budget)
     unmatched = [f"no model has a layer that this limit matches: {limit}" for limit in _list_unmatched(checked, budget)]
-    findings = [(case, finding) for case, several in checked.items() for finding in several]
-    failed = (f"{case.spec}: {finding.detail}" for case, finding in findings if finding.verdict is Verdict.FAILED)
-    return [*dict.fromkeys(failed), *unmatched]
+    return [*_list_failed(checked), *unmatched]
+
+
+def _list_failed(checked: Mapping[CaseName, Sequence[Finding]]) -> Iterator[str]:
+    """Yield a line for each limit that cases do not keep; one of all cases of a model is said once, of the model."""
+    cases = Counter(case.spec for case in checked)
+    failed: dict[tuple[str, str], dict[CaseName, None]] = {}
+    for case, findings in checked.items():
+        for finding in findings:
+            if finding.verdict is Verdict.FAILED:
+                failed.setdefault((case.spec, finding.detail), {})[case] = None
+    for (spec, detail), several in failed.items():
+        names = [spec] if len(several) == cases[spec] else [str(case) for case in several]
+        yield from (f"{name}: {detail}" for name in names)
 
 
 def _list_unmatched(findings: Mapping[CaseName, Sequence[Finding]], budget: Budget) -> list[str]:

@@ -146,6 +146,17 @@ def test_budgets_are_for_all_rows_of_a_case(store: Store) -> None:
     ]
 
 
+def test_a_setting_is_named_where_others_of_its_model_keep_the_limit(store: Store) -> None:
+    run = begun(store, 3)
+    for name, batch, width in (("k", 1, 2), ("k", 4, 3), ("m", 1, 3), ("m", 4, 3)):
+        report = network_report(4, 8, width)
+        store.add(count_row(run, 3, f"net.py:{name}", report, settings={"batch_size": batch}), report)
+    assert find_exceeded(store, run, {"macs": "<= 50"}) == [
+        "net.py:k (batch_size=4): 56 MACs, 112 % of the limit",
+        "net.py:m: 56 MACs, 112 % of the limit",
+    ]
+
+
 def test_a_limit_of_a_plan_for_no_layer_is_said(store: Store) -> None:
     """A misspelt layer must not pass for one that keeps its limit."""
     (line,) = find_exceeded(store, "run-001-m", {"macs": "<= 50", "layers": {"zzz": {"macs": "<= 1"}}})
