@@ -14,6 +14,7 @@ from .decoders import find_sound_positions, require_no_encoder
 
 __all__ = [
     "describe_execution",
+    "find_attention_chunk",
     "find_folder",
     "find_index_stride",
     "find_longest_context",
@@ -105,6 +106,13 @@ def find_most_attended(config: Any) -> int | None:
     if blocks is not None and size is not None:
         return (blocks - 1) * size + 1
     return find_number(text, "index_topk", "indexer_budget")
+
+
+def find_attention_chunk(config: Any) -> int | None:
+    """Return of how many tokens the chunks are that layers attend inside of, as those of Llama 4; None for none."""
+    text = find_text_configuration(config)
+    has_chunks = "chunked_attention" in (getattr(text, "layer_types", None) or ())
+    return find_number(text, "attention_chunk_size") if has_chunks else None
 
 
 def find_index_stride(config: Any) -> int:

@@ -27,6 +27,7 @@ from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .configurations import (
     describe_execution,
+    find_attention_chunk,
     find_index_stride,
     find_longest_context,
     find_routing,
@@ -56,6 +57,10 @@ _TELLING = (
 _UNROUTED = (
     "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
     "the configuration"
+)
+_CHUNKED = (
+    "attention inside of chunks of {count:,} tokens counts as a window of as many: after more tokens than that these "
+    "layers attend to half as many on average, so that times are no lower bounds there"
 )
 _UNREAD = (
     "{count:,} parameters of layers that text does not go through ({layers}) take memory, and no step reads them; "
@@ -103,7 +108,8 @@ def find_facts(
     notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
     if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
         notes.append(_GROWING)
-    notes += storage.notes
+    chunk = find_attention_chunk(config)
+    notes += storage.notes if chunk is None else [_CHUNKED.format(count=chunk), *storage.notes]
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
     notes += [*(note for note in trace.notes if note not in unquantized), *write_notes(trace.conditions)]
     facts = ModelFacts(

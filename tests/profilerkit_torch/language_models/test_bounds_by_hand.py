@@ -47,6 +47,16 @@ def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
     assert any("runs every expert" in note for note in report.facts.notes)
 
 
+def test_chunks_of_attention_are_said_to_count_as_windows() -> None:
+    """After 70 tokens a layer attends to 7 of its second chunk, and counts 64."""
+    report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
+    pair = 2 * 2 * 4 * 8
+    assert report.cost(1, 1, 70).macs - report.cost(1, 1, PROMPT).macs <= pair * (64 - PROMPT - 1)
+    assert any("inside of chunks of 64 tokens counts as a window" in note for note in report.facts.notes)
+    plain: Any = llm(configuration("LlamaConfig", intermediate_size=64), prompt=PROMPT, new=4, dtype="bf16")
+    assert not any("chunks of" in note for note in plain.facts.notes)
+
+
 def deepseek_32() -> Any:
     sizes = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
     index = {"index_n_heads": 2, "index_head_dim": 8, "index_topk": 4}
