@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from profilerkit import Comparative, Metric, Noted, ProfilerFunction, Scale, Unavailable, metric
+from profilerkit import Comparative, Metric, ProfilerFunction, Scale, Unavailable, metric
 from profilerkit.backend import Backend
 from profilerkit.piping.function import Keys
+from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import ReadsWeights, require_capability
 from profilerkit.trace.completeness import TracePart
 from profilerkit.trace.records import ModelTrace
@@ -64,12 +65,19 @@ class ComputeSparsity(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
 
-    def __call__(self, model: Any, backend: Backend, total_params: int) -> Any:
-        """Return the share, of the floating-point weights where there are others; unavailable without values."""
+    def __call__(self, model: Any, backend: Backend, trace: ModelTrace) -> Any:
+        """Return the share, of the floating-point weights where there are others; unavailable without values.
+
+        The values are read from the model itself, so layers that ``ignore=`` leaves out are part of the share.
+        """
         zeros, elements = require_capability(backend, ReadsWeights).zero_weights(model)
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements
-        if elements == total_params:
-            return share
-        return Noted(share, f"of the {elements:,} floating-point parameters among the model's {total_params:,}")
+        total = sum(weight.count for weight in trace.held_parameters)
+        notes = (
+            [f"of the {elements:,} floating-point parameters among the model's {total:,}"] if elements != total else []
+        )
+        if trace.left_out:
+            notes.append("with the layers that ignore= leaves out")
+        return qualify(share, notes=notes)

@@ -154,7 +154,7 @@ class _Layers:
         title = f"Layers of {reference.name} and {other.name}"
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
-            title = f"Layers that differ between {reference.name} and {other.name}"
+            title = f"{'Layers that' if rows else 'No layers'} differ between {reference.name} and {other.name}"
         if self.top is not None:
             at_depth = _is_innermost if self.depth is None else lambda row: row["depth"] == self.depth
             rows = sorted(filter(at_depth, rows), key=_measure_change, reverse=True)[: self.top]

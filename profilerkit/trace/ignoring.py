@@ -58,6 +58,7 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     return replace(
         trace,
         layers=layers,
+        left_out=tuple(layer for layer in trace.layers if layer.path in gone),
         operators=tuple(_make_free(op, gone) if op.layer in gone else op for op in trace.operators),
         uncounted=_count_uncounted(trace, gone),
         choices=without(trace.choices, gone),
@@ -113,5 +114,5 @@ def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -
     matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
     return (
         f"left out by ignore=: {len(gone)} layers, those inside included ({matches}); parameters, size, MACs, FLOPs "
-        "and the table of layers lack them, memory and times do not"
+        "and the table of layers lack them, memory and measured times do not"
     )

@@ -250,6 +250,7 @@ class ModelTrace:
         contradictions: Texts about runs of the model that differ from this trace. If there are any, all values from
             operators and layers are incomplete.
         conditions: What the caller has switched on that changes the numbers, each in a few words.
+        left_out: The layers that ``ignore=`` takes away from ``layers``. The memory is that of the model with them.
     """
 
     layers: tuple[LayerRecord, ...]
@@ -267,6 +268,7 @@ class ModelTrace:
     peak_spread: PeakSpread | None = None
     contradictions: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    left_out: tuple[LayerRecord, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle it without the program, which belongs to this process."""
@@ -295,6 +297,11 @@ class ModelTrace:
     def parameters(self) -> tuple[WeightRecord, ...]:
         """All distinct parameters; tied ones once."""
         return distinct(weight for layer in self.layers for weight in layer.parameters)
+
+    @property
+    def held_parameters(self) -> tuple[WeightRecord, ...]:
+        """All distinct parameters that are in memory: also those of the layers that are left out."""
+        return distinct(weight for layer in (*self.layers, *self.left_out) for weight in layer.parameters)
 
     @cached_property
     def buffers(self) -> tuple[WeightRecord, ...]:

@@ -79,7 +79,7 @@ def test_the_report_says_what_was_left_out() -> None:
     notes = report([Attention, "stem"]).notes
     assert notes[0] == (
         "left out by ignore=: 3 layers, those inside included (Attention matches 1, stem matches 1); parameters, size, "
-        "MACs, FLOPs and the table of layers lack them, memory and times do not"
+        "MACs, FLOPs and the table of layers lack them, memory and measured times do not"
     )
     assert not any("ignore=" in note for note in report([]).notes)
 
@@ -149,6 +149,12 @@ def test_tied_weights_stay_where_another_layer_holds_them() -> None:
     assert trace.total_params == 6
     assert without_layers(trace, ["a"]).total_params == 6
     assert without_layers(trace, ["*"]).total_params == 0
+
+
+def test_the_weights_that_memory_holds_are_those_of_the_whole_model() -> None:
+    trace = without_layers(made(uncounted={}), ["*"])
+    assert [layer.path for layer in trace.left_out] == ["a", "b"]
+    assert [weight.count for weight in trace.held_parameters] == [6]  # tied: once
 
 
 def test_what_remains_is_a_whole_trace() -> None:
