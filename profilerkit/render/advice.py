@@ -94,13 +94,22 @@ def _is_float(dtype: str) -> bool:
 
 
 def _list_closed(part: Part, path: str) -> Iterator[tuple[str, Part]]:
-    """Yield the layers of a part that are divided no further, with their paths."""
+    """Yield the layers of a part that are divided no further, with their paths.
+
+    A layer that is never called, beside work that the layer around it does itself, is left out: that work uses its
+    weights (``out_proj`` of attention, the packed weights of a quantized layer), so their MACs are not missing.
+    """
+    has_own_work = any(inner.kind == "own" for inner in part.inside)
     for inner in part.inside:
         whole = f"{path}.{inner.label}" if path else inner.label
         if inner.inside:
             yield from _list_closed(inner, whole)
-        elif inner.kind in ("layers", "block"):
+        elif inner.kind in ("layers", "block") and not (has_own_work and _is_never_called(inner)):
             yield whole, inner
+
+
+def _is_never_called(part: Part) -> bool:
+    return all(row.get("calls") == 0 for row in part.rows)
 
 
 def _compute_share(part: Part, model: Part, column: str) -> float | None:

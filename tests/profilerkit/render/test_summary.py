@@ -371,6 +371,19 @@ def test_what_stands_out_is_said_with_its_figures() -> None:
     assert not any(" has " in line for line in lines(render(report(*layers), advice=False)))
 
 
+@pytest.mark.parametrize(("calls", "own_macs", "is_said"), [(0, 900, False), (1, 900, True), (0, 0, True)])
+def test_weights_that_the_layer_around_uses_do_not_stand_out(calls: int, own_macs: int, is_said: bool) -> None:
+    """Attention multiplies by the weights of the layer inside it, which it does not call; a layer of no use is said."""
+    layers = (
+        row("", "Net", 1000, params=100),
+        row("mix", "Attention", own_macs, params=60, own_macs=own_macs, own_params=10),
+        row("mix.out", "Linear", 0, params=50, calls=calls),
+        row("head", "Head", 1000 - own_macs, params=40),
+    )
+    drawn = render(report(*layers))
+    assert ("mix.out has 50.0 % of the parameters and 0.0 % of the MACs." in drawn) is is_said
+
+
 def test_nothing_stands_out_by_bounds() -> None:
     layers = (
         row("", "Net", 10, params=100, macs_low=10, macs_high=None),
