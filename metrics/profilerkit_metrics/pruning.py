@@ -74,7 +74,7 @@ class ComputeSparsity(ProfilerFunction):
         if not elements:
             return Unavailable("the model has no floating-point parameters")
         share = zeros / elements
-        total = sum(weight.count for weight in trace.held_parameters)
+        total = sum(weight.count for weight in trace.parameters_in_memory)
         notes = (
             [f"of the {elements:,} floating-point parameters among the model's {total:,}"] if elements != total else []
         )

@@ -199,9 +199,9 @@ def find_optimizer_bytes(backend: Backend, model: Any, trace: ModelTrace, optimi
         state = backend.optimizer_state(model) if isinstance(backend, HoldsOptimizer) else 0
         return state if isinstance(state, str) else OptimizerBytes(state)
     if isinstance(optimizer, str):
-        return optimizer_bytes(optimizer, trace.held_parameters)
+        return optimizer_bytes(optimizer, trace.parameters_in_memory)
     if isinstance(backend, ReadsOptimizers):
-        return backend.optimizer_bytes(optimizer, trace.held_parameters)
+        return backend.optimizer_bytes(optimizer, trace.parameters_in_memory)
     return f"the state of {optimizer!r}: the {backend.name} backend reads no optimizers; give the name of one"
 
 
@@ -240,12 +240,12 @@ def _count_update_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes) -> in
 
 def _count_gradient_bytes(trace: ModelTrace) -> int:
     """Return the bytes of the gradients of all weights that are trained."""
-    return sum(weight.bytes for weight in trace.held_parameters if weight.trainable)
+    return sum(weight.bytes for weight in trace.parameters_in_memory if weight.trainable)
 
 
 def _list_untold_gradients(trace: ModelTrace) -> tuple[str, ...]:
     """Return which weights may have gradients or not, where the trace leaves that to the weights."""
-    names = [weight.name for weight in trace.held_parameters if weight.trainable is None]
+    names = [weight.name for weight in trace.parameters_in_memory if weight.trainable is None]
     if not names or trace.memory.left_bytes is not None:
         return ()
     return (f"the gradients of weights of which it is not known whether they are trained ({', '.join(names[:5])})",)

@@ -299,7 +299,7 @@ class ModelTrace:
         return distinct(weight for layer in self.layers for weight in layer.parameters)
 
     @property
-    def held_parameters(self) -> tuple[WeightRecord, ...]:
+    def parameters_in_memory(self) -> tuple[WeightRecord, ...]:
         """All distinct parameters that are in memory: also those of the layers that are left out."""
         return distinct(weight for layer in (*self.layers, *self.left_out) for weight in layer.parameters)
 

@@ -154,7 +154,7 @@ def test_tied_weights_stay_where_another_layer_holds_them() -> None:
 def test_the_weights_that_memory_holds_are_those_of_the_whole_model() -> None:
     trace = without_layers(made(uncounted={}), ["*"])
     assert [layer.path for layer in trace.left_out] == ["a", "b"]
-    assert [weight.count for weight in trace.held_parameters] == [6]  # tied: once
+    assert [weight.count for weight in trace.parameters_in_memory] == [6]  # tied: once
 
 
 def test_what_remains_is_a_whole_trace() -> None:
