@@ -17,7 +17,7 @@ from profilerkit.plugging.extension import make_refusal
 from profilerkit.plugging.loaded_files import find_namespace
 from profilerkit.process.archives import require_whole
 
-from .model.pickles import names_in_pickle, weights_only
+from .model.pickles import join_imported_names, refuse_code
 from .model.program_checks import require_harmless_program
 
 __all__ = ["load_file", "read_file"]
@@ -44,7 +44,7 @@ def _load_program(spec: str, path: Path, trust: bool) -> LoadedModel:
     require_whole(path)
     if not trust:
         require_harmless_program(path)
-    with nullcontext() if trust else weights_only():
+    with nullcontext() if trust else refuse_code():
         program = read_file(spec, lambda: torch.export.load(path))
     examples = program.example_inputs
     return LoadedModel(program, ModelInputs(*examples[0], **examples[1]) if examples else None, name=path.stem)
@@ -87,10 +87,10 @@ def _load_pickled_model(spec: str, path: Path, trust: bool) -> LoadedModel:
 def _load_pickle(spec: str, path: Path, trust: bool) -> Any:
     """Return what ``torch.save`` wrote; a pickled model finds the modules that lie beside it."""
     try:
-        with find_namespace(path.parent).in_use() if trust else weights_only():
+        with find_namespace(path.parent).in_use() if trust else refuse_code():
             return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
-        names = names_in_pickle(path.read_bytes())
+        names = join_imported_names(path.read_bytes())
         raise make_refusal(
             spec,
             f"holds a pickled model{f' (it names {names})' if names else ''}: reading it would run whatever code is in "

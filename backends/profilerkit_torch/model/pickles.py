@@ -13,14 +13,17 @@ import torch
 
 from ..compat.files import PICKLED_NAMES
 
-__all__ = ["load_tensors", "names_in_pickle", "weights_only"]
+__all__ = ["join_imported_names", "refuse_code", "require_tensors"]
 
 _FORCED, _FORBIDDEN = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 @contextmanager
-def weights_only() -> Iterator[None]:
-    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets."""
+def refuse_code() -> Iterator[None]:
+    """Have torch unpickle nothing but tensors and plain values inside, whatever arguments ``torch.load`` gets.
+
+    Torch reads that from the environment of the process, which is as it was afterwards.
+    """
     before = {name: os.environ.pop(name, None) for name in (_FORCED, _FORBIDDEN)}
     os.environ[_FORCED] = "1"
     try:
@@ -32,14 +35,17 @@ def weights_only() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def load_tensors(data: bytes) -> None:
-    """Load what ``torch.save`` wrote; torch raises an error of any kind for more than tensors and plain values."""
-    with weights_only():
+def require_tensors(data: bytes) -> None:
+    """Raise whatever error torch raises where what ``torch.save`` wrote has more than tensors and plain values."""
+    with refuse_code():
         torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
 
-def names_in_pickle(data: bytes) -> str:
-    """Return the functions and classes that a pickle names, beyond those of tensors."""
+def join_imported_names(data: bytes) -> str:
+    """Return the functions and classes that what ``torch.save`` wrote imports, beyond those of tensors, as one text.
+
+    The text is for messages alone: what is refused is torch's decision, in `require_tensors`.
+    """
     names = [name for pickle in _list_pickles(data) for name in _list_names(pickle)]
     return ", ".join(dict.fromkeys(name for name in names if not name.startswith(PICKLED_NAMES)))
 
@@ -55,7 +61,7 @@ def _list_pickles(data: bytes) -> list[bytes]:
 def _list_names(pickle: bytes) -> list[str]:
     """Return the dotted names that a pickle imports; of one that is cut off, those before the cut."""
     names: list[str] = []
-    strings: list[str] = []
+    strings: list[str] = []  # those written out in the pickle; one that it takes from its memo is missed
     with suppress(Exception):  # not a pickle, or one that is cut off
         for code, value, _ in pickletools.genops(pickle):
             if code.name in ("GLOBAL", "INST"):

@@ -18,7 +18,7 @@ from profilerkit import InputError
 from profilerkit.plugging.extension import make_refusal
 
 from ..compat.files import FileReader
-from .pickles import load_tensors, names_in_pickle
+from .pickles import join_imported_names, require_tensors
 from .program_contents import Finding, require_harmless
 
 __all__ = ["require_harmless_program"]
@@ -56,7 +56,7 @@ def _require_harmless_member(name: str, read: Callable[[str], bytes]) -> None:
     if small.startswith("data/aotinductor/"):
         raise Finding(f"holds compiled code ({name})")
     if small.endswith(".pt") or small in _TENSOR_MEMBERS:
-        _require_tensors(name, read(name))
+        _require_harmless_pickle(name, read(name))
     elif small.endswith("_weights_config.json"):
         _require_harmless_payloads("data/weights/", read(name), read)
     elif small.endswith("_constants_config.json"):
@@ -74,17 +74,19 @@ def _require_harmless_payloads(folder: str, config: bytes, read: Callable[[str],
 
 def _require_harmless_payload(member: str, entry: dict[str, Any], read: Callable[[str], bytes]) -> None:
     if entry["path_name"].startswith(("opaque_obj_", "custom_obj_")):
-        raise Finding(f"holds an object that is no tensor, {names_in_pickle(read(member)) or member}")
+        raise Finding(f"holds an object that is no tensor, {join_imported_names(read(member)) or member}")
     if entry.get("use_pickle"):
-        _require_tensors(member, read(member))
+        _require_harmless_pickle(member, read(member))
 
 
-def _require_tensors(name: str, data: bytes) -> None:
+def _require_harmless_pickle(name: str, data: bytes) -> None:
     if not data:
         return
     try:
-        load_tensors(data)
+        require_tensors(data)
     except MemoryError:
         raise
     except Exception as error:  # for any content: torch would go on to read it without limits
-        raise Finding(f"has more than tensors in {name}: {names_in_pickle(data) or type(error).__name__}") from error
+        raise Finding(
+            f"has more than tensors in {name}: {join_imported_names(data) or type(error).__name__}"
+        ) from error
