@@ -41,15 +41,18 @@ FAKE_NAMESPACE: dict[str, Any] = getattr(find("torch._subclasses"), "__dict__", 
 #: The class of errors and of log lines that fake tensors make; without it they are the model's.
 FAKE_MODULE = "torch._subclasses.fake_tensor"
 
-#: Where several elements of a tensor are one in memory torch answers 1; without it none is taken to have such.
-internal_overlap: Callable[[torch.Tensor], int] = find_first(
-    "torch._debug_has_internal_overlap", instead=lambda tensor: 0
-)
+#: Answers 0 for no, 1 for yes, 2 where torch cannot tell; without it no tensor is taken to have such elements.
+_read_overlap: Callable[[torch.Tensor], int] = find_first("torch._debug_has_internal_overlap", instead=lambda tensor: 0)
 #: Whether a tensor is a view of another; else none is taken for one.
 is_view: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_view", instead=lambda tensor: False)
 #: Whether a tensor is zeros that have no memory; else each tensor is taken to have none.
 is_zerotensor: Callable[[torch.Tensor], bool] = find_first("torch.Tensor._is_zerotensor", instead=lambda tensor: True)
 _VERSION = field("_version")
+
+
+def has_shared_elements(tensor: torch.Tensor) -> bool:
+    """Return whether several elements of a tensor surely are one in memory, as after ``expand``."""
+    return _read_overlap(tensor) == 1
 
 
 def count_writes(tensor: torch.Tensor) -> int:

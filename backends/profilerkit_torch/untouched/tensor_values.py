@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from profilerkit.process.restoring import for_each
+from profilerkit.process.restoring import call_each
 
 from ..compat.autograd import set_version
-from ..compat.tensors import count_writes, internal_overlap
+from ..compat.tensors import count_writes, has_shared_elements
 from ..model.tensors import has_storage, has_values
 
-__all__ = ["KeptValue", "list_versions", "restore_versions", "write_back", "write_back_alone"]
+__all__ = ["KeptValue", "KeptVersion", "list_versions", "restore_versions", "write_back", "write_back_alone"]
 
 
 class KeptValue(NamedTuple):
@@ -23,32 +24,42 @@ class KeptValue(NamedTuple):
     value: torch.Tensor
 
 
+class KeptVersion(NamedTuple):
+    """A tensor, and how often it had been written to."""
+
+    tensor: torch.Tensor
+    writes: int
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
 def write_back(values: Iterable[KeptValue]) -> None:
     """Give each tensor the values that were kept of it, where they have changed."""
-    for_each(_write_back, values)
+    call_each(partial(_write_back, kept) for kept in values)
 
 
-def _write_back(tensor: torch.Tensor, value: torch.Tensor) -> None:
+def _write_back(kept: KeptValue) -> None:
+    tensor, value = kept
     with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
         if has_storage(tensor) and not _is_equal(tensor, value):
             _copy_to(tensor, value)
 
 
 def write_back_alone(values: Iterable[KeptValue]) -> None:
-    """Write values back in a forked child, by this thread alone: torch's others are gone. It has no GPU either."""
+    """Write values back in a forked child, where torch's other threads would be waited for and do not exist.
+
+    Tensors on a GPU are left: a forked child cannot use it.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     write_back(kept for kept in values if kept.tensor.device.type == "cpu")
     torch.set_num_threads(threads)
 
 
-#: What torch answers for a tensor that it does not write to; where it cannot tell it writes.
-_OVERLAPS = 1
-
-
 def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Copy values to a tensor, several elements of which may be one in memory; torch refuses that after ``expand``."""
-    if tensor.layout is not torch.strided or tensor.is_nested or internal_overlap(tensor) != _OVERLAPS:
+    """Copy values to a tensor; where torch refuses to, because elements share their memory, into its storage."""
+    if tensor.layout is not torch.strided or tensor.is_nested or not has_shared_elements(tensor):
         tensor.copy_(value)
         return
     length = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -57,7 +68,7 @@ def _copy_to(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _list_places(tensor: torch.Tensor) -> torch.Tensor:
-    """Return where in its storage each element of a tensor lies."""
+    """Return where in its storage each element lies, in the shape of the tensor: ``offset + sum(index * stride)``."""
     places = torch.full(tensor.shape, int(tensor.storage_offset()), dtype=torch.int64, device=tensor.device)
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         steps = torch.arange(size, device=tensor.device) * stride
@@ -90,16 +101,17 @@ def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[
 # How often tensors were written to ------------------------------------------------------------------------------------
 
 
-def list_versions(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
-    """Return the version of each tensor that counts its writes; inference tensors do not."""
-    return [(tensor, count_writes(tensor)) for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
+def list_versions(tensors: Iterable[torch.Tensor]) -> list[KeptVersion]:
+    """Return how often each tensor was written to; inference tensors do not count that, and are left out."""
+    counting = [tensor for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
+    return [KeptVersion(tensor, count_writes(tensor)) for tensor in counting]
 
 
-def restore_versions(versions: Iterable[tuple[torch.Tensor, int]]) -> None:
-    """Count the writes to tensors that have their values again as none.
+def restore_versions(versions: Iterable[KeptVersion]) -> None:
+    """Set the counts of writes back, for tensors that have their values again.
 
-    Else autograd would refuse the backward pass of a graph that the caller has made before and that needs them.
+    Otherwise autograd would refuse the backward pass of a graph that the caller made before and that needs the values.
     """
-    for tensor, version in versions:
-        if count_writes(tensor) != version:
-            set_version(tensor, version)
+    for tensor, writes in versions:
+        if count_writes(tensor) != writes:
+            set_version(tensor, writes)

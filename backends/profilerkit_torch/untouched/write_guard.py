@@ -89,7 +89,7 @@ class WriteGuard(TorchDispatchMode):
 
     def _restore_versions(self) -> None:
         if self._saved:
-            restore_versions((tensor, version) for tensor, version in self._versions if not self.guards(tensor))
+            restore_versions(kept for kept in self._versions if not self.guards(kept.tensor))
 
 
 def may_write(func: Any) -> bool:
