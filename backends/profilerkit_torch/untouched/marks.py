@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from profilerkit.process.restoring import for_each
+from profilerkit.process.restoring import call_each
 
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from .snapshots import refill
@@ -19,11 +20,21 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class _Hooks(NamedTuple):
-    """The hooks of one kind: under which name a tensor has them, the mapping itself or None, and what was in it."""
+    """The hooks of one kind that a tensor had.
+
+    Attributes:
+        name: The tensor's attribute that has them.
+        mapping: The value of that attribute: a mapping that autograd may have too, or None.
+        content: A copy of what was in the mapping.
+    """
 
     name: str
     mapping: Any
     content: dict[Any, Any]
+
+
+#: What a tensor without any hooks has.
+_NO_HOOKS = [_Hooks(name, None, {}) for name in _HOOKS]
 
 
 class _Marks(NamedTuple):
@@ -39,7 +50,7 @@ def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
 
     Those of the tensors inside a wrapper tensor are put back too.
     """
-    bare: list[torch.Tensor] = []  # as nearly all are
+    bare: list[torch.Tensor] = []  # nearly all: to note nothing of them saves time
     noted: list[_Marks] = []
     for tensor in _add_inner_tensors(tensors):
         if _has_marks(tensor):
@@ -48,9 +59,8 @@ def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
             bare.append(tensor)
 
     def restore() -> None:
-        no_hooks = [_Hooks(name, None, {}) for name in _HOOKS]
-        new = [_Marks(tensor, {}, no_hooks) for tensor in bare if _has_marks(tensor)]
-        for_each(_restore, [(marks,) for marks in (*noted, *new)])
+        new = [_Marks(tensor, {}, _NO_HOOKS) for tensor in bare if _has_marks(tensor)]
+        call_each(partial(_restore, marks) for marks in (*noted, *new))
 
     return restore
 
@@ -66,12 +76,12 @@ def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor
 
 
 def _has_marks(tensor: Any) -> bool:
+    """Return whether a tensor has an attribute or a hook; one that had hooks has an empty mapping for them."""
     return bool(tensor.__dict__) or any(getattr(tensor, name) is not None for name in _HOOKS)
 
 
 def _read_marks(tensor: Any) -> _Marks:
-    mappings = [(name, getattr(tensor, name)) for name in _HOOKS]
-    hooks = [_Hooks(name, mapping, dict(mapping) if mapping else {}) for name, mapping in mappings]
+    hooks = [_Hooks(name, getattr(tensor, name), dict(getattr(tensor, name) or {})) for name in _HOOKS]
     return _Marks(tensor, dict(tensor.__dict__), hooks)
 
 
@@ -82,10 +92,11 @@ def _restore(marks: _Marks) -> None:
 
 
 def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
-    now = getattr(tensor, hooks.name)
-    if now is not hooks.mapping:
-        if now is not None:
-            now.clear()  # autograd has the mapping itself, and may go on calling what it holds
+    """Give a tensor the mapping of hooks that it had, with what was in it, and empty one that took its place."""
+    current = getattr(tensor, hooks.name)
+    if current is not hooks.mapping:
+        if current is not None:
+            current.clear()  # autograd has the mapping itself, and may go on calling what it holds
         setattr(tensor, hooks.name, hooks.mapping)
     if hooks.mapping is not None:
         refill(hooks.mapping, hooks.content)
