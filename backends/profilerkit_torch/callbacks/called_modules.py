@@ -20,19 +20,20 @@ class CalledModules:
 
     def __init__(self, root: nn.Module) -> None:
         self._root = root
+        #: The modules that were called from outside, in the order of their first calls; a dict for that order.
         self._called: dict[nn.Module, None] = {}
         #: The modules that are running, the outermost first.
         self._running: list[nn.Module] = []
-        self._stack = ExitStack()
+        self._hooks = ExitStack()
 
     def __enter__(self) -> CalledModules:
-        """Add a hook to each module; scripted ones run no hooks."""
-        with ExitStack() as stack:
+        """Add hooks to each module; scripted ones run no hooks. Those that were added are removed if one fails."""
+        with ExitStack() as hooks:
             for module in self._root.modules():
                 if not isinstance(module, torch.jit.ScriptModule):
-                    stack.callback(module.register_forward_pre_hook(self._note_begin).remove)
-                    stack.callback(module.register_forward_hook(self._note_end, always_call=True).remove)
-            self._stack = stack.pop_all()
+                    hooks.callback(module.register_forward_pre_hook(self._note_begin).remove)
+                    hooks.callback(module.register_forward_hook(self._note_end, always_call=True).remove)
+            self._hooks = hooks.pop_all()
         return self
 
     def __exit__(
@@ -40,19 +41,22 @@ class CalledModules:
     ) -> None:
         """Remove the hooks."""
         self._running.clear()
-        self._stack.close()
+        self._hooks.close()
 
     def find_largest(self) -> nn.Module:
         """Return the called module with the most parameters: not the loss, nor a metric. Without a call, the root."""
         return max(self._called, key=_count_parameters, default=self._root)
 
     def _note_begin(self, module: nn.Module, inputs: Any) -> None:
-        if not self._running and not _is_redirected(module):
+        """Note a module that begins; a redirected one is passed over, so that what it leads to is outermost."""
+        if not self._running:
+            if _is_redirected(module):
+                return
             self._called[module] = None
-        if self._running or module in self._called:
-            self._running.append(module)
+        self._running.append(module)
 
     def _note_end(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        """Note that a module has ended, or raised; one that was passed over is not the innermost that runs."""
         if self._running and self._running[-1] is module:
             self._running.pop()
 
