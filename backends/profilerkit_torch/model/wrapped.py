@@ -39,6 +39,8 @@ __all__ = [
 
 #: Where the hooks are from that gather and spread weights.
 _SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
+#: Under which name a FullyShardedDataParallel holds the module inside.
+_FLATTENED_NAME = INNER_NAMES["FullyShardedDataParallel"]
 
 
 # What a module is -----------------------------------------------------------------------------------------------------
@@ -46,8 +48,7 @@ _SPREADING = ("torch.distributed.fsdp", "torch.distributed.tensor")
 
 def find_inner_name(module: nn.Module) -> str | None:
     """Return under which name a wrapper holds the module inside; None for one that is no wrapper."""
-    kind: Any = type(module)
-    return _find_inner_name_by_class(kind)
+    return _find_inner_name_by_class(type(module))
 
 
 @once_for_each
@@ -63,36 +64,40 @@ def is_spread(module: nn.Module) -> bool:
 
 def is_gathered(module: nn.Module) -> bool:
     """Return whether ``fully_shard`` has changed a module, so that its weights are whole while it runs."""
-    kind: Any = type(module)
-    return _shards_by_class(kind)
+    return _is_gathered_by_class(type(module))
 
 
 @once_for_each
-def _shards_by_class(kind: type) -> bool:
+def _is_gathered_by_class(kind: type) -> bool:
     return any(base.__name__ == "FSDPModule" and base.__module__.startswith(_SPREADING) for base in kind.__mro__)
 
 
 def is_part(tensor: torch.Tensor | None) -> bool:
-    """Return whether a tensor is this rank's part of a whole one."""
-    kind: Any = type(tensor)
-    return kind is not nn.Parameter and hasattr(tensor, "to_local")
+    """Return whether a tensor is this rank's part of a whole one, a ``DTensor``."""
+    return _is_part_by_class(type(tensor))
+
+
+def _is_part_by_class(kind: type) -> bool:
+    return kind is not nn.Parameter and hasattr(kind, "to_local")
 
 
 def has_wrappers(modules: Iterable[nn.Module]) -> bool:
     """Return whether one of a model's modules is a wrapper, or spread over several processes."""
-    if any(_find_inner_name_by_class(kind) or _shards_by_class(kind) for kind in set(map(type, modules))):
+    if any(_find_inner_name_by_class(kind) or _is_gathered_by_class(kind) for kind in set(map(type, modules))):
         return True
-    kinds = {type(tensor) for module in modules for tensor in read_parameters(module).values()}
-    return any(kind is not nn.Parameter and hasattr(kind, "to_local") for kind in kinds)
+    return any(
+        map(_is_part_by_class, {type(tensor) for module in modules for tensor in read_parameters(module).values()})
+    )
 
 
 def list_flat_parameters(modules: Iterable[nn.Module]) -> Iterator[Any]:
     """Yield the parameters in which FullyShardedDataParallel has those of a module as one."""
-    for module in modules:
-        if find_inner_name(module) == INNER_NAMES["FullyShardedDataParallel"]:
-            flat = find_flat_parameter(module)
-            if flat is not None:
-                yield flat
+    flats = (find_flat_parameter(module) for module in modules if _is_flattened(module))
+    yield from (flat for flat in flats if flat is not None)
+
+
+def _is_flattened(module: nn.Module) -> bool:
+    return find_inner_name(module) == _FLATTENED_NAME
 
 
 # The model inside -----------------------------------------------------------------------------------------------------
@@ -109,12 +114,13 @@ def inner_model(model: nn.Module) -> nn.Module:
 
 
 def with_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
-    """Return inputs whose function, where they have one, gets the wrapper that it was written for.
+    """Return inputs whose function, where they have one, gets the data-parallel wrapper that it was written for.
 
-    One of FullyShardedDataParallel gets the module inside, since the wrapper is without its parameters by then.
+    It may read ``model.module``. Any other function gets the module inside: a FullyShardedDataParallel is without its
+    parameters by then, and what ``torch.compile`` returns has the attributes of the module inside.
     """
     function = inputs.function
-    if function is None or find_inner_name(model) != "module":
+    if function is None or find_inner_name(model) != INNER_NAMES["DataParallel"]:
         return inputs
 
     def call(inside: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -124,10 +130,13 @@ def with_wrapper(inputs: ModelInputs, model: nn.Module) -> ModelInputs:
 
 
 def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
-    """Take the wrappers out of a model, whose modules these are, and return what is inside; use inside `preserve`."""
-    for module in modules:
-        for flat in list_flat_parameters([module]):
-            _unflatten(module, flat)
+    """Take the wrappers out of a model, whose modules these are, and return what is inside.
+
+    Use inside `preserve`, which puts them back: the modules themselves are changed.
+    """
+    for wrapper in filter(_is_flattened, modules):
+        for flat in list_flat_parameters([wrapper]):
+            _unflatten(wrapper, flat)
     spread = [module for module in modules if is_spread(module)]
     whole_parameters: dict[int, nn.Parameter] = {}
     for module in spread:
@@ -139,14 +148,17 @@ def unwrap(model: nn.Module, modules: Sequence[nn.Module]) -> nn.Module:
 
 
 def _unflatten(wrapper: nn.Module, flat: Any) -> None:
-    """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values."""
+    """Give the modules inside a FullyShardedDataParallel the parameters that it made one of, without values.
+
+    Each module has views of the flat tensor as plain attributes, which would hide its parameters.
+    """
     for owner, name, shape, requires_grad in list_original_parameters(flat):
         owner.__dict__.pop(name, None)
         read_parameters(owner)[name] = _make_whole(shape, flat.dtype, requires_grad)
     for owner, name, first_owner, first_name in list_shared_parameters(flat):
         owner.__dict__.pop(name, None)
         read_parameters(owner)[name] = read_parameters(first_owner)[first_name]
-    parameters = read_parameters(read_children(wrapper)[INNER_NAMES["FullyShardedDataParallel"]])
+    parameters = read_parameters(read_children(wrapper)[_FLATTENED_NAME])
     for name in [name for name, tensor in parameters.items() if tensor is flat]:
         del parameters[name]
 
@@ -156,9 +168,8 @@ def _gather(module: Any, whole_parameters: dict[int, nn.Parameter]) -> None:
 
     ``whole_parameters`` has and gets what stands for a part, by the ``id`` of that: it may be in several modules.
     """
-    kind: Any = type(module)
-    if _shards_by_class(kind):
-        module.__class__ = next(base for base in kind.__mro__ if not _shards_by_class(base))
+    if is_gathered(module):
+        module.__class__ = next(base for base in type(module).__mro__ if not _is_gathered_by_class(base))
     for inside in list_modules(module):
         _remove_hooks(inside)
     for name, tensor in read_parameters(module).items():
