@@ -46,7 +46,8 @@ def optimizer_bytes(optimizer: Any, weights: Sequence[WeightRecord]) -> Optimize
     if not is_class and optimizer.state:
         return _count_after_steps(optimizer)
     try:
-        return _count_of_class(optimizer, weights) if is_class else _count_before_steps(optimizer)
+        with _explain_failure():
+            return _step_twice(optimizer(_make_weights(weights)) if is_class else _copy_onto_meta(optimizer))
     except _StepFailedError as error:
         return (
             f"the state of {name}, which did not step on meta tensors ({error}); give an optimizer that has stepped, "
@@ -61,7 +62,7 @@ def _is_optimizer(value: Any) -> bool:
 
 
 def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
-    """Return the bytes of an optimizer that has its state; those of an update are missing where no copy steps."""
+    """Return the bytes of an optimizer that has its state; those of an update are missing where its copy fails."""
     state_bytes = _count_bytes(optimizer.state)
     try:
         with _explain_failure():
@@ -73,28 +74,16 @@ def _count_after_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
         )
 
 
-def _count_before_steps(optimizer: torch.optim.Optimizer) -> OptimizerBytes:
-    """Return the bytes that an optimizer without a state will have; raises `_StepFailedError`."""
-    with _explain_failure():
-        return _step_twice(_copy_onto_meta(optimizer))
-
-
-def _count_of_class(optimizer_class: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes:
-    """Return the bytes of an optimizer of a class with its defaults over weights; raises `_StepFailedError`."""
-    with _explain_failure():
-        return _step_twice(optimizer_class(_make_weights(weights)))
-
-
-def _step_twice(copy: Any) -> OptimizerBytes:
-    """Step once, which makes the state, and once more to see what a step takes that has it."""
-    _measure_step(copy)
-    update_bytes = _measure_step(copy)
-    return OptimizerBytes(_count_bytes(copy.state), update_bytes)
+def _step_twice(optimizer: Any) -> OptimizerBytes:
+    """Step on meta tensors once, which makes the state, and once more to see what a step takes that has it."""
+    _measure_step(optimizer)
+    update_bytes = _measure_step(optimizer)
+    return OptimizerBytes(_count_bytes(optimizer.state), update_bytes)
 
 
 @contextmanager
 def _explain_failure() -> Iterator[None]:
-    """Raise `_StepFailedError` for whatever the optimizer raises, but for want of memory."""
+    """Raise `_StepFailedError` for whatever the optimizer raises; a `MemoryError` is ours, and goes on as it is."""
     try:
         yield
     except MemoryError:
@@ -104,8 +93,12 @@ def _explain_failure() -> Iterator[None]:
 
 
 def _measure_step(optimizer: Any) -> int:
-    """Step on meta tensors, without the hooks that are registered for steps, and return the most bytes it takes."""
-    step, watched = type(optimizer).step, _WatchedStep()
+    """Step on meta tensors, and return the most bytes that the step takes.
+
+    Torch wraps ``step`` into a function that runs the user's hooks, which are for real steps: what it wraps is called.
+    """
+    step = type(optimizer).step
+    watched = _WatchedStep()
     with watched:
         getattr(step, "__wrapped__", step)(optimizer)
     return watched.peak_bytes
@@ -127,7 +120,8 @@ class _WatchedStep(TorchDispatchMode):
         if func is _READ_VALUE and args[0].is_meta:
             return 1.0
         result = func(*args, **(kwargs or {}))
-        if not (args and result is args[0]):  # a weight that is written to
+        is_written_in_place = bool(args) and result is args[0]  # as a weight is, which takes no further bytes
+        if not is_written_in_place:
             for tensor in tensors_in(result, torch.is_tensor):
                 self._live.add(tensor)
             self.peak_bytes = max(self.peak_bytes, self._live.total)
@@ -154,7 +148,10 @@ def _add_gradient(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
-    """Return a copy with the same settings over meta tensors, without calling the constructor of its class."""
+    """Return a copy with the same settings over meta tensors, without calling the constructor of its class.
+
+    What a step changes, the groups with their weights and the state, is the copy's own; all else is shared.
+    """
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
     twins = {
