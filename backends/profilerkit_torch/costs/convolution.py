@@ -1,6 +1,10 @@
 """Convolutions in one to three dimensions and their gradients: which operator goes to which formula.
 
-The filter of one output element (of one input element, if transposed) is all of a weight but its first dimension.
+A weight is ``(out_channels, in_channels / groups, *kernel)``, or ``(in_channels, out_channels / groups, *kernel)`` if
+transposed. The filter of one output element (one input element, if transposed) is all of it but the first dimension.
+
+Each function takes the arguments of its operators in the order of torch's schemas, tensors as shapes, and ``out`` by
+name. ``*_`` and ``**__`` take what the cost does not depend on.
 """
 
 from __future__ import annotations
@@ -20,9 +24,14 @@ def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape,
 
 
 @register_op_costs(
-    *(f"aten::conv{dimensions}d" for dimensions in (1, 2, 3)),
-    *("aten::miopen_convolution", "aten::miopen_depthwise_convolution", "aten::mkldnn_convolution"),
-    *("aten::_mps_convolution", "aten::_nnpack_spatial_convolution"),
+    "aten::conv1d",
+    "aten::conv2d",
+    "aten::conv3d",
+    "aten::miopen_convolution",
+    "aten::miopen_depthwise_convolution",
+    "aten::mkldnn_convolution",
+    "aten::_mps_convolution",
+    "aten::_nnpack_spatial_convolution",
 )
 def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
@@ -30,17 +39,18 @@ def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape
 
 
 @register_op_costs(
-    *(f"aten::conv_transpose{dimensions}d" for dimensions in (1, 2, 3)),
-    *("aten::miopen_convolution_transpose", "mkldnn::_convolution_transpose_pointwise"),
+    "aten::conv_transpose1d",
+    "aten::conv_transpose2d",
+    "aten::conv_transpose3d",
+    "aten::miopen_convolution_transpose",
+    "mkldnn::_convolution_transpose_pointwise",
 )
 def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``in * (out_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
     return cost_of_convolution(x, weight, bias, out, transposed=True)
 
 
-@register_op_cost("aten::convolution")
-@register_op_cost("aten::_convolution")
-@register_op_cost("aten::convolution_overrideable")
+@register_op_costs("aten::convolution", "aten::_convolution", "aten::convolution_overrideable")
 def either_convolution(
     x: Shape,
     weight: Shape,
@@ -58,8 +68,12 @@ def either_convolution(
 
 
 @register_op_costs(
-    *("aten::_conv_depthwise2d", "aten::conv_depthwise3d", "aten::_slow_conv2d_forward", "aten::slow_conv3d_forward"),
-    *("aten::slow_conv_dilated2d", "aten::slow_conv_dilated3d"),
+    "aten::_conv_depthwise2d",
+    "aten::conv_depthwise3d",
+    "aten::_slow_conv2d_forward",
+    "aten::slow_conv3d_forward",
+    "aten::slow_conv_dilated2d",
+    "aten::slow_conv_dilated3d",
 )
 def native_convolution(
     x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any
@@ -120,6 +134,10 @@ def convolution_backward(dy: Shape, x: Shape, weight: Shape, *arguments: Any, ou
 
 
 def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[bool]) -> Cost:
+    """Return the cost of the gradients that ``output_mask`` asks for: of input, weight and bias.
+
+    ``filtered`` has an element for each filter of the forward pass: the output, or the input if transposed.
+    """
     biased = dy.numel if output_mask[2] else 0
     return convolution.convolution_gradient(filtered.numel, Shape(weight[1:]).numel, sum(output_mask[:2]), biased)
 
@@ -151,7 +169,17 @@ def metal_gradient(
 
 @register_op_cost("aten::mps_convolution_transpose_backward")
 def metal_transposed_gradient(
-    x: Shape, dy: Shape, weight: Shape, p: Any, op: Any, s: Any, d: Any, g: Any, output_mask: Any, *, out: Any
+    x: Shape,
+    dy: Shape,
+    weight: Shape,
+    padding: Any,
+    output_padding: Any,
+    stride: Any,
+    dilation: Any,
+    groups: Any,
+    output_mask: Any,
+    *,
+    out: Any,
 ) -> Cost:
-    """As ``convolution_backward`` of a transposed one; the bias' gradient is none of its."""
+    """As ``convolution_backward`` of a transposed one; its mask has no entry for the bias."""
     return _gradient(x, dy, weight, (*output_mask, False))
