@@ -12,10 +12,10 @@ Addresses: ``partitioned_param_coordinator.py``, ``partition_parameters.py``, ``
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -62,7 +62,14 @@ RULES = Rules()
 
 
 class _Weight:
-    """A weight: the rank's part of it, and whether it is whole now."""
+    """A weight: the rank's part of it, and whether it is whole now.
+
+    Args:
+        path: The path of the first layer that has it.
+        order: Its place among the weights of the model.
+        parameter: The weight; its memory is that of the whole one, or none.
+        ranks: Among how many ranks it is divided.
+    """
 
     def __init__(self, path: str, order: int, parameter: nn.Parameter, ranks: int) -> None:
         self.path = path
@@ -76,8 +83,13 @@ class _Weight:
         self.coming: _Gathering | None = None
         #: The layers that need it now.
         self.users: set[nn.Module] = set()
-        #: Up to which event of the step it was looked for.
+        #: The last of its needs in this pass that was taken off the queue, by `_Need.step`; -1 before the first.
         self.sought_until = -1
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it stays whole throughout the step."""
+        return self.elements <= RULES.persistent
 
     @property
     def is_away(self) -> bool:
@@ -90,10 +102,62 @@ class _Weight:
 
 
 class _Gathering(NamedTuple):
-    """An all-gather: of which weights, and the tensor of them all that several are gathered into."""
+    """An all-gather of weights.
+
+    Attributes:
+        weights: The weights.
+        flat: The tensor that several are gathered into; None for a single one, which is gathered into its own memory.
+    """
 
     weights: Sequence[_Weight]
     flat: torch.Tensor | None
+
+
+class _Need(NamedTuple):
+    """A weight that a layer will need, and how many layers have begun before that one, forward and backward."""
+
+    weight: _Weight
+    step: int
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The weights of a model, and which layers need them when.
+
+    Attributes:
+        dtype: The dtype of all weights.
+        by_parameter: The weights, by the ``id`` of their parameters.
+        by_module: The weights that each layer has itself, without layers that have none.
+        order: The layers in the order in which they begin in a pass, forward and backward.
+    """
+
+    dtype: torch.dtype
+    by_parameter: Mapping[int, _Weight]
+    by_module: Mapping[nn.Module, Sequence[_Weight]]
+    order: Sequence[nn.Module]
+
+    @property
+    def trainable(self) -> Sequence[_Weight]:
+        """The weights that get gradients."""
+        return [weight for weight in self.by_parameter.values() if weight.parameter.requires_grad]
+
+
+def _make_plan(model: nn.Module, ranks: int, rehearse: Callable[[], None]) -> _Plan:
+    """Divide the weights of a model among ranks, and note in a rehearsal of a pass which layers begin when."""
+    dtype = require_one_dtype(list(model.parameters()))
+    by_parameter: dict[int, _Weight] = {}
+    by_module: dict[nn.Module, Sequence[_Weight]] = {}
+    for path, module in list_layers(model):
+        parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
+        for parameter in parameters:
+            if id(parameter) not in by_parameter:
+                by_parameter[id(parameter)] = _Weight(path, len(by_parameter), parameter, ranks)
+        if parameters:
+            by_module[module] = [by_parameter[id(parameter)] for parameter in parameters]
+    order: list[nn.Module] = []
+    with _follow_layers(by_module, order.append, lambda module: None):
+        rehearse()
+    return _Plan(dtype, by_parameter, by_module, order)
 
 
 @contextmanager
@@ -137,29 +201,20 @@ class PartitionedParameters(StepScheme):
     #: A bucket has gradients of several blocks, and weights are gathered ahead.
     IS_BY_BLOCK: ClassVar[bool] = False
 
+    #: Which layers need which weights when; there once `prepare` was called, as a step runs only then.
+    _plan: _Plan
+    #: What gathers weights; there inside `in_step`, where `synchronize` is called.
+    _gathers: _Gathers
+
     def __init__(self, group: Any) -> None:
         self._group = group
 
     def prepare(self, model: nn.Module, rehearse: Callable[[], None]) -> None:
         """Note in a rehearsal which layers need their weights when, and give all weights away but the small ones."""
-        self._dtype = require_one_dtype(list(model.parameters()))
-        ranks = dist.get_world_size(self._group)
-        weights: dict[int, _Weight] = {}
-        self._by_module: dict[nn.Module, list[_Weight]] = {}
-        for path, module in list_layers(model):
-            parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
-            for parameter in parameters:
-                if id(parameter) not in weights:
-                    weights[id(parameter)] = _Weight(path, len(weights), parameter, ranks)
-            if parameters:
-                self._by_module[module] = [weights[id(parameter)] for parameter in parameters]
-        self._weights = weights
-        self._order: list[nn.Module] = []
-        with _follow_layers(self._by_module, self._order.append, lambda module: None):
-            rehearse()
-        for weight in weights.values():
+        self._plan = _make_plan(model, dist.get_world_size(self._group), rehearse)
+        for weight in self._plan.by_parameter.values():
             weight.parameter.grad = None
-            weight.is_whole = weight.elements <= RULES.persistent
+            weight.is_whole = weight.is_small
             if not weight.is_whole:
                 weight.resize(0)
         self._describe()
@@ -170,37 +225,36 @@ class PartitionedParameters(StepScheme):
 
     def _describe(self) -> None:
         """Say what the optimizer updates: the parts themselves where these are in float32, else copies of them."""
-        trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
-        parts = [weight.partition for weight in trained]
+        parts = [weight.partition for weight in self._plan.trainable]
         partition = describe_partition(sum(part.numel() for part in parts))
         self.optimizer_share = OptimizerShare(
             (partition,),
-            copy_bytes=0 if self._dtype == torch.float32 else partition.bytes,
+            copy_bytes=0 if self._plan.dtype == torch.float32 else partition.bytes,
             update_bytes=min(partition.bytes, _UPDATED_ELEMENTS * MASTER_BYTES),
         )
         self.gradient_bytes = count_bytes(parts)
 
     def find_share(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the rank's part of a weight; buffers are whole."""
-        weight = self._weights.get(id(tensor))
+        weight = self._plan.by_parameter.get(id(tensor))
         return find_share(tensor) if weight is None else weight.partition
 
     @contextmanager
     def in_step(self, recorder: RankRecorder) -> Iterator[None]:
         """Gather weights and scatter gradients inside; gather the small weights after the update."""
-        for weight in self._weights.values():
+        plan = self._plan
+        for weight in plan.by_parameter.values():
             recorder.hold(weight.parameter, Purpose("gathered weights", weight.path))
-        self._gathers = gathers = _Gathers(self._by_module, self._order, self._group, recorder)
-        trained = [weight for weight in self._weights.values() if weight.parameter.requires_grad]
-        bucket = _ScatteredBucket(trained, self._dtype, self._group, recorder)
+        self._gathers = gathers = _Gathers(plan, self._group, recorder)
+        bucket = _ScatteredBucket(plan, self._group, recorder)
         with (
-            _follow_layers(self._by_module, gathers.begin, gathers.end),
-            follow_gradients((weight.parameter for weight in trained), bucket.take),
+            _follow_layers(plan.by_module, gathers.begin, gathers.end),
+            follow_gradients((weight.parameter for weight in plan.trainable), bucket.take),
         ):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
-        for weight in self._weights.values():
-            if weight.elements <= RULES.persistent:
+        for weight in plan.by_parameter.values():
+            if weight.is_small:
                 gathered = count_bytes([weight.partition]) * len(ranks)
                 recorder.exchanges.add(Message("all-gather", ranks, gathered), weight.path, "update")
 
@@ -208,15 +262,8 @@ class PartitionedParameters(StepScheme):
 class _Gathers:
     """Gathers the weights of layers before they run, and gives them back after."""
 
-    def __init__(
-        self,
-        by_module: dict[nn.Module, list[_Weight]],
-        order: Sequence[nn.Module],
-        group: Any,
-        recorder: RankRecorder,
-    ) -> None:
-        self._by_module = by_module
-        self._order = order
+    def __init__(self, plan: _Plan, group: Any, recorder: RankRecorder) -> None:
+        self._plan = plan
         self._group = group
         self._ranks = dist.get_world_size(group)
         self._recorder = recorder
@@ -228,19 +275,19 @@ class _Gathers:
         self._step = 0
         #: The elements of weights that are whole or under way, without the small ones.
         self._live = 0
-        #: The weights that will be needed, with the number of the layer that needs them.
+        #: The weights that will be needed, the first first.
         self._queue = deque(
-            (weight, step)
-            for step, module in enumerate(self._order)
-            for weight in sorted(self._by_module[module], key=lambda weight: weight.order)
+            _Need(weight, step)
+            for step, module in enumerate(self._plan.order)
+            for weight in sorted(self._plan.by_module[module], key=lambda weight: weight.order)
         )
-        for weight in itertools.chain.from_iterable(self._by_module.values()):
+        for weight in self._plan.by_parameter.values():
             weight.sought_until = -1
 
     @torch.no_grad()
     def begin(self, module: nn.Module) -> None:
         """Have the weights of a layer whole, and gather the next ones ahead."""
-        weights = self._by_module[module]
+        weights = self._plan.by_module[module]
         self._gather([weight for weight in weights if weight.is_away])
         for weight in weights:
             weight.users.add(module)
@@ -253,9 +300,9 @@ class _Gathers:
     def end(self, module: nn.Module) -> None:
         """Give the weights of a layer back that are not needed again soon."""
         needed_soon = self._find_needed_soon()
-        for weight in self._by_module[module]:
+        for weight in self._plan.by_module[module]:
             weight.users.discard(module)
-            stays = weight.elements <= RULES.persistent or weight.sought_until > self._step or weight in needed_soon
+            stays = weight.is_small or weight.sought_until > self._step or weight in needed_soon
             if weight.is_whole and not weight.users and not stays:
                 weight.resize(0)
                 weight.is_whole = False
@@ -265,19 +312,19 @@ class _Gathers:
         """Return the weights of the next layers, up to a number of elements."""
         needed: set[_Weight] = set()
         elements = 0
-        for module in self._order[self._step :]:
+        for module in self._plan.order[self._step :]:
             if elements >= RULES.reuse:
                 break
-            needed.update(self._by_module[module])
-            elements += sum(weight.elements for weight in self._by_module[module])
+            needed.update(self._plan.by_module[module])
+            elements += sum(weight.elements for weight in self._plan.by_module[module])
         return needed
 
     def _look_ahead(self, needed: set[_Weight]) -> None:
-        """Take those that are needed now off the queue, and gather the next ones."""
+        """Take as many weights off the queue as are needed now, and gather the next ones."""
         taken: set[_Weight] = set()
         while self._queue and len(taken) < len(needed):
             taken.add(self._pop())
-        ahead: dict[_Weight, None] = {}
+        ahead: dict[_Weight, None] = {}  # in the order of the queue, each once
         most = min(RULES.live - self._live, RULES.ahead)
         while self._queue and sum(weight.elements for weight in ahead) < most:
             weight = self._pop()
@@ -286,6 +333,7 @@ class _Gathers:
         self._gather(list(ahead))
 
     def _pop(self) -> _Weight:
+        """Take the next weight off the queue, and note up to which need of it that was done."""
         weight, step = self._queue.popleft()
         weight.sought_until = max(weight.sought_until, step)
         return weight
@@ -325,13 +373,15 @@ class _ScatteredBucket(GradientBucket):
 
     STAYS: ClassVar[bool] = True
 
-    def __init__(self, weights: Sequence[_Weight], dtype: torch.dtype, group: Any, recorder: RankRecorder) -> None:
-        super().__init__(dtype, group, recorder)
+    def __init__(self, plan: _Plan, group: Any, recorder: RankRecorder) -> None:
+        super().__init__(plan.dtype, group, recorder)
+        #: Whether a pass before this one has left gradients.
         self._has_sums = False
-        self._parts = {id(weight.parameter): weight.partition.numel() for weight in weights}
+        #: The elements of a rank's part of each weight, by the ``id`` of the parameter.
+        self._parts = {id(weight.parameter): weight.partition.numel() for weight in plan.trainable}
         self._ranks = dist.get_world_size(group)
         with recorder.work_apart("", "gradients"):
-            self._gradients = torch.empty(sum(self._parts.values()), dtype=dtype)
+            self._gradients = torch.empty(sum(self._parts.values()), dtype=plan.dtype)
 
     def exchange(self, source: torch.Tensor) -> None:
         """Scatter the gradients that wait: several, and one that must be padded, are copied into one tensor first."""
