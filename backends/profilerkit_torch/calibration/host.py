@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from profilerkit_predict.prediction.cases import CompiledSeconds, HostSeconds
 from ..running.compiling import use_compiled
 from ..running.timed_passes import synchronize
 
-__all__ = ["ChainSeconds", "measure_host", "split_gradient_seconds"]
+__all__ = ["ChainSeconds", "GradientSeconds", "measure_host", "split_gradient_seconds"]
 
 T = TypeVar("T")
 #: The lengths of two chains, whose difference tells what a link takes.
@@ -33,7 +33,7 @@ _RUNS, _CALLS = 20, 100
 #: How often what was disturbed is measured.
 _TRIES = 5
 
-#: Returns the seconds of a call.
+#: Returns the seconds of a call, as `_measure_shortest` does for the device and the time that there is.
 _Shortest = Callable[[Callable[[], object]], float]
 
 
@@ -54,19 +54,31 @@ class ChainSeconds(NamedTuple):
         return self.short - _SHORT * self.link
 
 
+class GradientSeconds(NamedTuple):
+    """The seconds of differentiation, without the work of the operators.
+
+    Attributes:
+        operator: For each operator of the backward pass.
+        start: For the backward pass to start.
+    """
+
+    operator: float
+    start: float
+
+
 class _Chain(nn.Module):
     """Products, one after the other, each followed by a ReLU or not."""
 
-    def __init__(self, links: int, relu: bool, device: torch.device) -> None:
+    def __init__(self, links: int, device: torch.device, *, has_relus: bool = False) -> None:
         super().__init__()
         # Weights that torch initializes would draw from its generator.
         self.weights = nn.ParameterList(torch.full((_SIZE, _SIZE), 1 / _SIZE, device=device) for _ in range(links))
-        self.relu = relu
+        self.has_relus = has_relus
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for weight in self.weights:
             x = functional.linear(x, weight)
-            if self.relu:
+            if self.has_relus:
                 x = torch.relu(x)
         return x
 
@@ -113,19 +125,21 @@ def _require_positive(difference: float) -> float:
 
 def _measure_eager(x: torch.Tensor, shortest: _Shortest) -> HostSeconds:
     """Return what the host takes for the call of a layer and a view, for a product on a GPU, and for gradients."""
-    short, long = (_Chain(links, False, x.device) for links in (_SHORT, _LONG))
+    short, long = _Chain(_SHORT, x.device), _Chain(_LONG, x.device)
     with torch.no_grad():
         view = shortest(x.t)
         passes = ChainSeconds(shortest(partial(short, x)), shortest(partial(long, x)))
         product = shortest(partial(functional.linear, x, short.weights[0])) if x.device.type == "cuda" else 0.0
-    steps = ChainSeconds(*(shortest(partial(_step, chain, x, tuple(chain.parameters()))) for chain in (short, long)))
+    steps = ChainSeconds(shortest(_make_step(short, short, x)), shortest(_make_step(long, long, x)))
     layer = _measure_layer_call(x, shortest)
-    operator, start = split_gradient_seconds(view, passes, steps)
-    return HostSeconds(layer, view, gradient_call=operator, backward_call=start, operator_call=product)
+    gradient = split_gradient_seconds(view, passes, steps)
+    return HostSeconds(
+        layer, view, gradient_call=gradient.operator, backward_call=gradient.start, operator_call=product
+    )
 
 
-def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSeconds) -> tuple[float, float]:
-    """Return what differentiation takes for an operator of the backward pass, and what that takes to start.
+def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSeconds) -> GradientSeconds:
+    """Return what differentiation takes; raises `_DisturbedError` where the times leave nothing for it.
 
     A link of a chain of products, forward and backward, takes what three products take (one forward, two for the
     gradients), the view of a transposition, and twice what differentiation takes for an operator. What a step without
@@ -137,7 +151,7 @@ def split_gradient_seconds(view: float, passes: ChainSeconds, steps: ChainSecond
         steps: Seconds of a training step of the chains.
     """
     operator = (steps.link - 3 * passes.link - view) / 2
-    return _require_positive(operator), _require_positive(steps.rest - passes.rest)
+    return GradientSeconds(_require_positive(operator), _require_positive(steps.rest - passes.rest))
 
 
 def _measure_layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
@@ -152,12 +166,17 @@ def _measure_layer_call(x: torch.Tensor, shortest: _Shortest) -> float:
     return _require_positive((layers - operators) / 2)
 
 
-def _step(model: Callable[..., Any], x: torch.Tensor, weights: Iterable[torch.Tensor]) -> None:
-    """Make a training step, without the update."""
-    with torch.enable_grad():
-        model(x).sum().backward()
-    for weight in weights:
-        weight.grad = None
+def _make_step(chain: _Chain, call: Callable[..., Any], x: torch.Tensor) -> Callable[[], None]:
+    """Return a function that makes a training step of a chain by ``call``, without the update."""
+    weights = tuple(chain.parameters())
+
+    def step() -> None:
+        with torch.enable_grad():
+            call(x).sum().backward()
+        for weight in weights:
+            weight.grad = None
+
+    return step
 
 
 # Compiled graphs ------------------------------------------------------------------------------------------------------
@@ -172,11 +191,11 @@ def _measure_compiled(x: torch.Tensor, shortest: _Shortest) -> CompiledSeconds:
     kernel is nothing. The call of a graph and a link always take some time: where none is left, something disturbed
     the measurement.
     """
-    short, long = (_Chain(links, False, x.device) for links in (_SHORT, _LONG))
+    short, long = _Chain(_SHORT, x.device), _Chain(_LONG, x.device)
     with torch.no_grad():
         product = shortest(partial(functional.linear, x, short.weights[0]))
         passes = ChainSeconds(*(_time_compiled(chain, x, shortest, is_step=False) for chain in (short, long)))
-        with_kernels = _time_compiled(_Chain(_LONG, True, x.device), x, shortest, is_step=False)
+        with_kernels = _time_compiled(_Chain(_LONG, x.device, has_relus=True), x, shortest, is_step=False)
     steps = ChainSeconds(*(_time_compiled(chain, x, shortest, is_step=True) for chain in (short, long)))
     return CompiledSeconds(
         graph_call=_require_positive(passes.rest),
@@ -190,7 +209,7 @@ def _measure_compiled(x: torch.Tensor, shortest: _Shortest) -> CompiledSeconds:
 def _time_compiled(model: _Chain, x: torch.Tensor, shortest: _Shortest, is_step: bool) -> float:
     """Return the seconds of a pass or a training step of a compiled model."""
     with use_compiled(model, True) as call:
-        timed = partial(_step, call, x, tuple(model.parameters())) if is_step else partial(call, x)
+        timed = _make_step(model, call, x) if is_step else partial(call, x)
         timed()
         return shortest(timed)
 

@@ -31,7 +31,7 @@ def test_the_call_of_a_compiled_graph_and_of_a_kernel(monkeypatch: pytest.Monkey
 
     def seconds(model: Any, x: torch.Tensor, device: torch.device, is_step: bool) -> float:
         links = len(model.weights)
-        return 60 + 11.0 * links if is_step else 10 + (3.2 if model.relu else 2.7) * links
+        return 60 + 11.0 * links if is_step else 10 + (3.2 if model.has_relus else 2.7) * links
 
     monkeypatch.setattr(calibration_host, "_time_compiled", seconds)
     monkeypatch.setattr(calibration_host, "_measure_shortest", lambda call, device, seconds: 2.0)
@@ -100,7 +100,9 @@ def test_a_disturbed_measurement_is_made_again_and_no_time_is_nothing(
 
     monkeypatch.setattr(calibration_host, "_measure_layer_call", layer_call)
     monkeypatch.setattr(calibration_host, "_measure_shortest", lambda call, device, seconds: 1e-6)
-    monkeypatch.setattr(calibration_host, "split_gradient_seconds", lambda *_: (1e-6, 1e-6))
+    monkeypatch.setattr(
+        calibration_host, "split_gradient_seconds", lambda *_: calibration_host.GradientSeconds(1e-6, 1e-6)
+    )
     if disturbed < 5:
         assert measure_host(CPU, compiled=False, seconds=2).layer_call == 2e-6
         assert len(tries) == disturbed + 1
