@@ -71,7 +71,7 @@ class GraphHooks:
             if not self._is_followed(number):  # made before the layers ran: what it takes is no layer's
                 self._hook(node, None)
             return ()
-        call = span.owner(number)
+        call = span.find_owner(number)
         if call is not None:
             call.nodes += 1
         following = [following_node for following_node, _ in node.next_functions if following_node is not None]

@@ -16,7 +16,7 @@ from .clocks import EventClock, HostClock
 from .graph_hooks import GraphHooks
 from .overhead import Overhead
 from .time_recorder import CallRecorder
-from .timed_calls import Span, TimedRun
+from .timed_calls import Change, Span, TimedRun
 from .timeline import Event
 
 __all__ = ["measure_overhead"]
@@ -85,7 +85,7 @@ def _measure_hooks(clock: HostClock, rounds: int) -> float:
     plain, hooked = [], []
     for _ in range(rounds):
         plain.append(_time(clock, go_back, 1))
-        hooks.register([output], Span(first, call, [first], [call]))
+        hooks.register([output], Span(first, call, [Change(first, call)]))
         hooked.append(_time(clock, go_back, 1))
         hooks.remove()
         events.clear()

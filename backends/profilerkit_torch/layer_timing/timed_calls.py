@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import parent_path
 
 from .overhead import Elapsed, Overhead
 
-__all__ = ["Accumulation", "Call", "CallSeconds", "Node", "Span", "TimedRun", "sum_inner_calls"]
+__all__ = ["Accumulation", "Call", "CallSeconds", "Change", "Node", "Span", "TimedRun", "sum_inner_calls"]
 
 
 @dataclass(eq=False, slots=True)
@@ -123,15 +124,30 @@ class Accumulation:
     paths: tuple[str, ...]
 
 
+class Change(NamedTuple):
+    """From which number on the nodes of the graph are made in this call, which is the innermost then."""
+
+    number: int
+    call: Call | None
+
+
 class Span(NamedTuple):
-    """One outermost call and where in the sequence of the graph's nodes each call inside it was the innermost."""
+    """One outermost call, and in which of the calls inside it the nodes of the graph are made.
+
+    Attributes:
+        first: The number of the first node.
+        outermost: The outermost call.
+        changes: Each change of the innermost call, in the order of the nodes.
+    """
 
     first: int
     outermost: Call | None
-    marks: list[int]
-    owners: list[Call | None]
+    changes: list[Change]
 
-    def owner(self, number: int) -> Call | None:
+    def find_owner(self, number: int) -> Call | None:
         """Return the call in which a node was made; one made later, for what came out, is the outermost call's."""
-        index = bisect_right(self.marks, number) - 1
-        return self.owners[index] if index >= 0 else self.outermost
+        index = bisect_right(self.changes, number, key=_read_number) - 1
+        return self.changes[index].call if index >= 0 else self.outermost
+
+
+_read_number = attrgetter("number")

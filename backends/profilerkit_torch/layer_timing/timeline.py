@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit.backend_kit.call_stack import CallStack
 
 from .overhead import Overhead
-from .timed_calls import Accumulation, Call, Node, Span, TimedRun
+from .timed_calls import Accumulation, Call, Change, Node, Span, TimedRun
 
 __all__ = ["Event", "Kind", "Timeline"]
 
@@ -34,8 +34,8 @@ class Kind(IntEnum):
     FORGET = 6  #: backward passes that have begun have raised
 
 
-#: Kind, subject, moment and number: for calls where the sequence of the graph's nodes is, for the others which backward
-#: pass it is. It is a plain tuple, for one is made at each begin and end of a call while the clock runs.
+#: Kind, subject, moment and number. For calls the number is that of the next node of the graph, for the others that of
+#: the backward pass. It is a plain tuple, since one is made at each begin and end of a call while the clock runs.
 Event: TypeAlias = tuple[Kind, Any, Any, int]
 
 
@@ -44,9 +44,11 @@ class _Frame:
     """Something under way: a call, or a backward pass with the call whose node runs."""
 
     call: Call | None
-    #: Which backward pass it is; None for a call.
+    #: The number of the backward pass; None for a call.
     task: int | None = None
+    #: Whether the last node has ended, so that what follows may be the time of another outermost call's nodes.
     ended: bool = False
+    #: The node that runs; None for one of no layer's, and for one that adds to the gradient of a parameter.
     node: Node | None = None
     #: By the index of a layer, how often this node has run it again.
     repeats: Counter[int] = field(default_factory=Counter)
@@ -66,9 +68,9 @@ class Timeline:
     Args:
         layers: Every layer under every path it has, the root first; an event names a layer by its index here.
         overhead: What measuring adds; the times follow where it is changed.
-        seconds: What makes seconds of moments.
-        ready: Says whether a moment can be made seconds of without waiting for a device.
-        keep: How many passes are kept; of more, the last.
+        seconds: Returns the seconds of moments, in their order.
+        ready: Returns whether the seconds of a moment can be read without waiting for a device.
+        keep: How many passes are kept: the last ones.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class Timeline:
     # Calls of layers -----------------------------------------------------------------------------------------------
 
     def _enter(self, index: int, number: int) -> None:
+        """Begin a call; one in a backward pass is a call of the forward pass, made again by a checkpoint."""
         is_repeated = self._is_backward()
         outer = self._frames[-1].call if self._frames else None
         call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
@@ -138,11 +141,12 @@ class Timeline:
         if outer is not None:
             outer.direction(is_repeated).outside += 1
         if not self._is_inside_a_call():
-            self.span = Span(number, call, [], [])
+            self.span = Span(number, call, [])
         self._frames.append(_Frame(call))
         self._mark(number)
 
     def _begin_call(self, index: int, outer: Call | None, number: int) -> Call:
+        """Return a new call: of a new pass, if it is outermost and either of the whole model or no pass is open."""
         self._stack.begin(self._layers[index])
         is_whole = self._stack.current == ""
         if outer is None and (is_whole or not self._is_run_open()):
@@ -165,9 +169,8 @@ class Timeline:
         if running is None or frame.node is None:
             return running
         paths = self._stack.paths[id(self._layers[index])]
-        calls = sorted(
-            (call for path in paths for call in running.run.of_path.get(path, ())), key=lambda call: call.order
-        )
+        unordered = [call for path in paths for call in running.run.of_path.get(path, ())]
+        calls = sorted(unordered, key=lambda call: call.order)
         later = [call for call in calls if call.first > frame.node.number]
         if frame.node.runs_layers and later:
             frame.repeats[index] += 1
@@ -192,8 +195,8 @@ class Timeline:
     def _mark(self, number: int) -> None:
         """Note the call that owns the nodes made from here on."""
         if self.span is not None:
-            self.span.marks.append(number)
-            self.span.owners.append(self._frames[-1].call if self._is_inside_a_call() else self.span.outermost)
+            owner = self._frames[-1].call if self._is_inside_a_call() else self.span.outermost
+            self.span.changes.append(Change(number, owner))
 
     # Backward passes -----------------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def test_nodes_belong_to_the_call_in_which_they_were_made() -> None:
     )
     span = timeline.span
     assert span is not None
-    owners = [owner.path for owner in map(span.owner, (5, 6, 7, 8, 9, 1000)) if owner]
+    owners = [owner.path for owner in map(span.find_owner, (5, 6, 7, 8, 9, 1000)) if owner]
     assert owners == ["", "", "a", "a", "", ""]
     assert [timeline.is_followed(number) for number in (4, 5, 8, 9)] == [False, True, True, False]
 
