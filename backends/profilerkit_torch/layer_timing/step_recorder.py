@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -30,11 +30,40 @@ _KEPT = 1000
 _NO_HOOKS = "the optimizer {} is no torch.optim.Optimizer, so that its steps cannot be seen"
 
 
+class _StepBegin(NamedTuple):
+    """What is known when a step begins.
+
+    Attributes:
+        clock: What the step is timed by.
+        timer: What times the layers, in this step and those before.
+        devices: The devices whose work is waited for.
+        first_run: The number that the first pass of the step will have.
+        moment: When the step begins.
+    """
+
+    clock: HostClock | EventClock
+    timer: TorchLayerTimer
+    devices: Sequence[torch.device]
+    first_run: int
+    moment: Any
+
+
+class _CallSums(NamedTuple):
+    """The seconds of all calls by the user's own code, and how many there were."""
+
+    forward: float
+    backward: float
+    calls: int
+
+
 class TorchStepRecorder(StepRecorder):
     """Has stand-ins and hooks in the model, and hooks on optimizers, from `begin` to `end` and no longer.
 
     ``clock`` is for tests; without it the model's device decides.
     """
+
+    #: How the step began; there once `begin` was called, as `end` is only then.
+    _begin: _StepBegin
 
     def __init__(self, model: nn.Module, optimizer: Any = None, clock: HostClock | EventClock | None = None) -> None:
         if optimizer is not None and not hasattr(optimizer, "step"):
@@ -43,7 +72,7 @@ class TorchStepRecorder(StepRecorder):
             )
         self._model, self._optimizer = model, optimizer
         self._steps = OptimizerSteps(optimizer)
-        self._given_clock = clock
+        self._clock = clock
         self._timer: TorchLayerTimer | None = None
         self._active: ExitStack | None = None
         self._inputs: ModelInputs | None = None
@@ -52,41 +81,41 @@ class TorchStepRecorder(StepRecorder):
     def begin(self) -> None:
         """Begin to measure a step."""
         used = {tensor.device for tensor in list_tensors(self._model)}
-        if self._timer is None:
-            self._clock = self._given_clock or choose_clock(used)
-            self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._given_clock)
-        self._devices = [device for device in used if device.type not in ("cpu", "meta")]
-        self._memory = PhaseMemory(self._devices)
-        self._last_run = max((run.number for run in self._timer.runs()), default=-1)
+        if self._timer is None or self._clock is None:
+            self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._clock)
+            self._clock = self._clock or choose_clock(used)
+        clock, timer = self._clock, self._timer
+        devices = [device for device in used if device.type not in ("cpu", "meta")]
+        self._memory = PhaseMemory(devices)
+        first_run = max((run.number + 1 for run in timer.runs()), default=0)
         with ExitStack() as stack:
-            stack.enter_context(self._timer)
+            stack.enter_context(timer)
             self._follow_calls(stack)
-            for handle in self._steps.follow(self._clock.read, self._memory.note):
+            for handle in self._steps.follow(clock.read, self._memory.note):
                 stack.callback(handle.remove)
             self._active = stack.pop_all()
-        self._wait()
-        self._begin_moment = self._clock.read()
+        _wait(devices)
+        self._begin = _StepBegin(clock, timer, devices, first_run, clock.read())
 
     def end(self) -> StepRecord:
         """End it, take all hooks away, and return its seconds."""
+        begin = self._begin
         try:
-            self._wait()
-            whole = Stretch(self._begin_moment, self._clock.read())
+            _wait(begin.devices)
+            whole = Stretch(begin.moment, begin.clock.read())
             self._memory.note("step")
         finally:
             self.abandon()
         updates, closures = self._steps.updates, self._steps.closures
-        step_seconds, *seconds = self._measure([whole, *updates, *closures])
-        update_seconds, closure_seconds = seconds[: len(updates)], seconds[len(updates) :]
-        runs = [run for run in self._timer.runs() if run.number > self._last_run] if self._timer is not None else []
-        forward, backward, calls = _sum_outermost(runs)
+        runs = [run for run in begin.timer.runs() if run.number >= begin.first_run]
+        sums = _sum_outermost(runs)
         return StepRecord(
-            seconds=step_seconds,
-            forward=forward if runs else None,
-            backward=backward if any(run.has_backward for run in runs) else None,
-            optimizer=sum(update_seconds) - sum(closure_seconds) if updates else None,
+            seconds=_sum_seconds([whole], begin.clock),
+            forward=sums.forward if runs else None,
+            backward=sums.backward if any(run.has_backward for run in runs) else None,
+            optimizer=_sum_seconds(updates, begin.clock) - _sum_seconds(closures, begin.clock) if updates else None,
             memory=dict(self._memory.figures),
-            calls=calls,
+            calls=sums.calls,
         )
 
     def abandon(self) -> None:
@@ -142,18 +171,19 @@ class TorchStepRecorder(StepRecorder):
     def _note_end(self, module: nn.Module, args: Any, output: Any) -> None:
         self._memory.note("forward")
 
-    def _measure(self, stretches: Sequence[Stretch]) -> list[float]:
-        """Return the seconds of each of these."""
-        seconds = self._clock.seconds([moment for stretch in stretches for moment in stretch])
-        return [end - begin for begin, end in zip(seconds[::2], seconds[1::2], strict=True)]
 
-    def _wait(self) -> None:
-        for device in self._devices:
-            synchronize(device)
+def _wait(devices: Iterable[torch.device]) -> None:
+    for device in devices:
+        synchronize(device)
 
 
-def _sum_outermost(runs: Sequence[TimedRun]) -> tuple[float, float, int]:
-    """Return the seconds of all calls by the user's own code, forward and backward, and how many there were."""
+def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) -> float:
+    """Return the seconds that these take together."""
+    seconds = (clock.seconds([stretch.begin, stretch.end]) for stretch in stretches)
+    return sum(end - begin for begin, end in seconds)
+
+
+def _sum_outermost(runs: Iterable[TimedRun]) -> _CallSums:
     outermost = [seconds for run in runs for seconds in sum_inner_calls(run) if seconds.call.outer is None]
     forward, backward = sum(call.forward for call in outermost), sum(call.backward for call in outermost)
-    return forward, backward, len(outermost)
+    return _CallSums(forward, backward, len(outermost))
