@@ -9,7 +9,7 @@ they are from the block.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from profilerkit.trace.records import LayerCall, OpRecord
 
 from .equal_blocks import EDGE, EqualBlocks
 from .faults import note_growth
-from .recorder import Change, Exchange, RankRecorder
+from .recorder import Change, Exchange, Gaps, RankRecorder
 from .skipped_blocks import DifferentBlocksError, Mark, SkippedBlocks
 
 __all__ = ["extend_step"]
@@ -40,10 +40,15 @@ class _Event(NamedTuple):
         return _Event(operator, self.change._replace(sizes=sizes), exchange)
 
 
-class _Address(NamedTuple):
-    """A layer, seen from a block: how many blocks later it is, and its path in that; None if it is in no such block."""
+class _Location(NamedTuple):
+    """Where a layer is in the blocks that ran.
 
-    distance: int | None
+    Attributes:
+        number: The number of its block among those that ran.
+        inner: Its path in the block.
+    """
+
+    number: int
     inner: str
 
 
@@ -53,7 +58,7 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
     The weights of blocks that were left out get gradients like those of one that ran. Raises
     `DifferentBlocksError` where the blocks that ran did not do the same.
     """
-    ways = sorted((_Way(*way) for way in skipped.ways), key=lambda way: way.begin)
+    ways = sorted((_Way(blocks, marks) for blocks, marks in skipped.ways), key=lambda way: way.begin)
     if not ways:
         return []
     events = [
@@ -70,7 +75,7 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
         extended.extend(events[done : way.begin])
         for index in way.indices:
             extended.extend(way.copy_for(index, events))
-        _count_missed(recorder, way)
+        way.count_gaps(recorder.gaps)
         if way.is_forward:
             notes[note_growth(*way.ends, way.find_growth(events))] = None
         done = way.end
@@ -98,7 +103,8 @@ class _Way:
         self._blocks = blocks
         #: Where those between the edges begin, and where the edge does.
         self._marks = marks[EDGE : 1 - EDGE]
-        self._addresses: dict[str, tuple[int | None, str]] = {}
+        #: The location of each layer that was looked for, by its path.
+        self._locations: dict[str, _Location | None] = {}
         inner = range(EDGE, len(blocks.modules) - EDGE)
         self.is_forward: bool = indices[0] == 0
         self.indices: range = inner if self.is_forward else inner[::-1]
@@ -118,15 +124,12 @@ class _Way:
         """The operator with which the edge begins."""
         return self._marks[-1].operators
 
-    @property
-    def more(self) -> int:
-        """How many blocks were left out."""
-        return len(self._blocks.left_out)
-
-    @property
-    def gaps(self) -> Iterator[Counter[str]]:
-        """What could not be counted in a block."""
-        return map(_subtract, self._marks[1].missed, self._marks[0].missed)
+    def count_gaps(self, gaps: Gaps) -> None:
+        """Add to what could not be counted that of the blocks that were left out, as in the first that ran."""
+        first, second = self._marks[:2]
+        for total, before, after in zip(gaps, first.gaps, second.gaps, strict=True):
+            for name, calls in after.items():
+                total[name] += (calls - before[name]) * len(self._blocks.left_out)
 
     def find_growth(self, events: Sequence[_Event]) -> Counter[str]:
         """Return the bytes that are alive after a block and were not before, by what they are for."""
@@ -151,8 +154,8 @@ class _Way:
         """Return an event as it is seen from the block in which it is."""
 
         def name(path: str) -> str:
-            address = self._find_address(path, mark.block)
-            return path if address.distance is None else f"{address.distance:+}{address.inner}"
+            location = self._find_location(path)
+            return path if location is None else f"{self._count_blocks_to(location, mark):+}{location.inner}"
 
         return event.name_layers(name)
 
@@ -161,39 +164,32 @@ class _Way:
         first, second = self._marks[:2]
 
         def name(path: str) -> str:
-            address = self._find_address(path, first.block)
-            return path if address.distance is None else self._blocks.paths[index + address.distance] + address.inner
+            location = self._find_location(path)
+            return (
+                path
+                if location is None
+                else self._blocks.paths[index + self._count_blocks_to(location, first)] + location.inner
+            )
 
         for event in events[first.operators : second.operators]:
             yield event.name_layers(name)
 
-    def _find_address(self, path: str, index: int) -> _Address:
-        """Return where a layer is, seen from the block of a place: neighbours are blocks that ran."""
-        at = self._addresses.get(path)
-        if at is None:
-            at = self._addresses[path] = self._find_block(path)
-        number, inner = at
-        return _Address(None if number is None else number - self._blocks.active.index(index), inner)
+    def _count_blocks_to(self, location: _Location, mark: Mark) -> int:
+        """Return by how many blocks that ran a location is behind the block of a mark; negative if it is before."""
+        return location.number - self._blocks.active.index(mark.block)
 
-    def _find_block(self, path: str) -> tuple[int | None, str]:
-        """Return in which of the blocks that ran a layer is, and its path there."""
+    def _find_location(self, path: str) -> _Location | None:
+        """Return where in the blocks that ran a layer is; None for one in no such block."""
+        if path not in self._locations:
+            self._locations[path] = self._look_for_location(path)
+        return self._locations[path]
+
+    def _look_for_location(self, path: str) -> _Location | None:
         for number, index in enumerate(self._blocks.active):
             outer = self._blocks.paths[index]
             if f"{path}.".startswith(f"{outer}."):
-                return number, path[len(outer) :]
-        return None, path
-
-
-def _subtract(first: Mapping[str, int], second: Mapping[str, int]) -> Counter[str]:
-    """Return by how much each number of the first mapping is larger than that of the second."""
-    return Counter({name: number - second.get(name, 0) for name, number in first.items()})
-
-
-def _count_missed(recorder: RankRecorder, way: _Way) -> None:
-    """Count what could not be counted in the blocks that were left out."""
-    for counter, missed in zip((recorder.uncounted, recorder.unsized, recorder.unknown), way.gaps, strict=True):
-        for name, calls in missed.items():
-            counter[name] += calls * way.more
+                return _Location(number, path[len(outer) :])
+        return None
 
 
 def _copy_calls(calls: dict[str, list[LayerCall]], blocks: EqualBlocks) -> None:

@@ -30,7 +30,7 @@ from .collectives import count_additions, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
-__all__ = ["Change", "Exchange", "RankRecorder"]
+__all__ = ["Change", "Exchange", "Gaps", "RankRecorder"]
 
 
 class Change(NamedTuple):
@@ -62,6 +62,38 @@ class Exchange(NamedTuple):
     overlaps: bool
     source: tuple[int, int] | None = None
 
+    def add_to(self, exchanges: Exchanges, position: int) -> None:
+        """Add it to the collectives of a step, as the operator at this position."""
+        exchanges.add(self.message, self.layer, self.phase, self.overlaps, position)
+
+
+class Gaps(NamedTuple):
+    """What could not be counted, with the number of calls by the name of the operator.
+
+    Attributes:
+        uncounted: Operators without a cost.
+        unsized: Operators that take memory of an unknown size.
+        unknown: Collectives that are not known.
+    """
+
+    uncounted: Counter[str]
+    unsized: Counter[str]
+    unknown: Counter[str]
+
+
+class _Work(NamedTuple):
+    """What the work is that runs now.
+
+    Attributes:
+        part: What the tensors are for that its operators make.
+        is_apart: Whether `RankRecorder.work_apart` says for which layer it runs.
+        overlaps: Whether its collectives run beside the rank's own work.
+    """
+
+    part: str
+    is_apart: bool = False
+    overlaps: bool = False
+
 
 class RankRecorder(OperatorRecord):
     """What one rank does in a training step, keeps alive and exchanges.
@@ -87,12 +119,12 @@ class RankRecorder(OperatorRecord):
         self.trained: set[int] = set()
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
         self._phases: dict[int, str] = {}
-        #: Whether `work_apart` says for which layer the operators run.
-        self._is_apart = False
-        #: Whether collectives run beside the rank's own work.
-        self._overlaps = False
-        #: What the tensors are for that operators make.
-        self._part = "activations"
+        self._work = _Work("activations")
+
+    @property
+    def gaps(self) -> Gaps:
+        """What could not be counted so far; the counters are those that go on counting."""
+        return Gaps(self.uncounted, self.unsized, self.unknown)
 
     # What a step says of the operators that follow --------------------------------------------------------------------
 
@@ -102,21 +134,20 @@ class RankRecorder(OperatorRecord):
         The forward pass makes activations. What the backward pass makes is "other", until a gradient is noted to stay.
         """
         self.phase = phase
-        self._part = "activations" if phase == "forward" else "other"
+        self._work = self._work._replace(part="activations" if phase == "forward" else "other")
 
     @contextmanager
     def work_apart(self, path: str, part: str, overlaps: bool = True) -> Iterator[None]:
         """Count what runs inside for the layer of this path, whatever torch is in, and its tensors to a part of memory.
 
-        Collectives inside run beside the rank's own work if it ``overlaps``.
+        The path of the model itself is empty. Collectives inside run beside the rank's own work if it ``overlaps``.
         """
-        before = self._is_apart, self._part, self._overlaps
-        self._is_apart, self._part, self._overlaps = True, part, overlaps
+        outside, self._work = self._work, _Work(part, is_apart=True, overlaps=overlaps)
         try:
             with self.layers.work_for(path):
                 yield
         finally:
-            self._is_apart, self._part, self._overlaps = before
+            self._work = outside
 
     def note_exchanged(self, tensor: torch.Tensor, phase: str) -> None:
         """Note for which phase a tensor will be sent or received, whenever that is."""
@@ -164,7 +195,7 @@ class RankRecorder(OperatorRecord):
         There is such a node in the backward pass alone. Neither a layer that a checkpoint runs once more there, nor
         work of which `work_apart` says the layer, is that of the node around it.
         """
-        if self.phase != "backward" or not self.layers.is_idle or self._is_apart:
+        if self.phase != "backward" or not self.layers.is_idle or self._work.is_apart:
             return nullcontext()
         node = find_current_node()
         return nullcontext() if node is None else self.layers.work_for(*self.layers.find_maker(node))
@@ -240,7 +271,7 @@ class RankRecorder(OperatorRecord):
 
     def _count_alive(self, result: Any) -> None:
         """Count the tensors of a result as alive."""
-        self.live.part = Purpose(self._part, self.layers.current)
+        self.live.part = Purpose(self._work.part, self.layers.current)
         for tensor in tensors_in(result):
             self.live.add(tensor)
 
@@ -267,7 +298,7 @@ class RankRecorder(OperatorRecord):
         return alive
 
     def find_peak(self, at: int | None) -> Counter[Purpose]:
-        """Return the bytes alive while an operator runs, by purpose; None: before the first.
+        """Return the bytes alive while the operator at a place runs, by purpose; those before the first for None.
 
         Those that are alive only inside the operator are "other".
         """
@@ -293,13 +324,14 @@ class RankRecorder(OperatorRecord):
 
     def _exchange(self, message: Message, args: Any) -> None:
         """Add a message to those of the layer that runs; what a pipeline sends and receives is beside its work."""
-        overlaps = self._overlaps or message.kind in ("send", "receive")
-        is_gradient = self.phase == "backward" and "reduce" in message.kind and not self._is_apart
+        overlaps = self._work.overlaps or message.kind in ("send", "receive")
+        is_gradient = self.phase == "backward" and "reduce" in message.kind and not self._work.is_apart
         node = find_current_node() if is_gradient else None
         source = None if node is None else find_source(node)
         exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)
-        self.exchanged[len(self.operators)] = exchange
-        self.exchanges.add(*exchange[:4], len(self.operators))
+        position = len(self.operators)
+        self.exchanged[position] = exchange
+        exchange.add_to(self.exchanges, position)
 
     def _find_phase(self, args: Any) -> str:
         """Return the phase that the arguments of a collective are exchanged for: the one that runs if none is noted."""
@@ -313,4 +345,4 @@ class RankRecorder(OperatorRecord):
         """Take other collectives for those that were recorded."""
         self.exchanged, self.exchanges = dict(exchanged), Exchanges(self.exchanges.mesh)
         for position, exchange in self.exchanged.items():
-            self.exchanges.add(*exchange[:4], position)
+            exchange.add_to(self.exchanges, position)

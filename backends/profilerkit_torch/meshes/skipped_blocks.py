@@ -26,7 +26,7 @@ from profilerkit.process.cached import cached_property
 
 from .equal_blocks import EqualBlocks
 from .likeness import TensorLook, look_at
-from .recorder import RankRecorder
+from .recorder import Gaps, RankRecorder
 from .watched_numbers import watch_numbers
 
 __all__ = ["DifferentBlocksError", "Mark", "SkippedBlocks"]
@@ -45,12 +45,12 @@ class Mark(NamedTuple):
     Attributes:
         block: The place of the block among its equals.
         operators: How many operators were recorded before.
-        missed: What could not be counted before: operators without a cost, without a size, unknown collectives.
+        gaps: What could not be counted before.
     """
 
     block: int
     operators: int
-    missed: tuple[Counter[str], ...]
+    gaps: Gaps
 
 
 class _Call(NamedTuple):
@@ -174,9 +174,7 @@ class SkippedBlocks:
         return len(self.recorder.operators) == call.ended
 
     def _mark(self, index: int) -> Mark:
-        recorder = self.recorder
-        missed = recorder.uncounted.copy(), recorder.unsized.copy(), recorder.unknown.copy()
-        return Mark(index, len(recorder.operators), missed)
+        return Mark(index, len(self.recorder.operators), Gaps(*map(Counter, self.recorder.gaps)))
 
 
 def _find_handed(arguments: Mapping[Any, Any], tensor: torch.Tensor | None) -> int | str | None:
