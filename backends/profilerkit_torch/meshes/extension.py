@@ -165,11 +165,9 @@ class _Way:
 
         def name(path: str) -> str:
             location = self._find_location(path)
-            return (
-                path
-                if location is None
-                else self._blocks.paths[index + self._count_blocks_to(location, first)] + location.inner
-            )
+            if location is None:
+                return path
+            return self._blocks.paths[index + self._count_blocks_to(location, first)] + location.inner
 
         for event in events[first.operators : second.operators]:
             yield event.name_layers(name)
