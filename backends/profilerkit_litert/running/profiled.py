@@ -18,6 +18,7 @@ from profilerkit.backend_kit.numpy_data import as_tensor
 from ..compat import find_library
 from ..model.inputs import bind_inputs
 from ..model.reading import LiteRTModel
+from ..trace.control_flow import HANDLERS
 from ..trace.tracing import walk_call
 from ..trace.values import Value
 from ..trace.walk import Walk
@@ -87,7 +88,7 @@ def profile_passes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list
 
 def _find_outputs(model: LiteRTModel, inputs: ModelInputs) -> list[Value]:
     """Return what a model makes of inputs, by the static pass: the library knows some sizes only while it runs."""
-    walk = Walk(model, [""] * len(model.graphs[model.signature.graph].operators))
+    walk = Walk(model, [""] * len(model.graphs[model.signature.graph].operators), HANDLERS)
     try:
         return walk_call(walk, inputs.map(as_tensor))[1]
     except Exception as error:  # whatever a damaged file leads to

@@ -17,6 +17,7 @@ from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
 from ..model.reading import LiteRTModel
+from ..trace.control_flow import HANDLERS
 from ..trace.tracing import read_layers, walk_call
 from ..trace.walk import Walk
 from .profiled import RanOperator, profile_passes
@@ -80,7 +81,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     Every operator of the static trace is in one of them. Raises `NotOfferedError` where LiteRT or XNNPACK ran other
     products than those of the file.
     """
-    walk = Walk(model, [chain[-1].path for chain in layers.chains])
+    walk = Walk(model, [chain[-1].path for chain in layers.chains], HANDLERS)
     walk_call(walk, inputs.map(as_tensor))
     uncounted = _list_uncounted(model, walk.work.executed)
     waiting = deque(sorted([*walk.work.executed, *uncounted], key=lambda op: op.node))

@@ -17,6 +17,7 @@ from ..model.inputs import bind_inputs
 from ..model.reading import Graph, LiteRTModel
 from ..model.scopes import find_scopes
 from ..model.weights import list_weights
+from .control_flow import HANDLERS
 from .values import Value
 from .walk import Walk
 
@@ -35,7 +36,7 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     without_calls = ModelTrace(layer_records(scopes.types, weights), unmade_weights=_describe_variables(graph))
     if inputs is None:
         return without_calls
-    walk = Walk(model, [chain[-1].path for chain in scopes.chains])
+    walk = Walk(model, [chain[-1].path for chain in scopes.chains], HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
         notes = tuple(_notes(walk))

@@ -38,6 +38,11 @@ class Value:
     array: Array | None = None
     declared: tuple[int | None, ...] | None = None
 
+    def merge(self, other: Value) -> Value:
+        """Return what is known of a value that may also be ``other``; it has the number, so the buffer, of this one."""
+        sizes = self.sizes if other.sizes == self.sizes else None
+        return Value(self.number, self.dtype, sizes, declared=self.declared)
+
     @cached_property
     def shape(self) -> Shape | None:
         """Its shape, as formulas take it."""

@@ -1,0 +1,89 @@
+"""Operators that hold graphs: calls, branches, loops, and operators that join elements by a graph of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from profilerkit.backend_kit.graph_work import Body, count_first
+from profilerkit.costs import Cost
+
+from .loops import walk_loop
+from .values import Value
+from .walk import Handler, Visit, Walk
+
+__all__ = ["HANDLERS"]
+
+
+def _walk_call(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the graph that a call names."""
+    [called] = visit.operator.graphs
+    body = walk.walk_body(visit, called, visit.operands)
+    walk.work.add(body.work)
+    return list(body.outputs)
+
+
+def _walk_call_once(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the graph that runs once, before the first pass: its work counts as nothing."""
+    [called] = visit.operator.graphs
+    walk.notes["CALL_ONCE prepares variables and tables before the first pass: it counts as nothing"] = None
+    return list(walk.walk_body(visit, called, visit.operands).outputs)
+
+
+def _walk_branches(walk: Walk, visit: Visit) -> list[Value]:
+    """Go over the branch that a known condition takes; count the dearer one where it is not known."""
+    condition, *inputs = visit.operands
+    if condition.array is None:
+        return _walk_both_branches(walk, visit, inputs)
+    taken = walk.walk_body(visit, visit.operator.graphs[0 if condition.array.all() else 1], inputs)
+    walk.work.add(taken.work)
+    return list(taken.outputs)
+
+
+def _walk_both_branches(walk: Walk, visit: Visit, inputs: list[Value]) -> list[Value]:
+    """Count the dearer branch, and return what is known of the results of either."""
+    bodies = [walk.walk_body(visit, branch, inputs) for branch in visit.operator.graphs]
+    dearer, cheaper = sorted(bodies, key=lambda body: body.work.price, reverse=True)
+    results = [value.merge(other) for value, other in zip(dearer.outputs, cheaper.outputs, strict=True)]
+    path = walk.paths[walk.node]
+    reason = f"the condition of an IF in {path or 'the model'!r} depends on values: the dearer branch is counted"
+    walk.work.add(count_first(Body(dearer.work, results), cheaper, walk.node, path, reason))
+    return results
+
+
+def _walk_scatter(walk: Walk, visit: Visit) -> list[Value]:
+    """Count the graph that joins two elements once for each element of the updates."""
+    outputs = walk.make_outputs(visit)
+    shape = visit.operands[2].shape  # the array, the indices and the updates
+    _count_joining(walk, visit, outputs, None if shape is None else shape.numel)
+    return outputs
+
+
+def _walk_reduce_window(walk: Walk, visit: Visit) -> list[Value]:
+    """Count the graph that joins two elements once for each element of each window; each makes an output element."""
+    outputs = walk.make_outputs(visit)
+    shape, window = outputs[0].shape, visit.operator.option("windowDimensions", ())
+    _count_joining(walk, visit, outputs, None if shape is None else shape.numel * math.prod(map(int, window)))
+    return outputs
+
+
+def _count_joining(walk: Walk, visit: Visit, outputs: list[Value], pairs: int | None) -> None:
+    """Note an operator, and before it the graph that joins so many pairs of elements for it; None where not known."""
+    [joining], name = visit.operator.graphs, visit.operator.name
+    graph = walk.find_graph(joining)
+    pair = [walk.make_value(graph.tensors[index], ()) for index in graph.inputs]
+    walk.work.add_loop(walk.walk_body(visit, joining, pair, pairs or 0).work)
+    walk.note(visit, outputs, Cost(0, 0), f"{name} of unknown shape" if pairs is None else "")
+
+
+#: What goes over each operator that holds graphs.
+HANDLERS: Mapping[str, Handler] = {
+    "CALL": _walk_call,
+    "CALL_ONCE": _walk_call_once,
+    "IF": _walk_branches,
+    "STABLEHLO_COMPOSITE": _walk_call,
+    "STABLEHLO_REDUCE_WINDOW": _walk_reduce_window,
+    "STABLEHLO_SCATTER": _walk_scatter,
+    "STABLEHLO_WHILE": walk_loop,
+    "WHILE": walk_loop,
+}
