@@ -84,25 +84,18 @@ class EagerOperators:
 
         The formula of a layer stands for all operators inside the layer, which then count nothing themselves.
         """
-        is_priced: dict[Owner, bool] = {}
+        counted: set[Owner] = set()
         for ran in self._ran:
             self._keep(ran.executed, ran.live_bytes)
-            layer = ran.executed.owner.cover
-            if layer is not None and layer not in is_priced:
-                is_priced[layer] = self._price_layer(layer, ran.live_bytes)
-            if layer is None or not is_priced[layer]:
+            layer_cost = ran.executed.owner.find_layer_cost()
+            if layer_cost is None:
                 price(ran.executed, ran.call)
+            elif layer_cost.call not in counted:
+                counted.add(layer_cost.call)
+                self._keep(make_layer_operator(layer_cost, times=1), ran.live_bytes)
             if ran.executed.missing:
                 self.uncounted[ran.executed.missing] += 1
         self._patterns.apply()
-
-    def _price_layer(self, layer: Owner, live_bytes: int) -> bool:
-        """Keep one operator with the work of a layer's call; return whether the layer's formula knows its cost."""
-        cost = None if layer.cost is None else layer.cost()
-        if cost is None:
-            return False
-        self._keep(make_layer_operator(layer, cost, times=1), live_bytes)
-        return True
 
     def _keep(self, executed: Executed, live_bytes: int) -> None:
         self.executed.append(executed)

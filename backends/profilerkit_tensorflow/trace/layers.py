@@ -84,7 +84,7 @@ class LayerCalls(CallStack):
         try:
             outputs = call(*args, **kwargs)
             seen = LayerCall(_list_infos((args, kwargs)), _list_infos(outputs))
-            owner.cost = self._find_formula(layer, seen)
+            owner.formula = self._find_formula(layer, seen)
             self.note(seen)
             return outputs
         except Exception as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.costs import Cost
 from profilerkit.process.cached import cached_property
@@ -16,14 +16,29 @@ from profilerkit.process.cached import cached_property
 from ..compat.graphs import read_forward_graph
 from .gradient_names import find_traced_name, forward_names
 
-__all__ = ["Owner", "Ownership"]
+__all__ = ["LayerCost", "Owner", "Ownership"]
+
+
+class LayerCost(NamedTuple):
+    """A call of a layer, and what it costs as a whole by the formula of the layer."""
+
+    call: Owner
+    cost: Cost
 
 
 @dataclass(eq=False)
 class Owner:
-    """One call of a layer: path and call index; ``graph`` and ``start`` to ``end`` are the operators it added there.
+    """One call of a layer.
 
-    ``cost`` computes the cost of the whole call, where the layer's class has a formula.
+    Attributes:
+        path: The path of the layer.
+        call: Which call of that layer it is.
+        layer_type: The layer's class.
+        outer: The call around it.
+        graph: The graph that it was traced in.
+        start: How many operators the graph had before the call.
+        end: How many it had after the call.
+        formula: Computes the cost of the whole call; None for a layer without a formula.
     """
 
     path: str
@@ -33,13 +48,22 @@ class Owner:
     graph: Any = None
     start: int = 0
     end: int = 0
-    cost: Callable[[], Cost | None] | None = None
+    formula: Callable[[], Cost | None] | None = None
 
-    @property
-    def cover(self) -> Owner | None:
-        """The outermost call around it (or itself) whose cost a formula gives as a whole."""
-        around = self.outer.cover if self.outer is not None else None
-        return around or (self if self.cost is not None else None)
+    @cached_property
+    def cost(self) -> Cost | None:
+        """The cost of the whole call by its formula; None without one, or where it leaves the call to the operators."""
+        return None if self.formula is None else self.formula()
+
+    def find_layer_cost(self) -> LayerCost | None:
+        """Return the cost that stands for all operators of this call: that of the outermost call around it with a cost.
+
+        That may be this call itself. None where there is no such call: then each operator has a cost of its own.
+        """
+        around = None if self.outer is None else self.outer.find_layer_cost()
+        if around is None and self.cost is not None:
+            return LayerCost(self, self.cost)
+        return around
 
     @cached_property
     def of_gradient(self) -> Owner:
@@ -49,12 +73,22 @@ class Owner:
 
 @dataclass
 class Ownership:
-    """The layer calls of one trace, in the order in which they ended: inner ones before those around them."""
+    """The layer calls of one trace, and which operators belong to each.
+
+    `LayerCalls` adds a call when it ends, so inner ones stand before those around them. `find` is for afterwards: what
+    it works out of the calls for a graph, it keeps.
+
+    Attributes:
+        calls: The calls.
+        root: The owner of what no layer makes.
+    """
 
     calls: list[Owner] = field(default_factory=list)
     root: Owner = field(default_factory=lambda: Owner("", 0))
-    _claims: dict[int, dict[str, Owner]] = field(default_factory=dict)
-    _forward_graphs: dict[int, Any] = field(default_factory=dict)
+    #: The owner of each operator that a layer made, by its name, for each graph.
+    _claims: dict[Any, dict[str, Owner]] = field(default_factory=dict)
+    #: The graph whose gradients a graph computes.
+    _forward_graphs: dict[Any, Any] = field(default_factory=dict)
 
     def clear(self) -> None:
         """Delete what was recorded: the model is traced anew."""
@@ -65,38 +99,44 @@ class Ownership:
     def find(self, graph: Any, name: str, caller: Owner) -> Owner:
         """Return the owner of an operator of a graph, by its name: the caller of the graph unless a layer made it."""
         claimed = self._find_claims(graph).get(name)
-        return claimed if claimed is not None else self._of_gradient(graph, name) or caller
+        if claimed is not None:
+            return claimed
+        return self._find_by_gradient(graph, name) or caller
 
     def note_gradient(self, graph: Any, forward: Any) -> None:
         """Note that a graph computes the gradients of another."""
-        self._forward_graphs[id(graph)] = forward
+        self._forward_graphs[graph] = forward
 
-    def _find_claims(self, graph: Any) -> dict[str, Owner]:
-        claims = self._claims.get(id(graph))
-        if claims is None:
-            claims = self._claims[id(graph)] = self._claim(self._find_traced(graph))
-        return claims
-
-    def _find_traced(self, graph: Any) -> Any:
-        """Return the traced graph: this one, unless it is a copy with the further outputs that a gradient needs."""
-        name = find_traced_name(graph)
-        copies = [owner.graph for owner in self.calls if find_traced_name(owner.graph) == name]
-        return graph if not copies or any(copy is graph for copy in copies) else copies[0]
-
-    def _claim(self, graph: Any) -> dict[str, Owner]:
-        operators = graph.get_operations()
-        owners: list[Owner | None] = [None] * len(operators)
-        for owner in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
-            if owner.graph is graph:
-                owners[owner.start : owner.end] = [owner] * (min(owner.end, len(operators)) - owner.start)
-        return {operator.name: owner for operator, owner in zip(operators, owners, strict=True) if owner is not None}
-
-    def _of_gradient(self, graph: Any, name: str) -> Owner | None:
+    def _find_by_gradient(self, graph: Any, name: str) -> Owner | None:
         """Return the owner of the forward operator whose gradient an operator computes, found by its name."""
-        forward = self._forward_graphs.get(id(graph)) or read_forward_graph(graph) or graph
+        forward = self._forward_graphs.get(graph) or read_forward_graph(graph) or graph
         claims = self._find_claims(forward)
-        for candidate in forward_names(name):
-            owner = claims.get(candidate)
+        for forward_name in forward_names(name):
+            owner = claims.get(forward_name)
             if owner is not None:
                 return owner.of_gradient
         return None
+
+    def _find_claims(self, graph: Any) -> dict[str, Owner]:
+        """Return the owner of each operator of a graph that a layer made, by the operator's name."""
+        if graph not in self._claims:
+            self._claims[graph] = self._list_claims(self._find_traced(graph))
+        return self._claims[graph]
+
+    def _find_traced(self, graph: Any) -> Any:
+        """Return the graph in which layers were called: this one, unless it is a copy of one that was traced.
+
+        TensorFlow copies the body of a loop or a branch to give it further outputs, which its gradient needs. The copy
+        has the name of the traced graph with a suffix, and the names of its operators.
+        """
+        name = find_traced_name(graph)
+        traced = [call.graph for call in self.calls if find_traced_name(call.graph) == name]
+        return graph if not traced or any(same is graph for same in traced) else traced[0]
+
+    def _list_claims(self, graph: Any) -> dict[str, Owner]:
+        names = [operator.name for operator in graph.get_operations()]
+        claims: dict[str, Owner] = {}
+        for call in reversed(self.calls):  # outer calls first, so that inner ones take theirs from them
+            if call.graph is graph:
+                claims.update(dict.fromkeys(names[call.start : call.end], call))
+        return claims

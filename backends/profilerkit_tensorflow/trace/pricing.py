@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from profilerkit.costs import Cost
 from profilerkit.trace.layer_operators import name_layer_operator
 
 from ..costs import OpCall, UnknownShapeError, op_cost
-from .ownership import Owner
+from .ownership import LayerCost
 from .values import Executed
 
 __all__ = ["UNKNOWN_SHAPE", "make_layer_operator", "price"]
@@ -28,7 +27,7 @@ def price(done: Executed, call: OpCall) -> None:
         done.macs, done.flops = cost.macs * done.times, cost.flops * done.times
 
 
-def make_layer_operator(owner: Owner, cost: Cost, times: int) -> Executed:
+def make_layer_operator(layer: LayerCost, times: int) -> Executed:
     """Return the operator that stands for a whole call of a layer among the others."""
-    name = name_layer_operator("layer", owner.layer_type)
-    return Executed(name, name, (), (), times, owner, cost.macs * times, cost.flops * times)
+    name, (macs, flops) = name_layer_operator("layer", layer.call.layer_type), layer.cost.times(times)
+    return Executed(name, name, (), (), times, layer.call, macs, flops)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.graph_work import note_apart
 
@@ -40,6 +40,13 @@ _SILENT = ("NoOp", "Placeholder", "_Arg", "_Retval")
 _UNKNOWN_LOOP = "LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once)"
 
 
+class FormulaUse(NamedTuple):
+    """A call of a layer, and the scope that it runs in; None where it was traced in a graph that is not walked."""
+
+    call: Owner
+    scope: Scope | None
+
+
 class Walk:
     """Walks one traced function; afterwards `work` holds its operators in the order of their running.
 
@@ -51,8 +58,8 @@ class Walk:
         self.folding: Folding = Folding()
         self.work: Work = Work()
         self.notes: set[str] = set()
-        #: The calls of layers whose cost a formula has added: the ids of the call and of the scope that it is in.
-        self.formulas_used: set[tuple[int, int]] = set()
+        #: Where the cost of a call of a layer was added by its formula.
+        self.formulas_used: set[FormulaUse] = set()
         self._handlers = {**dict.fromkeys(_CALLS, Walk._walk_call), **handlers}
         self._einsums = EinsumGradients()
         #: The operators of scopes made anew, where a caller knows more of shapes than the graph.
@@ -191,21 +198,16 @@ class Walk:
             scope.executed[cropped.convolution].scale(cropped.share)
 
     def _count_by_layer(self, owner: Owner, scope: Scope) -> bool:
-        """Add the cost of the formula that covers a call of a layer, once; return whether there is one."""
-        covering = owner.cover
-        if covering is None or covering.cost is None:
+        """Return whether the formula of a layer stands for the operators of a call; the first adds its cost."""
+        layer = owner.find_layer_cost()
+        if layer is None:
             return False
-        calling = scope.find_around(covering.graph)
-        key = (id(covering), id(calling))
-        if key in self.formulas_used:
-            return True
-        cost = covering.cost()
-        if cost is None:  # the formula leaves this call to the one around it, or to the operators
-            covering.cost = None
-            return self._count_by_layer(owner, scope)
-        self.formulas_used.add(key)
-        times = scope.times if calling is None else calling.times
-        self.work.executed.append(make_layer_operator(covering, cost, times))
+        calling = scope.find_around(layer.call.graph)
+        use = FormulaUse(layer.call, calling)
+        if use not in self.formulas_used:
+            self.formulas_used.add(use)
+            times = scope.times if calling is None else calling.times
+            self.work.executed.append(make_layer_operator(layer, times))
         return True
 
     # Calls of functions -------------------------------------------------------------------------------------------
