@@ -2,7 +2,7 @@
 
 - What no output needs does not run: the walk reaches back from the outputs (Keras traces one step of a recurrent layer
   more than it runs), and into called functions, of whose outputs only the used ones count.
-- Called functions are entered here, loops and conditions by the functions of `control_flow`.
+- Calls of functions, loops and conditions are entered by the functions of `control_flow`.
 - Where a caller knows more of a shape than the function it calls (a saved model, an ``input_signature`` with None), the
   function's operators are made anew with the caller's shapes (`profilerkit_tensorflow.trace.specialization`).
 """
@@ -14,16 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit.backend_kit.graph_work import note_apart
 
-from ..costs import OpCall, Shapes
-from .dilation import find_cropped_share, find_spread_share
-from .einsum_gradients import EinsumGradients
 from .folding import Folding
-from .graph_access import body_named, forward_function, read_attribute
 from .lists import note_elements, read_shape
+from .operator_prices import OperatorPrices
 from .ownership import Owner, Ownership
-from .pricing import make_layer_operator, price
+from .pricing import make_layer_operator
 from .reachable_operators import list_running_operators
-from .sparse_products import count_as_product, find_weighted_rows
 from .specialization import Specialized
 from .tensor_facts import count_tensor_bytes, is_more_known, static_shape
 from .values import Executed, Scope, Value
@@ -31,10 +27,9 @@ from .work import Body, Work
 
 __all__ = ["Handler", "Walk"]
 
-#: Walks over an operator that holds bodies of operators: the walk, the operator, and the scope that it is in.
+#: Walks over an operator that runs bodies of operators: the walk, the operator, and the scope that it is in.
 Handler: TypeAlias = "Callable[[Walk, Any, Scope], None]"
 
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 #: Operators that make or hand on a value and run no kernel.
 _SILENT = ("NoOp", "Placeholder", "_Arg", "_Retval")
 _UNKNOWN_LOOP = "LoopCond (how often a loop of TensorFlow 1 runs is not known; counted once)"
@@ -48,9 +43,14 @@ class FormulaUse(NamedTuple):
 
 
 class Walk:
-    """Walks one traced function; afterwards `work` holds its operators in the order of their running.
+    """Walks one traced function.
 
-    ``handlers`` walk over the operators that hold loops and branches, by their types.
+    Attributes:
+        ownership: Which layer an operator belongs to.
+        folding: Makes the values, and computes those that are known before the model runs.
+        work: The operators that run, in their order.
+        notes: What a reader of the numbers must know besides.
+        formulas_used: Where the cost of a call of a layer was added by its formula.
     """
 
     def __init__(self, ownership: Ownership, handlers: Mapping[str, Handler]) -> None:
@@ -58,10 +58,9 @@ class Walk:
         self.folding: Folding = Folding()
         self.work: Work = Work()
         self.notes: set[str] = set()
-        #: Where the cost of a call of a layer was added by its formula.
         self.formulas_used: set[FormulaUse] = set()
-        self._handlers = {**dict.fromkeys(_CALLS, Walk._walk_call), **handlers}
-        self._einsums = EinsumGradients()
+        self._handlers = handlers
+        self._prices = OperatorPrices(self.folding)
         #: The operators of scopes made anew, where a caller knows more of shapes than the graph.
         self._specialized: dict[Scope, Specialized] = {}
 
@@ -79,19 +78,15 @@ class Walk:
         """Walk the operators of a body that run, and return its outputs."""
         scope.bind_arguments()
         for tensor, value in zip(scope.graph.inputs, scope.arguments, strict=True):
-            self._learn(scope, tensor, value)
+            self._specialize_if_better_known(scope, tensor, value)
         outputs = [tensor for index, tensor in enumerate(scope.graph.outputs) if scope.needs(index)]
         running = list(list_running_operators(scope.graph, outputs))
+        # Known before any operator is walked, as what runs a body inside asks which of its own outputs are used.
         scope.used = {tensor.name for tensor in outputs}
         scope.used.update(tensor.name for operator in running for tensor in operator.inputs)
         for operator in running:
-            handler = self._handlers.get(operator.type)
-            if handler is not None:
-                handler(self, operator, scope)
-            elif operator.type == "LoopCond":
-                self.work.missed[_UNKNOWN_LOOP] += scope.times
-            elif operator.type not in _SILENT:
-                self._walk_operator(operator, scope)
+            walk_over = self._handlers.get(operator.type, Walk._walk_operator)
+            walk_over(self, operator, scope)
         self._specialized.pop(scope, None)
         return [self.folding.find_value(tensor, scope) for tensor in scope.graph.outputs]
 
@@ -109,7 +104,7 @@ class Walk:
         """Make these values the operator's outputs; a graph whose gradient was taken may return more of them."""
         for tensor, value in zip(operator.outputs, results[: len(operator.outputs)], strict=True):
             scope.values[tensor.name] = value
-            self._learn(scope, tensor, value)
+            self._specialize_if_better_known(scope, tensor, value)
 
     def hand_on(self, value: Value, description: Value, owner: Owner) -> Value:
         """Return a loop's variable: a new value with the bytes of ``value`` and the shape of ``description``."""
@@ -118,7 +113,7 @@ class Walk:
         self.work.executed.append(Executed.of_handing_on(value, twin.describe(), owner))
         return twin
 
-    def _learn(self, scope: Scope, tensor: Any, value: Value) -> None:
+    def _specialize_if_better_known(self, scope: Scope, tensor: Any, value: Value) -> None:
         """Have the scope's further operators made anew if more is known about a value's shape than the graph has."""
         if scope not in self._specialized and is_more_known(value.shape, static_shape(tensor)):
             self._specialized[scope] = Specialized(self.folding)
@@ -127,15 +122,18 @@ class Walk:
 
     def _walk_operator(self, operator: Any, scope: Scope) -> None:
         """Note one operator: what it reads and makes, its layer and its cost."""
+        if operator.type in _SILENT:
+            return
+        if operator.type == "LoopCond":
+            self.work.missed[_UNKNOWN_LOOP] += scope.times
+            return
+        if operator.type == "Merge" and all(tensor.op.type != "NextIteration" for tensor in operator.inputs):
+            self.notes.add("of a condition of TensorFlow 1 all branches are counted")
         inputs = self.read_inputs(operator, scope)
         outputs = self._make_outputs(operator, inputs, scope)
         done = self._note(operator, inputs, outputs, scope)
         if not self._count_by_layer(done.owner, scope):
-            price(done, self._describe_call(operator, inputs, outputs))
-            self._leave_out_padding(done, operator, scope)
-            multiplied = scope.executed.get(find_weighted_rows(operator))
-            if multiplied is not None:
-                count_as_product(multiplied, done)
+            self._prices.write_cost(done, operator, inputs, outputs, scope)
 
     def _make_outputs(self, operator: Any, inputs: Sequence[Value], scope: Scope) -> list[Value]:
         """Return new values for the outputs of an operator, with the shapes that follow from those of its inputs."""
@@ -148,7 +146,7 @@ class Walk:
             value = self.folding.new_value(shape, declared.dtype.name, declared, scope)
             scope.values[declared.name] = value
             if shape != inferred:
-                self._learn(scope, declared, value)
+                self._specialize_if_better_known(scope, declared, value)
             elif specialized is not None:
                 specialized.keep(value, tensor)
             outputs.append(value)
@@ -157,8 +155,6 @@ class Walk:
 
     def _note(self, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value], scope: Scope) -> Executed:
         """Add an operator, without its cost, to the work."""
-        if operator.type == "Merge" and all(tensor.op.type != "NextIteration" for tensor in operator.inputs):
-            self.notes.add("of a condition of TensorFlow 1 all branches are counted")
         done = Executed(
             type=operator.type,
             name=operator.name,
@@ -174,29 +170,6 @@ class Walk:
         scope.executed[operator.name] = done
         return done
 
-    def _describe_call(self, operator: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> OpCall:
-        """Return the call of an operator as its formula gets it."""
-        equation = read_attribute(operator, "equation") if operator.type == "Einsum" else ""
-        return OpCall(
-            type=operator.type,
-            inputs=Shapes([value.known_shape for value in inputs]),
-            outputs=Shapes([value.known_shape for value in outputs]),
-            input_dtypes=tuple(value.dtype for value in inputs),
-            output_dtypes=tuple(value.dtype for value in outputs),
-            attribute=lambda name: read_attribute(operator, name),
-            value=lambda index: self.folding.constant(inputs[index]),
-            is_gradient_of_einsum=bool(equation) and self._einsums.is_gradient(operator, equation),
-        )
-
-    def _leave_out_padding(self, done: Executed, operator: Any, scope: Scope) -> None:
-        """Subtract what a convolution computes on padding that only serves its dilation."""
-        of_gradient = find_spread_share(self.folding, operator, scope)
-        cropped = find_cropped_share(self.folding, operator, scope)
-        if of_gradient is not None:
-            done.scale(of_gradient)
-        elif cropped is not None and cropped.convolution in scope.executed:
-            scope.executed[cropped.convolution].scale(cropped.share)
-
     def _count_by_layer(self, owner: Owner, scope: Scope) -> bool:
         """Return whether the formula of a layer stands for the operators of a call; the first adds its cost."""
         layer = owner.find_layer_cost()
@@ -209,25 +182,3 @@ class Walk:
             times = scope.times if calling is None else calling.times
             self.work.executed.append(make_layer_operator(layer, times))
         return True
-
-    # Calls of functions -------------------------------------------------------------------------------------------
-
-    def _walk_call(self, operator: Any, scope: Scope) -> None:
-        """Walk the body of a function that an operator calls."""
-        if read_attribute(operator, "_XlaMustCompile"):
-            self.notes.add("what functions compiled by XLA allocate inside is not in the memory footprint")
-        graph = body_named(scope.graph, operator.get_attr("f").name)
-        owner = self._find_owner_of_call(operator, graph, scope)
-        used = scope.find_used_outputs(operator)
-        results = self.walk_body(Scope(graph, self.read_inputs(operator, scope), scope, owner, scope.times, used))
-        self.bind(operator, results, scope)
-
-    def _find_owner_of_call(self, operator: Any, graph: Any, scope: Scope) -> Owner:
-        """Return the owner of a called function; a gradient's is that of the call that it is the gradient of."""
-        forward = forward_function(scope.graph, operator.get_attr("f").name)
-        if forward:
-            self.ownership.note_gradient(graph, body_named(scope.graph, forward))
-            for made in operator.inputs:
-                if made.op.type in _CALLS and made.op.get_attr("f").name == forward:
-                    return self.find_owner(made.op, scope).of_gradient
-        return self.find_owner(operator, scope)
