@@ -112,8 +112,8 @@ class Walk:
             self._count_operator()
             read = [self._find_input(graph, values, index, operator.name) for index in operator.inputs]
             visit = Visit(operator, read, [graph.tensors[index] for index in operator.outputs], times, depth)
-            handler = self.handlers.get(operator.name, Walk._walk_operator)
-            outputs = handler(self, visit)
+            walk_over = self.handlers.get(operator.name, Walk._walk_operator)
+            outputs = walk_over(self, visit)
             values.update(zip(operator.outputs, outputs, strict=False))
         return [self._find(graph, values, index, "the end") for index in graph.outputs]
 
