@@ -7,6 +7,7 @@ its arithmetic.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class RanNode:
         operator: Its operator, as the runtime calls it.
         layer: The path of the layer that its time belongs to: of the operator that it mainly does the work of.
         others: The paths of further layers whose work it does, because the runtime has fused them.
-        called: The operators of the static trace whose work it does.
+        called: The operators of the static trace whose work it does, inside a call that has no name of its own.
         seconds: Its seconds in each pass.
     """
 
@@ -74,12 +75,17 @@ def make_node(
         near: The index of the written node in whose layer it is if it covers none; None for the model itself.
     """
     main = max(covered, key=lambda op: op.flops).node if covered else near
-    layer = "" if main is None else chains[main][-1].path
-    others = dict.fromkeys(chains[op.node][-1].path for op in covered)
+    layer = "" if main is None else _find_layer(chains, main)
+    others = dict.fromkeys(_find_layer(chains, op.node) for op in covered)
     others.pop(layer, None)
-    inside = tuple(CalledOperator(op.operator, layer=chains[op.node][-1].path) for op in covered)
-    is_free = not inside and main is not None  # the runtime has added it, to copy or convert what that node makes
+    inside = tuple(CalledOperator(op.operator, layer=_find_layer(chains, op.node)) for op in covered)
+    is_free = not covered and near is not None  # the runtime has added it, to copy or convert what that node makes
     return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
+
+
+def _find_layer(chains: Sequence[Sequence[Scope]], node: int) -> str:
+    """Return the path of the innermost layer that a node of the written graph is in."""
+    return chains[node][-1].path
 
 
 def time_operators(ran: RanGraph) -> OperatorTimes:
@@ -107,19 +113,25 @@ def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]
 
 def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
     """Return the forward seconds of each layer's own operators; those between operators are the model's own."""
-    calls: dict[str, set[int]] = {}
-    for chain in ran.layers.chains:
-        for scope in chain:
-            calls.setdefault(scope.path, set()).add(scope.call)
-    between = tuple(single - sum(node.seconds[index] for node in ran.nodes) for index, single in enumerate(ran.whole))
-    without_own = (0.0,) * len(ran.whole)
+    calls = Counter(scope.path for scope in {scope for chain in ran.layers.chains for scope in chain})
+    seconds_by_layer: dict[str, list[Sequence[float]]] = defaultdict(list)
+    for node in ran.nodes:
+        seconds_by_layer[node.layer].append(node.seconds)
+    seconds_by_layer[""].append(_measure_between(ran))
+    nothing = (0.0,) * len(ran.whole)
     times = []
     for path, kind in ran.layers.types.items():
-        parts = [node.seconds for node in ran.nodes if node.layer == path] + ([] if path else [between])
-        seconds = tuple(max(sum(values), 0.0) for values in zip(*parts, strict=True)) if parts else without_own
+        passes = zip(nothing, *seconds_by_layer[path], strict=True)
+        seconds = tuple(max(sum(parts), 0.0) for parts in passes)
         missing = explain_fusions(path, ran.nodes) if path else ""
-        times.append(LayerTime(path, kind, len(calls.get(path, {0})), seconds, missing=missing))
+        count = max(calls[path], 1)  # also of a layer that no node is in
+        times.append(LayerTime(path, kind, count, seconds, missing=missing))
     return tuple(times)
+
+
+def _measure_between(ran: RanGraph) -> list[float]:
+    """Return the seconds of each pass in which no node ran; below 0 where nodes ran at the same time."""
+    return [whole - sum(node.seconds[index] for node in ran.nodes) for index, whole in enumerate(ran.whole)]
 
 
 def explain_fusions(path: str, nodes: Sequence[RanNode]) -> str:
