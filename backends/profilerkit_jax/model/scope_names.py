@@ -1,4 +1,8 @@
-"""The names of the scopes in which layers are traced: the path of the layer, and a number of the call."""
+"""Marks: the names of the scopes that are opened around the calls of layers, to find the layers in what is traced.
+
+JAX writes the scopes that an operator is made in on its equation, and XLA on its instructions. A mark holds the path of
+the layer and a number of the call: ``profilerkit-1f2e3d4c|block.conv|7``.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,22 @@ __all__ = ["EQUATION", "LastMark", "Marks", "read_last_mark", "read_layer"]
 
 #: What marks begin with: no user's scope has such a name.
 _PREFIX = f"profilerkit-{secrets.token_hex(4)}|"
-#: What the scope of a single equation begins with, where equations have numbers (`meshes.numbered`).
+#: What follows the prefix, in the scopes of a compiled instruction.
+_BEHIND_PREFIX = re.compile(
+    r"""
+    (?P<layer>.*?)  # the path of the layer
+    \|\d+           # the number of the call
+    \)*             # the end of the transformations around the mark: ``transpose(jvp(MARK))``
+    (?:/|$)         # the end of the scope: what follows is inside of it
+    """,
+    re.VERBOSE,
+)
+#: What the scope of a single equation begins with, where equations have numbers (`meshes.numbered`); it is no mark.
 EQUATION = "profilerkit-equation"
 
 
 def read_layer(name: str) -> str | None:
-    """Return the path of the layer that the name of a scope holds; None for a scope that is not ours."""
+    """Return the path of the layer that a mark holds; None for the name of a scope that is no mark."""
     if not name.startswith(_PREFIX):
         return None
     return name.removeprefix(_PREFIX).rpartition("|")[0]
@@ -43,12 +57,19 @@ def read_last_mark(scopes: str) -> LastMark | None:
     Transformations stand around marks there: ``jit(f)/transpose(jvp(MARK))/dot_general``.
     """
     _, prefix, rest = scopes.rpartition(_PREFIX)
-    match = re.match(r"(.*?)\|\d+\)*(?:/|$)", rest) if prefix else None
-    return None if match is None else LastMark(match[1], rest[match.end() :])
+    match = _BEHIND_PREFIX.match(rest) if prefix else None
+    return None if match is None else LastMark(match["layer"], rest[match.end() :])
+
+
+class _RunningCall(NamedTuple):
+    """A call of a layer that has not returned yet."""
+
+    path: str
+    layer: Any
 
 
 class Marks:
-    """Opens the scopes of one trace, and notes the layers in the order in which they are first called.
+    """Opens the scopes with the marks of one trace, and notes the layers in the order in which they are first called.
 
     Attributes:
         types: The type of each layer that was called, by its path.
@@ -58,17 +79,18 @@ class Marks:
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._running: list[tuple[str, Any]] = []
+        #: The calls around what is traced now, the innermost last.
+        self._running: list[_RunningCall] = []
         self.types: dict[str, str] = {}
         self.calls: dict[str, list[LayerCall]] = {}
 
     def run(self, path: str, layer: Any, call: Callable[[], Any], inputs: Any) -> Any:
         """Run a call of a layer inside its scope; a layer's calls of its own methods open no further one."""
-        if self._running and self._running[-1][1] is layer:
+        around = self._running[-1] if self._running else None
+        if around is not None and around.layer is layer:
             return call()
         self.types.setdefault(path, type(layer).__name__)
-        caller = (self._running[-1][0], 0) if self._running else None
-        self._running.append((path, layer))
+        self._running.append(_RunningCall(path, layer))
         try:
             with jax.named_scope(f"{_PREFIX}{path}|{next(self._numbers)}"):
                 outputs = call()
@@ -77,10 +99,14 @@ class Marks:
             raise
         finally:
             self._running.pop()
-        self.calls.setdefault(path, []).append(LayerCall(_infos(inputs), _infos(outputs), caller))
+        # All calls count as made in the first call of the layer around them.
+        caller = None if around is None else (around.path, 0)
+        seen = LayerCall(_list_infos(inputs), _list_infos(outputs), caller)
+        self.calls.setdefault(path, []).append(seen)
         return outputs
 
 
-def _infos(values: Any) -> tuple[TensorInfo, ...]:
+def _list_infos(values: Any) -> tuple[TensorInfo, ...]:
+    """Return shape and dtype of every array in a tree of values."""
     arrays = (leaf for leaf in jax.tree.leaves(values) if is_array(leaf))
     return tuple(TensorInfo(tuple(map(int, array.shape)), str(array.dtype)) for array in arrays)
