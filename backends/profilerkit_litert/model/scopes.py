@@ -7,7 +7,7 @@ a weight is in the layer of that weight, any other in the first layer that the n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
@@ -23,98 +23,67 @@ _UNPACKING = "DEQUANTIZE"
 
 
 class _Node(NamedTuple):
-    """An operator in the form of `ScopedNode`, which `find_keras_layers` reads; the fields are called as ONNX's are.
+    """An operator with what tells its layer; it is a `ScopedNode`, whose fields have the names that ONNX gives them.
 
     Attributes:
+        operator: The operator.
+        weight: The name of its weight; empty where it has none.
         name: The scope that tells its layer; empty where none does.
-        op_type: Its type: "CONV_2D".
-        input: The tensors that it reads, by their numbers as text.
-        output: The tensors that it makes.
+        input: The tensors that it reads, by their numbers as text, as their names may be equal; empty for one left out.
+        output: The tensors that it makes, in the same way.
     """
-
-    name: str
-    op_type: str
-    input: Sequence[str]
-    output: Sequence[str]
-
-
-class _PlacedOperator(NamedTuple):
-    """An operator with the name of its weight, empty where it has none, and the layers that it is in."""
 
     operator: Operator
     weight: str
-    layers: LayersAround
+    name: str
+    input: Sequence[str]
+    output: Sequence[str]
 
     @property
-    def layer(self) -> str:
-        """The path of the innermost layer around it; empty where it is in none but the model itself."""
-        return self.layers.paths[-1] if self.layers.paths else ""
+    def op_type(self) -> str:
+        """Its type: "CONV_2D"."""
+        return self.operator.name
 
 
 def find_scopes(graph: Graph, name: str) -> Scopes:
     """Return the layers of a graph; ``name`` is the type of the model where its scopes tell none."""
-    weights = _find_weights(graph)
-    nodes = [_make_node(graph, operator, weight) for operator, weight in zip(graph.operators, weights, strict=True)]
+    packed = _find_packed(graph)
+    nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
-    placed = [
-        _PlacedOperator(operator, weight, layers)
-        for operator, weight, layers in zip(graph.operators, weights, around, strict=True)
-    ]
+    typed = [_describe_type(node, layers) for node, layers in zip(nodes, around, strict=True)]
     return Scopes(
         chains=[(Scope(""), *map(Scope, layers.paths, layers.calls)) for layers in around],
-        types=name_types(find_keras_name(nodes) or name, _list_typed(placed)),
+        types=name_types(find_keras_name(nodes) or name, _move_unpacking_last(typed)),
     )
 
 
-def _make_node(graph: Graph, operator: Operator, weight: str) -> _Node:
-    return _Node(
-        name=_choose_scope(_name_output(graph, operator), weight),
-        op_type=operator.name,
-        input=_write_numbers(operator.inputs),
-        output=_write_numbers(operator.outputs),
-    )
-
-
-def _list_typed(operators: Iterable[_PlacedOperator]) -> list[TypedOperator]:
-    """Return what decides the types of layers: the operators, those that unpack weights last.
-
-    A layer has the type of its first operator with a weight (`name_types`). What unpacks a weight reads one too, and
-    stands before the operator that uses it: the layer of both is a CONV_2D, no DEQUANTIZE. An operator that holds
-    graphs, such as a WHILE, counts as one with a weight, as the weights are those of the operators in these graphs.
-    """
-    typed = [
-        TypedOperator(
-            layer=placed.layer,
-            type=placed.operator.name,
-            has_weight=bool(placed.weight) or bool(placed.operator.graphs),
-        )
-        for placed in operators
-    ]
-    return sorted(typed, key=lambda operator: operator.type == _UNPACKING)
+def _make_node(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> _Node:
+    made = next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
+    weight = _name_weight(graph, operator, packed)
+    inputs, outputs = _write_numbers(operator.inputs), _write_numbers(operator.outputs)
+    return _Node(operator, weight, _choose_scope(made, weight), inputs, outputs)
 
 
 def _write_numbers(indices: Sequence[int]) -> list[str]:
-    """Return tensors by their numbers, as their names may be equal; an empty text for one that is left out."""
     return [str(index) if index >= 0 else "" for index in indices]
 
 
-def _name_output(graph: Graph, operator: Operator) -> str:
-    return next((graph.tensors[index].name for index in operator.outputs if index >= 0), "")
+def _describe_type(node: _Node, around: LayersAround) -> TypedOperator:
+    """Return an operator as `name_types` reads it.
 
-
-def _find_weights(graph: Graph) -> list[str]:
-    """Return for each operator the name of its largest constant of at least two dimensions; empty for none.
-
-    Where a weight of integers is unpacked before it is read, that is the name of the constant with the integers.
+    One that holds graphs, such as a WHILE, counts as one with a weight: those in its graphs are weights of its layer.
     """
-    packed = _find_packed(graph)
-    names = []
-    for operator in graph.operators:
-        tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
-        weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape or ()) > 1]
-        largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
-        names.append("" if largest is None else largest.name)
-    return names
+    layer = around.paths[-1] if around.paths else ""
+    return TypedOperator(layer, node.op_type, has_weight=bool(node.weight or node.operator.graphs))
+
+
+def _move_unpacking_last(operators: Iterable[TypedOperator]) -> list[TypedOperator]:
+    """Return the operators, those that unpack weights last.
+
+    A layer has the type of its first operator with a weight (`name_types`). What unpacks a weight reads one too, and
+    stands before the operator that uses it: the layer of both is a CONV_2D, no DEQUANTIZE.
+    """
+    return sorted(operators, key=lambda operator: operator.type == _UNPACKING)
 
 
 def _find_packed(graph: Graph) -> dict[int, int]:
@@ -127,6 +96,17 @@ def _find_packed(graph: Graph) -> dict[int, int]:
     return packed
 
 
+def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) -> str:
+    """Return the name of the largest constant of at least two dimensions that an operator reads; empty for none.
+
+    Where a weight of integers is unpacked before it is read, that is the name of the constant with the integers.
+    """
+    tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
+    weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape or ()) > 1]
+    largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
+    return "" if largest is None else largest.name
+
+
 def _choose_scope(output: str, weight: str) -> str:
     """Return the part of the names of an operator's output and weight that tells its layer; empty where none does.
 
@@ -137,7 +117,8 @@ def _choose_scope(output: str, weight: str) -> str:
     """
     parts, owners = _split_name(output), _split_name(weight)
     of_layer = [part for part in parts if owners and _leave_out_numbers(part) == _leave_out_numbers(owners[0])]
-    return next(iter((*of_layer, *owners, *parts)), "")
+    candidates = (*of_layer, *owners, *parts)
+    return candidates[0] if candidates else ""
 
 
 def _split_name(name: str) -> list[str]:
