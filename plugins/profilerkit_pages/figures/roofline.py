@@ -6,8 +6,8 @@ the ACM 52, 4).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import TOP
@@ -34,29 +34,58 @@ if TYPE_CHECKING:
 
 __all__ = ["roofline"]
 
-
 #: Where a number stands, in points from its dot: dots that lie close together have theirs on different sides.
-_AROUND = ((5, 4), (-12, -11), (5, -11), (-12, 4))
+_PLACES_OF_NUMBERS = ((5, 4), (-12, -11), (5, -11), (-12, 4))
 
 
 class Point(NamedTuple):
-    """The path and type of a layer, and its own work in a forward pass, without the layers inside."""
+    """A layer with its own work in a forward pass, without the layers inside."""
 
     path: str
     type: str
     flops: int
-    bytes: int
+    moved_bytes: int
     seconds: float
 
     @property
     def intensity(self) -> float:
         """FLOPs for each byte that is read or written."""
-        return self.flops / self.bytes
+        return self.flops / self.moved_bytes
 
     @property
     def speed(self) -> float:
         """FLOPs per second."""
         return self.flops / self.seconds
+
+
+class _Prediction(NamedTuple):
+    """The predicted times of layers.
+
+    Attributes:
+        seconds: The seconds of each layer that has some, by its path; empty for a report without a prediction.
+        label: What kind of times they are: "predicted, at most".
+    """
+
+    seconds: dict[str, float]
+    label: str
+
+
+class _Layers(NamedTuple):
+    """The layers of a report that can be drawn.
+
+    Attributes:
+        points: At their measured times, or at their predicted ones if nothing was measured; the slowest first.
+        is_measured: Whether the times of ``points`` were measured.
+        predicted: Those of the points that have a predicted time, at that time.
+        prediction_label: What kind of times those of ``predicted`` are.
+        left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
+    """
+
+    points: list[Point]
+    is_measured: bool
+    predicted: list[Point]
+    prediction_label: str
+    left_out: int
 
 
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
@@ -80,153 +109,169 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     """
     top = TOP("top", top)
     report = one_report(report, "roofline")
-    is_measured = _is_measured(report)
-    predicted, kind = _read_predicted(report)
-    points, left_out = _list_points(report, predicted, is_measured)
-    expected = [point._replace(seconds=predicted[point.path]) for point in points if point.path in predicted]
+    layers = _read_layers(report)
     figure = new_figure(9.5, 5.6)
     axis = figure.subplots()
     axis.set_xscale("log")
     axis.set_yscale("log")
     if ceilings is not None:
-        _draw_ceilings(axis, [*points, *expected], ceilings)
-    if is_measured:
-        _draw_types(axis, points)
-    _name_slowest(axis, points, top)
-    _draw_predicted(axis, expected, kind)
-    for side, (start, end) in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
-        side.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
-        few = end < 30 * start  # one power of ten or none is within
-        side.set_minor_formatter(_label_between if few else lambda value, _: "")
+        _draw_ceilings(axis, [*layers.points, *layers.predicted], ceilings)
+    if layers.is_measured:
+        _draw_measured(axis, layers.points)
+    _name_slowest(axis, layers.points, top)
+    if layers.predicted:
+        _draw_predicted(axis, layers.predicted, layers.prediction_label)
+    _label_ticks(axis.xaxis, axis.get_xlim())
+    _label_ticks(axis.yaxis, axis.get_ylim())
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
-    speed = "Achieved FLOP/s" if is_measured else f"FLOP/s ({kind})"
-    axis.set_ylabel(speed)
+    axis.set_ylabel("Achieved FLOP/s" if layers.is_measured else f"FLOP/s ({layers.prediction_label})")
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
-    notes = [
-        f"Not drawn, without FLOPs, bytes or time of their own: {format_count(left_out, 'layer')}." if left_out else "",
-        _describe_above(points, ceilings)
-        if ceilings
-        else "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "
-        "has those of a device.",
-    ]
-    notes += [] if is_measured else ["Nothing was measured: these are predicted times of the layers."]
-    return finish(figure, [report], f"{speed[0].lower()}{speed[1:]} of the layers" if is_measured else speed, notes)
+    title = "achieved FLOP/s of the layers" if layers.is_measured else f"FLOP/s ({layers.prediction_label})"
+    return finish(figure, [report], title, _list_notes(layers, ceilings))
 
 
-def _is_measured(report: Report) -> bool:
-    """Return whether the report has measured times of layers, or nothing else that could be drawn."""
-    return "own_forward_seconds" in require_layers(report)[0] or "predicted_layers" not in report
-
-
-def _read_predicted(report: Report) -> tuple[dict[str, float], str]:
-    """Return the predicted seconds of the layers by path, and of which kind they are; empty without a prediction."""
-    rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
-    if not isinstance(rows, LayerTable):
-        return {}, ""
-    is_estimate = any(row["estimate_seconds"] is not None for row in rows)
-    column = "estimate_seconds" if is_estimate else "bound_seconds"
-    seconds = {row["path"]: row[column] for row in rows if row[column]}
-    return seconds, "predicted, an estimate" if is_estimate else "predicted, at most"
-
-
-def _draw_predicted(axis: Any, points: Sequence[Point], kind: str) -> None:
-    if points:
-        speeds = [point.speed for point in points]
-        shown = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
-        axis.scatter([point.intensity for point in points], speeds, label=kind, **shown)
-
-
-def _list_points(report: Report, predicted: Mapping[str, float], is_measured: bool) -> tuple[list[Point], int]:
-    """Return the layers that can be drawn, the slowest first, and the number of those that cannot."""
-    layers = require_layers(report)
+def _read_layers(report: Report) -> _Layers:
+    """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
+    table = require_layers(report)
+    # A report with neither measured nor predicted times counts as measured: the error says how to measure.
+    is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
     if is_measured:
-        require_column(report, layers, "own_forward_seconds")
+        require_column(report, table, "own_forward_seconds")
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
     work = sum_forward_work(report.operators)
-    points = [
-        Point(row["path"], row["type"], *work[row["path"]], seconds)
-        for row in layers
-        if row["path"] in work and (seconds := row.get("own_forward_seconds", predicted.get(row["path"])) or 0) > 0
-    ]
+    prediction = _read_prediction(report)
+    points = []
+    for row in table:
+        path = row["path"]
+        seconds = row["own_forward_seconds"] if is_measured else prediction.seconds.get(path)
+        if path in work and seconds is not None and seconds > 0:
+            points.append(Point(path, row["type"], work[path].flops, work[path].moved_bytes, seconds))
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
-    return sorted(points, key=lambda point: -point.seconds), len(layers) - len(points)
+    points.sort(key=lambda point: point.seconds, reverse=True)
+    predicted = [
+        point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
+    ]
+    return _Layers(points, is_measured, predicted, prediction.label, left_out=len(table) - len(points))
 
 
-def _label_between(value: float, _: Any) -> str:
-    """Return the label of a tick between powers of ten: only twice and five times a power have one."""
-    return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
+def _read_prediction(report: Report) -> _Prediction:
+    """Return the estimated times of the layers, or where there is no estimate, the longest that they may take."""
+    rows: Any = report["predicted_layers"] if "predicted_layers" in report else None
+    if not isinstance(rows, LayerTable):
+        return _Prediction({}, "")
+    if any(row["estimate_seconds"] is not None for row in rows):
+        column, label = "estimate_seconds", "predicted, an estimate"
+    else:
+        column, label = "bound_seconds", "predicted, at most"
+    return _Prediction({row["path"]: row[column] for row in rows if row[column]}, label)
 
 
-def _describe_above(points: Sequence[Point], ceilings: Ceilings) -> str:
-    """Return a sentence with the number of layers above the ceilings, and the reason; empty if there are none."""
-    above = sum(point.speed > ceilings.roof(point.intensity) for point in points)
-    why = "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
+def _list_notes(layers: _Layers, ceilings: Ceilings | None) -> Iterator[str]:
+    """Yield the sentences below the figure."""
+    if layers.left_out:
+        yield f"Not drawn, without FLOPs, bytes or time of their own: {format_count(layers.left_out, 'layer')}."
+    if ceilings is None:
+        yield (
+            "No ceilings were given: Ceilings.measure(report) measures those of this CPU, Ceilings.of_device(name) "
+            "has those of a device."
+        )
+    else:
+        above = sum(point.speed > ceilings.roof(point.intensity) for point in layers.points)
+        if above:
+            yield f"Above the ceilings: {format_count(above, 'layer')}; {_explain_above(ceilings)}."
+    if not layers.is_measured:
+        yield "Nothing was measured: these are predicted times of the layers."
+
+
+def _explain_above(ceilings: Ceilings) -> str:
+    """Return why layers may be above the ceilings."""
     if ceilings.cached_bytes_per_second:
-        why = "something else ran while the ceilings were measured, or they are computed in a better way than that work"
-    return f"Above the ceilings: {format_count(above, 'layer')}; {why}." if above else ""
+        return (
+            "something else ran while the ceilings were measured, or they are computed in a better way than that work"
+        )
+    return "their bytes stay in a cache, or they are computed in a better way than what the ceilings were measured with"
 
 
 def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> None:
-    ridge, peak = ceilings.ridge, ceilings.flops_per_second
+    """Draw the lines of the memory, the caches and the arithmetic, and make the axis as wide as they are."""
+    peak, ridge = ceilings.flops_per_second, ceilings.ridge
+    memory, cache = ceilings.bytes_per_second, ceilings.cached_bytes_per_second
     start = min(ridge, *(point.intensity for point in points)) / 3
     end = max(ridge, *(point.intensity for point in points)) * 3
-    axis.plot([start, ridge, end], [start * ceilings.bytes_per_second, peak, peak], color="black", linewidth=1.2)
-    bandwidth = scale_value(ceilings.bytes_per_second, "B/s", Scale.SI)
-    label = (
-        f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {bandwidth},\nmeeting at {format_number(ridge)} FLOPs per byte"
-    )
-    axis.plot([], [], color="black", linewidth=1.2, label=label)
-    if ceilings.cached_bytes_per_second:
-        cached, bend = ceilings.cached_bytes_per_second, peak / ceilings.cached_bytes_per_second
+    speeds = f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {scale_value(memory, 'B/s', Scale.SI)}"
+    label = f"{speeds},\nmeeting at {format_number(ridge)} FLOPs per byte"
+    axis.plot([start, ridge, end], [start * memory, peak, peak], color="black", linewidth=1.2, label=label)
+    if cache:
+        bend = peak / cache  # the FLOPs for each byte from which arithmetic is the limit, with all bytes in caches
         start = min(start, bend / 3)
-        dashed = {"color": "black", "linewidth": 1, "linestyle": "--"}
-        named = f"{scale_value(cached, 'B/s', Scale.SI)} in caches"
-        axis.plot([start, bend], [start * cached, peak], label=named, **dashed)
-        axis.plot([bend, ridge], [peak, peak], **dashed)
+        label = f"{scale_value(cache, 'B/s', Scale.SI)} in caches"
+        axis.plot([start, bend], [start * cache, peak], color="black", linewidth=1, linestyle="--", label=label)
+        axis.plot([bend, ridge], [peak, peak], color="black", linewidth=1, linestyle="--")
     axis.set_xlim(start, end)
 
 
-def _draw_types(axis: Any, points: Sequence[Point]) -> None:
-    whole = sum(point.seconds for point in points)
-    spent: Counter[str] = Counter()
+def _draw_measured(axis: Any, points: Sequence[Point]) -> None:
+    """Draw the layers in the colors of their types; the types that take least time share grey if colors run out."""
+    seconds_by_type: defaultdict[str, float] = defaultdict(float)
     for point in points:
-        spent[point.type] += point.seconds  # type: ignore[assignment]
-    ranked = [kind for kind, _ in spent.most_common()]
-    groups = [*zip(([kind] for kind in ranked), COLOURS, strict=False), (ranked[len(COLOURS) :], GREY)]
+        seconds_by_type[point.type] += point.seconds
+    types = sorted(seconds_by_type, key=lambda kind: seconds_by_type[kind], reverse=True)
+    groups = [([kind], colour) for kind, colour in zip(types, COLOURS, strict=False)]
+    others = types[len(COLOURS) :]
+    if others:
+        groups.append((others, GREY))
+    whole = sum(seconds_by_type.values())
     for kinds, colour in groups:
         group = [point for point in points if point.type in kinds]
-        if group:
-            axis.scatter(
-                [point.intensity for point in group],
-                [point.speed for point in group],
-                s=[20 + 500 * point.seconds / whole for point in group],
-                color=colour,
-                alpha=0.7,
-                linewidths=0,
-                label=plain(kinds[0], 28) if len(kinds) == 1 else "other types",
-            )
+        axis.scatter(
+            [point.intensity for point in group],
+            [point.speed for point in group],
+            s=[20 + 500 * point.seconds / whole for point in group],
+            color=colour,
+            alpha=0.7,
+            linewidths=0,
+            label=plain(kinds[0], 28) if len(kinds) == 1 else "other types",
+        )
+
+
+def _draw_predicted(axis: Any, points: Sequence[Point], label: str) -> None:
+    """Draw the predicted times as hollow diamonds."""
+    shape = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+    axis.scatter([point.intensity for point in points], [point.speed for point in points], label=label, **shape)
 
 
 def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
+    """Number the slowest layers, and name them in the legend, each with its share of the time of all layers."""
     from matplotlib.patheffects import withStroke
 
     outline = withStroke(linewidth=2.5, foreground="white")
     whole = sum(point.seconds for point in points)
     for number, point in enumerate(points[:top], 1):
-        named = (
-            f"{number}  {plain(label_layer({'path': point.path}), 28)}: {100 * point.seconds / whole:.3g} % of the time"
-        )
         axis.annotate(
             str(number),
             (point.intensity, point.speed),
-            xytext=_AROUND[number % len(_AROUND)],
+            xytext=_PLACES_OF_NUMBERS[number % len(_PLACES_OF_NUMBERS)],
             textcoords="offset points",
             fontsize="small",
             fontweight="bold",
             path_effects=[outline],
         )
-        axis.plot([], [], linestyle="none", label=named)
+        name = plain(label_layer({"path": point.path}), 28)
+        # A line without points has no mark in the legend, only its text.
+        axis.plot([], [], linestyle="none", label=f"{number}  {name}: {100 * point.seconds / whole:.3g} % of the time")
+
+
+def _label_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Label the powers of ten of a logarithmic axis; if hardly one is within the limits, ticks between them too."""
+    start, end = limits
+    axis.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
+    axis.set_minor_formatter(_label_between if end < 30 * start else lambda value, _: "")
+
+
+def _label_between(value: float, _: Any) -> str:
+    """Return the label of a tick between powers of ten: only twice and five times a power have one."""
+    return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
