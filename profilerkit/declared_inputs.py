@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import InputError
-from .input_shapes import TensorSpec, dtype_name, write_shapes
+from .input_shapes import InputShapes, TensorSpec, dtype_name, write_shapes
 from .inputs import ModelInputs
 
 __all__ = ["DeclaredInput", "make_inputs"]
@@ -96,8 +96,9 @@ def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
 def _suggest_shape(declared: ModelInputs) -> str:
     """Return the ``input_shape=`` for these inputs, with an example size for each open dimension."""
     if declared.kwargs:
-        return write_shapes((), {name: _make_example(leaf) for name, leaf in declared.kwargs.items()})
-    return write_shapes([_make_example(leaf) for leaf in declared.leaves() if isinstance(leaf, DeclaredInput)], {})
+        return write_shapes(InputShapes((), {name: _make_example(leaf) for name, leaf in declared.kwargs.items()}))
+    positional = tuple(_make_example(leaf) for leaf in declared.leaves() if isinstance(leaf, DeclaredInput))
+    return write_shapes(InputShapes(positional, {}))
 
 
 def _make_example(leaf: Any) -> TensorSpec:

@@ -6,14 +6,14 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .arguments.checks import MOST
 from .arguments.structures import require_shallow
 from .error_text import shown
 from .errors import ArgumentError
 
-__all__ = ["DEFAULT_DTYPE", "TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
+__all__ = ["DEFAULT_DTYPE", "InputShapes", "TensorSpec", "dtype_name", "parse_input_shape", "write_shapes"]
 
 #: The dtype of an input of which only a shape is given.
 DEFAULT_DTYPE = "float32"
@@ -44,38 +44,45 @@ class TensorSpec:
             raise ArgumentError(f"dtype={shown(self.dtype)}: give the name of a dtype, such as 'int64'")
 
 
-def parse_input_shape(value: Any) -> tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]:
-    """Read ``input_shape``: positional and keyword specs.
+class InputShapes(NamedTuple):
+    """The inputs that are given by position, and those that are given by name; one of the two is empty."""
+
+    positional: tuple[TensorSpec, ...]
+    named: dict[str, TensorSpec]
+
+
+def parse_input_shape(value: Any) -> InputShapes:
+    """Read ``input_shape``.
 
     ``(3, 224, 224)`` is one input; ``[(3, 224, 224), ((128,), "int64")]`` are several, with a dtype where it is not
     float32; ``{"ids": ((128,), "int64")}`` are keyword inputs.
 
-    >>> parse_input_shape([(3, 8), ((128,), "int64")])[0][1]
+    >>> parse_input_shape([(3, 8), ((128,), "int64")]).positional[1]
     TensorSpec(shape=(128,), dtype='int64')
     """
     require_shallow("input_shape", value)
     if isinstance(value, Mapping):
-        return (), {str(name): _read_spec(item) for name, item in value.items()}
-    if isinstance(value, TensorSpec) or _is_shape(value) or _is_shape_and_dtype(value):
-        return (_read_spec(value),), {}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_read_spec(item) for item in value), {}
-    return (_read_spec(value),), {}
+        return InputShapes((), {str(name): _read_spec(item) for name, item in value.items()})
+    is_one = isinstance(value, (TensorSpec, str)) or _is_shape(value) or _is_shape_and_dtype(value)
+    if is_one or not isinstance(value, Sequence):
+        return InputShapes((_read_spec(value),), {})
+    return InputShapes(tuple(_read_spec(item) for item in value), {})
 
 
-def write_shapes(positional: Sequence[TensorSpec], named: Mapping[str, TensorSpec]) -> str:
-    """Return specs as text that can be given as ``input_shape``; positional ones, or named ones.
+def write_shapes(shapes: InputShapes) -> str:
+    """Return shapes as text that can be given as ``input_shape``.
 
-    >>> write_shapes([TensorSpec((3, 8)), TensorSpec((128,), "int64")], {})
+    >>> write_shapes(InputShapes((TensorSpec((3, 8)), TensorSpec((128,), "int64")), {}))
     "[(3, 8), ((128,), 'int64')]"
     """
 
     def write(spec: TensorSpec) -> str:
         return repr(spec.shape) if spec.dtype == "float32" else f"({spec.shape!r}, {spec.dtype!r})"
 
-    if named:
-        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in named.items()) + "}"
-    return write(positional[0]) if len(positional) == 1 else f"[{', '.join(map(write, positional))}]"
+    if shapes.named:
+        return "{" + ", ".join(f"{name!r}: {write(spec)}" for name, spec in shapes.named.items()) + "}"
+    texts = [write(spec) for spec in shapes.positional]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _is_shape(value: Any) -> bool:

@@ -140,12 +140,14 @@ def _cast_shape(shape: Any, dtype: str) -> Any:
 
     if shape is None:
         return None
-    positional, named = parse_input_shape(shape)
+    shapes = parse_input_shape(shape)
 
     def cast(spec: Any) -> tuple[Any, str]:
         return spec.shape, dtype if "float" in spec.dtype else spec.dtype
 
-    return {name: cast(spec) for name, spec in named.items()} if named else [cast(spec) for spec in positional]
+    if shapes.named:
+        return {name: cast(spec) for name, spec in shapes.named.items()}
+    return [cast(spec) for spec in shapes.positional]
 
 
 def require_names(argument: str, names: Any) -> tuple[str, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ..arguments.structures import require_shallow
 from ..backend import Backend
 from ..errors import ArgumentError, InputError
-from ..input_shapes import DEFAULT_DTYPE, TensorSpec, parse_input_shape
+from ..input_shapes import DEFAULT_DTYPE, InputShapes, TensorSpec, parse_input_shape
 from ..inputs import ModelInputs, NoInputs
 from ..protocols import fit_inputs
 from ..trace.records import ModelTrace
@@ -26,7 +26,7 @@ class InputSource:
     """Where inputs come from, as the user gave it: example inputs, a callable of the batch size, or shapes alone."""
 
     example: Any = None
-    shapes: tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]] | None = None
+    shapes: InputShapes | None = None
 
     @classmethod
     def of(cls, inputs: Any, input_shape: Any) -> InputSource | None:
@@ -52,24 +52,24 @@ class InputSource:
         An example is fitted to the model before it is resized: what is no tensor at all has no batch to resize.
         """
         if self.shapes is not None:
-            return self._make_up(backend, batch_size or 1, model)
+            return _make_random_inputs(self.shapes, backend, batch_size or 1, model)
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
         inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
         return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
 
-    def _make_up(self, backend: Backend, batch_size: int, model: Any) -> ModelInputs:
-        """Return inputs of the shapes; those of which no dtype was given in the dtype that the model takes."""
-        positional, keywords = self.shapes or ((), {})
-        usual = DEFAULT_DTYPE if model is None else backend.usual_dtype(model)
 
-        def make(spec: TensorSpec) -> Any:
-            taken = replace(spec, dtype=usual) if spec.has_usual_dtype else spec
-            return backend.random_tensor(taken, batch_size)
+def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, model: Any) -> ModelInputs:
+    """Return inputs of these shapes; a shape that was given without a dtype has the dtype that the model takes."""
+    usual_dtype = DEFAULT_DTYPE if model is None else backend.usual_dtype(model)
 
-        made = ModelInputs(*map(make, positional), **{name: make(spec) for name, spec in keywords.items()})
-        made.are_random = True
-        return made
+    def make_tensor(spec: TensorSpec) -> Any:
+        return backend.random_tensor(replace(spec, dtype=usual_dtype) if spec.has_usual_dtype else spec, batch_size)
+
+    named = {name: make_tensor(spec) for name, spec in shapes.named.items()}
+    inputs = ModelInputs(*map(make_tensor, shapes.positional), **named)
+    inputs.are_random = True
+    return inputs
 
 
 # Batch sizes ----------------------------------------------------------------------------------------------------------

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..input_shapes import TensorSpec, parse_input_shape, write_shapes
+from ..input_shapes import InputShapes, TensorSpec, parse_input_shape, write_shapes
 from ..inputs import ModelInputs
 from ..protocols import fit_inputs
-
-if TYPE_CHECKING:
-    from .input_source import InputSource
+from .input_source import InputSource
 
 __all__ = ["correct_error"]
 
 _Failure = TypeVar("_Failure", bound=Exception)
+
+
+class _Proposal(NamedTuple):
+    """What the user may have meant.
+
+    Attributes:
+        mistake: What is wrong with the arguments as they are: the beginning of a message.
+        shapes: The shapes of one sample.
+        batch_size: The number of samples.
+    """
+
+    mistake: str
+    shapes: InputShapes
+    batch_size: int
 
 
 def correct_error(
@@ -29,93 +41,84 @@ def correct_error(
 ) -> _Failure | InputError:
     """Return an error of a model, or of its inputs, with what to give in place of a shape that it does not take.
 
-    Nothing is looked for where no shape was given; the error is returned as it is then, and where nothing else works.
+    Two mistakes are known: a shape that begins with the batch, where the shape of one sample is expected, and a shape
+    in place of inputs. Each correction is tried: the whole model is traced with it. If no shape was given, or if no
+    correction works, the error itself is returned.
     """
     if source is None or not isinstance(error, (InputError, ModelFailedError)):
         return error
-    message = _correction(source, backend, model, function)
-    if message is None:
-        return error
-    better = InputError(f"{message}; as it is, {error}")
-    better.__cause__ = error.__cause__ or error
-    return better
+    for proposal in _list_proposals(source):
+        if _is_taken(proposal, backend, model, function):
+            better = InputError(f"{proposal.mistake}; give {_write_arguments(proposal)}; as it is, {error}")
+            better.__cause__ = error.__cause__ or error
+            return better
+    return error
 
 
-def _correction(source: InputSource, backend: Backend, model: Any, function: Callable[..., Any] | None) -> str | None:
-    """Return what to give in place of shapes that a model has failed with; None where nothing else is taken.
-
-    Two mistakes are looked for: a shape that begins with the batch, where that of one sample is asked for, and a shape
-    in the place of inputs. The model is traced with what was most likely meant, and that is proposed only where it
-    works.
-    """
-    for message, shapes, batch_size in _proposals(source):
-        proposed = replace(source, example=None, shapes=shapes)
-        try:
-            inputs = fit_inputs(backend, model, proposed.build(backend, batch_size, model))
-            works = backend.trace(model, inputs.given_to(function)).failure is None
-        except MemoryError:
-            raise
-        except Exception:  # whatever is wrong with it: it is no proposal
-            works = False
-        if works:
-            return f"{message}; give {_call(shapes, batch_size)}"
-    return None
+def _is_taken(proposal: _Proposal, backend: Backend, model: Any, function: Callable[..., Any] | None) -> bool:
+    """Return whether the model can be traced with inputs of the proposed shapes."""
+    try:
+        inputs = InputSource(shapes=proposal.shapes).build(backend, proposal.batch_size, model)
+        fitted = fit_inputs(backend, model, inputs)
+        return backend.trace(model, fitted.given_to(function)).failure is None
+    except MemoryError:
+        raise
+    except Exception:  # whatever is wrong with it: it is no proposal
+        return False
 
 
-_Shapes = tuple[tuple[TensorSpec, ...], dict[str, TensorSpec]]
-
-
-def _proposals(source: InputSource) -> Iterator[tuple[str, _Shapes, int]]:
-    """Yield what may have been meant: what is wrong with what was given, the shapes of one sample, the batch size."""
+def _list_proposals(source: InputSource) -> Iterator[_Proposal]:
+    """Yield what may have been meant, the likeliest first."""
     if source.shapes is not None:
-        split = _without_batch(source.shapes)
-        if split is not None:
-            yield (
-                f"input_shape={write_shapes(*source.shapes)} begins with the batch, and is to be that of one sample",
-                *split,
-            )
+        argument = f"input_shape={write_shapes(source.shapes)}"
+        yield from _remove_batch(source.shapes, f"{argument} begins with the batch, and is to be that of one sample")
         return
-    sizes = _shape_among(source.example)
+    sizes = _read_whole_numbers(source.example)
     if sizes is None:
         return
-    message = f"inputs={tuple(sizes)!r} is a shape, and no inputs"
     try:
-        whole: _Shapes = parse_input_shape(tuple(sizes))
+        shapes = parse_input_shape(sizes)
     except ArgumentError:  # no shape after all
         return
-    split = _without_batch(whole)
-    if split is not None:
-        yield message, *split
-    yield message, whole, 1
+    mistake = f"inputs={sizes!r} is a shape, and no inputs"
+    yield from _remove_batch(shapes, mistake)
+    yield _Proposal(mistake, shapes, batch_size=1)
 
 
-def _shape_among(example: Any) -> Sequence[int] | None:
-    """Return what is given as inputs where it can be a shape: whole numbers alone."""
+def _read_whole_numbers(example: Any) -> tuple[int, ...] | None:
+    """Return the numbers of inputs that are nothing but whole numbers, as a shape is; None for all other inputs."""
     values = example.args if isinstance(example, ModelInputs) and not example.kwargs else example
     if not isinstance(values, (tuple, list)) or not values:
         return None
-    return values if all(type(value) is int for value in values) else None
+    return tuple(values) if all(type(value) is int for value in values) else None
 
 
-def _without_batch(shapes: _Shapes) -> tuple[_Shapes, int] | None:
-    """Return shapes without their first number, and that number; None where they have none in common."""
-    positional, named = shapes
-    firsts = {spec.shape[0] if spec.shape else None for spec in (*positional, *named.values())}
-    first = firsts.pop() if len(firsts) == 1 else None
-    if first is None:
-        return None
-    samples = tuple(replace(spec, shape=spec.shape[1:]) for spec in positional)
-    return (samples, {name: replace(spec, shape=spec.shape[1:]) for name, spec in named.items()}), first
+def _remove_batch(shapes: InputShapes, mistake: str) -> Iterator[_Proposal]:
+    """Yield the shapes without their first size as the batch; nothing unless all of them begin with the same size."""
+    sizes = {spec.shape[0] if spec.shape else None for spec in (*shapes.positional, *shapes.named.values())}
+    batch_size = sizes.pop() if len(sizes) == 1 else None
+    if batch_size is not None:
+        positional = tuple(map(_remove_first_size, shapes.positional))
+        named = {name: _remove_first_size(spec) for name, spec in shapes.named.items()}
+        yield _Proposal(mistake, InputShapes(positional, named), batch_size)
 
 
-def _call(shapes: _Shapes, batch_size: int) -> str:
-    positional, named = shapes
-    options = [f"--input-shape {_option(spec)}" for spec in positional]
-    options += [f"--input-shape {name}={_option(spec)}" for name, spec in named.items()]
-    beside, option = ("", "") if batch_size == 1 else (f", batch_size={batch_size}", f" --batch-size {batch_size}")
-    return f"input_shape={write_shapes(*shapes)}{beside} (on the command line {' '.join(options)}{option})"
+def _remove_first_size(spec: TensorSpec) -> TensorSpec:
+    return replace(spec, shape=spec.shape[1:])
 
 
-def _option(spec: TensorSpec) -> str:
+def _write_arguments(proposal: _Proposal) -> str:
+    """Return what to give, in Python and on the command line."""
+    shapes = proposal.shapes
+    arguments = f"input_shape={write_shapes(shapes)}"
+    options = [f"--input-shape {_write_option(spec)}" for spec in shapes.positional]
+    options += [f"--input-shape {name}={_write_option(spec)}" for name, spec in shapes.named.items()]
+    if proposal.batch_size != 1:
+        arguments += f", batch_size={proposal.batch_size}"
+        options.append(f"--batch-size {proposal.batch_size}")
+    return f"{arguments} (on the command line {' '.join(options)})"
+
+
+def _write_option(spec: TensorSpec) -> str:
     sizes = ",".join(map(str, spec.shape))
     return sizes if spec.dtype == "float32" else f"{sizes}:{spec.dtype}"
