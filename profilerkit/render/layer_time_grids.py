@@ -56,8 +56,8 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
     """Return the times of layers, each with its noise and its share of the whole model.
 
     A table of up to ``top`` layers is shown whole: the layers in their order, each with the time of the layers inside
-    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside:
-    the report names the slowest layer by own times everywhere.
+    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside, as
+    all other lists of slow layers are.
 
     Args:
         title: What stands above it.
@@ -76,7 +76,7 @@ def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None 
         columns.append(GridColumn("Calls", lambda row: str(row.get("calls", "-")), is_number=True))
     for kind in _list_time_kinds(layers.columns):
         if any(row[kind.seconds] is not None for row in rows):
-            columns += _list_time_columns(kind, layers, rows, is_whole)
+            columns += _list_columns_of_all(kind, layers, rows) if is_whole else _list_columns_of_slowest(kind, layers)
     for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
         if any(row.get(key) for row in rows):
             columns.append(GridColumn(heading, itemgetter(key)))
@@ -97,29 +97,35 @@ def _list_time_kinds(columns: Iterable[str]) -> list[_TimeKind]:
     ]
 
 
-def _list_time_columns(kind: _TimeKind, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> list[GridColumn]:
-    """Return the columns of a kind of time: its seconds, their share of the model, and own seconds where they tell.
+def _list_columns_of_all(kind: _TimeKind, layers: LayerTable, rows: Sequence[Row]) -> list[GridColumn]:
+    """Return the columns of a kind of time in a grid of all layers: the time with the layers inside, and its share.
 
-    A grid of the whole table shows the seconds with the layers inside. It has own seconds besides only for layers that
-    hold others, as those of the other layers would repeat; a grid of the slowest layers shows own seconds alone. Shares
-    need the seconds of the model itself, the row with the empty path.
+    Layers that hold others have their own time in a column besides, if it is notable; that of the others is in the
+    first column already.
     """
+    columns = [_make_seconds_column(kind.name, kind.seconds, layers)]
+    model_seconds = _find_model_seconds(kind, layers)
+    if kind.own_seconds is not None and model_seconds:
+        columns.append(_make_share_column(kind, kind.seconds, model_seconds))
+        if _has_notable_own_time(kind.own_seconds, rows, model_seconds):
+            columns.append(_make_seconds_column(_OWN + kind.name, kind.own_seconds, layers, only_around_others=True))
+    return columns
+
+
+def _list_columns_of_slowest(kind: _TimeKind, layers: LayerTable) -> list[GridColumn]:
+    """Return the columns of a kind of time in a grid of the slowest layers: their own time, and its share."""
     if kind.own_seconds is None:
         return [_make_seconds_column(kind.name, kind.seconds, layers)]
-    own_name = _OWN + kind.name
-    if is_whole:
-        columns = [_make_seconds_column(kind.name, kind.seconds, layers)]
-        shared = kind.seconds
-    else:
-        columns = [_make_seconds_column(own_name, kind.own_seconds, layers)]
-        shared = kind.own_seconds
-    model_seconds = next((row.get(kind.seconds) for row in layers if not row["path"]), None)
-    if not model_seconds:
-        return columns
-    columns.append(_make_share_column(kind, shared, model_seconds))
-    if is_whole and _has_notable_own_time(kind.own_seconds, rows, model_seconds):
-        columns.append(_make_seconds_column(own_name, kind.own_seconds, layers, only_around_others=True))
+    columns = [_make_seconds_column(_OWN + kind.name, kind.own_seconds, layers)]
+    model_seconds = _find_model_seconds(kind, layers)
+    if model_seconds:
+        columns.append(_make_share_column(kind, kind.own_seconds, model_seconds))
     return columns
+
+
+def _find_model_seconds(kind: _TimeKind, layers: LayerTable) -> float | None:
+    """Return the seconds of the model itself, whose path is empty; None if the table has no such row or time."""
+    return next((row.get(kind.seconds) for row in layers if not row["path"]), None)
 
 
 def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
