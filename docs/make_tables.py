@@ -278,7 +278,7 @@ def arguments_of_functions() -> str:
     """Return each argument that the functions of the metrics take from a caller, with what its ``Args:`` say of it."""
     from profilerkit.piping.intrinsic import INTRINSIC
     from profilerkit.piping.options import BUNDLES
-    from profilerkit.piping.registry import PROVIDED
+    from profilerkit.piping.usable import PROVIDED
 
     offered = own_functions()
     functions = (*BUNDLES, *INTRINSIC, *offered)

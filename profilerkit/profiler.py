@@ -120,7 +120,7 @@ class Profiler:
         registration without it, earlier or later. Two functions with it for one key raise `RegistrationConflictError`.
         A function whose arguments cannot be passed by name raises `TypeError`.
         """
-        self._registry.register(function, FLAG("override", override))
+        self._registry.register(function, override=FLAG("override", override))
         return function
 
     def register_defaults(self: P, *, leave_out: str | Iterable[str] = ()) -> P:

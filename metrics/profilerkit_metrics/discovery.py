@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from profilerkit import ProfilerFunction, StatusKey
-from profilerkit.piping.registry import PROVIDED
+from profilerkit.piping.usable import PROVIDED
 from profilerkit.process.modules import import_modules
 
 __all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]

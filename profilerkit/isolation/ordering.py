@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..piping.function import JointFunction
 from ..piping.intrinsic import Inputs, Trace
-from ..piping.registry import PROVIDED
+from ..piping.usable import PROVIDED
 
 if TYPE_CHECKING:
     from ..piping.registry import Binding, Registry

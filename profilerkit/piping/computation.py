@@ -35,11 +35,12 @@ from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
 from .outcome import Completeness, Failure, Outcome, Unavailable
-from .registry import PROVIDED, Binding, Registry
+from .registry import Binding, Registry
 from .remembered import Remembered, Resolved
 from .requests import first_of_several
 from .returned import read_outcomes
 from .status import Metric, StatusKey
+from .usable import PROVIDED
 
 __all__ = ["Computation", "Remembered"]
 
@@ -173,7 +174,7 @@ class Computation:
             elif parameter.default is not Parameter.empty:
                 values[name] = parameter.default
             else:
-                likely = self.registry.like(name, function)
+                likely = self.registry.find_like(name, function)
                 raise MissingArgumentError(
                     f"{describe(function)} needs an argument {name!r} that nothing provides: pass it "
                     f"(compute_status(..., {name}=...)), or register a function that computes the status key {name!r}"
@@ -185,7 +186,7 @@ class Computation:
         """Return whether a value was loaded for the function that has the key, and no argument asks for another one."""
         if remembered.arguments is not None or remembered.function is not binding.function:
             return False
-        asks_anew = self.recompute or not self.registry.list_arguments(binding.function).isdisjoint(self.arguments)
+        asks_anew = self.recompute or not self.registry.list_own_arguments(binding.function).isdisjoint(self.arguments)
         return not asks_anew
 
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:

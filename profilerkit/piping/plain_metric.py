@@ -16,8 +16,8 @@ from .function import ProfilerFunction
 from .intrinsic import INTRINSIC
 from .options import BUNDLES
 from .quantity import Scale
-from .registry import PROVIDED, RESERVED
 from .status import Metric
+from .usable import PROVIDED, RESERVED
 
 __all__ = ["PlainMetric", "metric"]
 

@@ -12,8 +12,10 @@ from ..arguments.checks import BATCH_SIZE
 from ..arguments.names import argument_hint, foreign_hint
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
-from .registry import PROVIDED, RESERVED, Registry, is_bundle
+from .function import ProfilerFunction
+from .registry import Registry, is_bundle
 from .status import Metric
+from .usable import PROVIDED, RESERVED
 
 __all__ = ["Preference", "first_of_several", "read_arguments", "read_request", "select_keys"]
 
@@ -50,7 +52,12 @@ def read_request(
     if static:
         return [_select_static_keys(registry, names, read) for registry in registries], read
     requested = [select_keys(registry, names, read) for registry in registries]
-    return requested, _select_arguments(read, registries, requested, strict, preferred)
+    if not read:
+        return requested, {}
+    reaching: set[str] = set()
+    for registry, keys in zip(registries, requested, strict=True):
+        reaching |= registry.list_reaching_arguments(keys)
+    return requested, _leave_out_unused(read, registries, reaching, strict, preferred)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------
@@ -70,24 +77,43 @@ def read_arguments(
     """
     if not kwargs:
         return {}
-    taken = {name for registry in registries for name in registry.parameters()}
-    names = {*taken, *(RESERVED if caller is None else inspect.signature(caller).parameters)} - {"arguments"}
-    elsewhere = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in names}
-    elsewhere |= {name: hint for name in kwargs if (hint := foreign_hint(name, kwargs[name], names))}
-    for name in sorted(kwargs.keys() - taken):
-        if isinstance(kwargs[name], Preference):
-            continue
-        message = f"no registered function takes an argument {name!r}; {argument_hint(name, names, elsewhere)}"
-        if strict:
-            raise ArgumentError(message)
-        warnings.warn(message, ArgumentWarning, stacklevel=find_stack_level())
+    taken = {name for registry in registries for name in registry.list_all_arguments()}
+    unknown = {name: value for name, value in kwargs.items() if name not in taken and not isinstance(value, Preference)}
+    _report_unknown(unknown, taken, strict, caller)
     for registry in registries:
         _require_once(registry, kwargs)
-    functions = [function for registry in registries for function in registry.functions()]
-    checks = {name: check for function in functions for name, check in function.CHECKS.items()}
+    checks = {name: check for function in _list_functions(registries) for name, check in function.CHECKS.items()}
     values = {name: value.value if isinstance(value, Preference) else value for name, value in kwargs.items()}
-    read = {name: value for name, value in values.items() if name in taken}
-    return {name: checks[name](name, value) if name in checks else value for name, value in read.items()}
+    return {
+        name: checks[name](name, value) if name in checks else value for name, value in values.items() if name in taken
+    }
+
+
+def _report_unknown(
+    unknown: Mapping[str, Any], taken: Collection[str], strict: bool, caller: Callable[..., Any] | None
+) -> None:
+    """Say of each argument that no function takes what may be meant by it."""
+    possible = {*taken, *(RESERVED if caller is None else inspect.signature(caller).parameters)} - {"arguments"}
+    hints = {name: f"a profiler takes {name!r} when it is made" for name in MADE_WITH if name not in possible}
+    for name, value in unknown.items():
+        hint = foreign_hint(name, value, possible)
+        if hint:
+            hints[name] = hint
+    for name in sorted(unknown):
+        _refuse_or_warn(
+            f"no registered function takes an argument {name!r}; {argument_hint(name, possible, hints)}", strict
+        )
+
+
+def _refuse_or_warn(message: str, strict: bool) -> None:
+    """Raise an `ArgumentError` of a useless argument if ``strict``; else warn."""
+    if strict:
+        raise ArgumentError(message)
+    warnings.warn(message, ArgumentWarning, stacklevel=find_stack_level())
+
+
+def _list_functions(registries: Iterable[Registry]) -> list[ProfilerFunction]:
+    return [function for registry in registries for function in registry.functions()]
 
 
 def _require_once(registry: Registry, arguments: Mapping[str, Any]) -> None:
@@ -115,43 +141,45 @@ def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
 
 
-def _select_arguments(
+def _leave_out_unused(
     arguments: Mapping[str, Any],
     registries: Sequence[Registry],
-    requested: Sequence[Sequence[str]],
+    reaching: Collection[str],
     strict: bool,
     preferred: Collection[str],
 ) -> dict[str, Any]:
-    """Return the arguments that reach what is requested: the status keys of each registry.
+    """Return the arguments that reach what is requested, and say of the others that they change nothing.
 
-    One that only other functions take changes nothing, which a warning says; with ``strict`` it is an `ArgumentError`.
-    Nothing is said of those that are ``preferred``.
     The batch size and the device belong to every request: a report states them.
+
+    Args:
+        arguments: Arguments that some function takes.
+        registries: The functions.
+        reaching: The names of the arguments that reach the requested status keys.
+        strict: Whether an argument that changes nothing is an `ArgumentError`, not only a warning.
+        preferred: The arguments of which nothing is said.
     """
-    if not arguments:
-        return {}
-    reaching = {
-        name for registry, keys in zip(registries, requested, strict=True) for name in registry.find_reaching(keys)
-    }
-    unused = sorted(arguments.keys() - reaching - {"batch_size", "device"})
-    options = {name for name in reaching - {*PROVIDED} if all(name not in registry for registry in registries)}
-    functions = [function for registry in registries for function in registry.functions()]
-    asking = {name for function in functions for name in function.COMPUTED_WITH}
-    for name in unused:
-        if name in preferred or (name in asking and arguments[name] is False):
-            continue  # one that is False asks for nothing
-        takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
-        usual = {key for registry in registries for key in registry.names()}
-        meant = nearest(name, options)
-        message = (
-            f"nothing that is requested takes an argument {name!r}, only "
-            f"{_list_some(sorted(takers, key=lambda key: (key not in usual, key)))}; leave it out, or "
-            f"request one of these{'' if meant is None else f'; did you mean {meant!r}?'}"
-        )
-        if strict:
-            raise ArgumentError(message)
-        warnings.warn(message, ArgumentWarning, stacklevel=find_stack_level())
+    unused = arguments.keys() - {*reaching, "batch_size", "device"}
+    requesting = {name for function in _list_functions(registries) for name in function.COMPUTED_WITH}
+    for name in sorted(unused - {*preferred}):
+        requests_nothing = name in requesting and arguments[name] is False
+        if not requests_nothing:
+            _refuse_or_warn(_explain_unused(name, registries, reaching), strict)
     return {name: value for name, value in arguments.items() if name not in unused}
+
+
+def _explain_unused(name: str, registries: Sequence[Registry], reaching: Collection[str]) -> str:
+    """Return the message on an argument that only functions take which are not requested."""
+    takers = {key for registry in registries for key in _list_keys_that_take(registry, name)}
+    in_tables = {key for registry in registries for key in registry.names()}
+    shown = _list_some(sorted(takers, key=lambda key: (key not in in_tables, key)))
+    options = {option for option in reaching if all(option not in registry for registry in registries)} - {*PROVIDED}
+    meant = nearest(name, options)
+    guess = "" if meant is None else f"; did you mean {meant!r}?"
+    return (
+        f"nothing that is requested takes an argument {name!r}, only {shown}; leave it out, or request one of "
+        f"these{guess}"
+    )
 
 
 def _list_some(names: Sequence[str]) -> str:
@@ -160,14 +188,15 @@ def _list_some(names: Sequence[str]) -> str:
     >>> _list_some(["macs", "flops"]), _list_some([f"m{number}" for number in range(21)])
     ('macs, flops', 'm0, m1, m2, m3 and 17 others')
     """
-    some = names if len(names) <= _NAMED + 1 else names[:_NAMED]
-    return f"{', '.join(some)}{f' and {len(names) - _NAMED} others' if len(some) < len(names) else ''}"
+    if len(names) <= _NAMED + 1:  # "and 1 others" is never said
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
 
 
 def _list_keys_that_take(registry: Registry, argument: str) -> list[str]:
     """Return the status keys for people whose functions an argument reaches."""
     metrics = [binding.key.NAME for binding in registry if isinstance(binding.key, Metric)]
-    return [name for name in metrics if argument in registry.find_reaching([name])]
+    return [name for name in metrics if argument in registry.list_reaching_arguments([name])]
 
 
 # Status keys ----------------------------------------------------------------------------------------------------------
@@ -181,18 +210,21 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     """
     requested = [registry[name].key.NAME for name in (registry.names() if names is None else names)]
     read = first_of_several(arguments)
-    asking = [
+    requested_by_arguments = [
         function
         for function in registry.functions()
         if any(read.get(name, False) is not False for name in function.COMPUTED_WITH)
     ]
-    if "batch_sizes" in read and not any("batch_sizes" in function.COMPUTED_WITH for function in asking):
+    if "batch_sizes" in read and not any(
+        "batch_sizes" in function.COMPUTED_WITH for function in requested_by_arguments
+    ):
         raise ArgumentError(
             f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
             "'batch_sizes', and none is registered; register one, or give one batch size"
         )
-    further = [binding.key.NAME for function in asking for binding in registry if binding.function is function]
-    return list(dict.fromkeys([*requested, *further]))
+    for function in requested_by_arguments:
+        requested += [binding.key.NAME for binding in registry if binding.function is function]
+    return list(dict.fromkeys(requested))
 
 
 def _select_static_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapping[str, Any]) -> list[str]:
@@ -200,12 +232,12 @@ def _select_static_keys(registry: Registry, names: Iterable[str] | None, argumen
 
     Those that an argument asks for are among them. Raises `ArgumentError` for a named one that runs the model.
     """
-    listed = [registry[name].key.NAME for name in (() if names is None else names)]
-    running = [name for name in listed if registry.runs_the_model(name)]
+    named = None if names is None else [registry[name].key.NAME for name in names]
+    running = [name for name in named or () if registry.runs_the_model(name)]
     if running:
         raise ArgumentError(
             f"static=True runs nothing, and {', '.join(running)} needs the model to run; leave out one of both"
         )
-    chosen = select_keys(registry, names if names is None else listed, arguments)
+    chosen = select_keys(registry, named, arguments)
     metrics = [name for name in chosen if isinstance(registry[name].key, Metric) and not registry.runs_the_model(name)]
-    return list(dict.fromkeys([*listed, *metrics]))
+    return list(dict.fromkeys([*(named or ()), *metrics]))  # a key that is named need not be a metric

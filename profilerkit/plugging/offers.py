@@ -17,8 +17,9 @@ from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe
 from ..piping.intrinsic import INTRINSIC
 from ..piping.options import ComputeRunOptions, ComputeSampling
-from ..piping.registry import Registry, require_usable
+from ..piping.registry import Registry
 from ..piping.status import StatusKey
+from ..piping.usable import require_usable
 from ..process.containment import record_offering_plugin
 from ..protocols import Capability
 from .extension import LoaderInfo, RendererInfo

@@ -13,7 +13,7 @@ from time_limits import run_python
 
 import profilerkit_metrics
 from profilerkit import Profiler, profile
-from profilerkit.piping.registry import require_usable
+from profilerkit.piping.usable import require_usable
 from profilerkit.plugging import offers
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit_metrics import ComputeComplexity, Macs, discovery
