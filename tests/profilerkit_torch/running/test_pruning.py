@@ -209,7 +209,7 @@ def test_the_share_is_of_the_whole_model_where_layers_are_left_out() -> None:
     """Of 16 + 8 weights the first layer has 12 zeros; the values are read from the model, which still has it."""
     model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 2, bias=False))
     with torch.no_grad():
-        for layer, zeros in ((model[0], 12), (model[1], 0)):
-            layer.weight.copy_((torch.arange(layer.weight.numel()) >= zeros).reshape_as(layer.weight))
+        for weight, zeros in zip(model.parameters(), (12, 0), strict=True):
+            weight.copy_((torch.arange(weight.numel()) >= zeros).reshape_as(weight))
     record = profile(model, metrics=["sparsity"], ignore=["1"]).status("sparsity")
     assert (record.value, record.note) == (0.5, "with the layers that ignore= leaves out")
