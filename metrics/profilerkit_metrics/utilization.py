@@ -17,11 +17,13 @@ from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import NamesDevices, require_capability
 from profilerkit.trace.completeness import TracePart
+from profilerkit.trace.ignoring import Ignored
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
 
 __all__ = [
+    "NOT_ALL_LAYERS",
     "ComputeMbu",
     "ComputeMfu",
     "ComputeTrainingUtilization",
@@ -34,6 +36,8 @@ __all__ = [
     "find_dtype",
 ]
 
+#: Why a count of some layers is not divided by the time of all.
+NOT_ALL_LAYERS = "ignore= leaves layers out of the counts, but not out of the time; profile without ignore="
 #: How attention may be counted.
 Attention: TypeAlias = Literal["full", "attended"]
 
@@ -136,8 +140,9 @@ class ComputeMfu(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
         attention: Attention = "full",
+        ignore: Ignored = (),
     ) -> Any:
-        """Return the share as a measurement.
+        """Return the share as a measurement; unavailable where layers are left out of the trace.
 
         Args:
             model: The model.
@@ -150,7 +155,10 @@ class ComputeMfu(ProfilerFunction):
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
             attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
                 diagonal of causal attention.
+            ignore: The layers that the trace is without.
         """
+        if ignore:
+            return Unavailable(NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
         where = choose_device(model, backend, run_options, peaks_of)
@@ -173,8 +181,14 @@ class ComputeTrainingUtilization(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
         attention: Attention = "full",
+        ignore: Ignored = (),
     ) -> dict[str, Any]:
-        """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
+        """Return both shares as measurements.
+
+        ``peaks_of``, ``dtype``, ``attention`` and ``ignore`` are those of `ComputeMfu`.
+        """
+        if ignore:
+            return {key.NAME: Unavailable(NOT_ALL_LAYERS) for key in (TrainingMfu, TrainingHfu)}
         where = choose_device(model, backend, run_options, peaks_of)
         ran_in = find_dtype(run_options, dtype)
         return {
@@ -198,8 +212,9 @@ class ComputeMbu(ProfilerFunction):
         run_options: RunOptions,
         peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
+        ignore: Ignored = (),
     ) -> Any:
-        """Return the share as a measurement; unavailable of a training step.
+        """Return the share as a measurement; unavailable of a training step, and where layers are left out.
 
         Args:
             model: The model.
@@ -209,7 +224,10 @@ class ComputeMbu(ProfilerFunction):
             run_options: How the model was run.
             peaks_of: That of `ComputeMfu`.
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
+            ignore: That of `ComputeMfu`.
         """
+        if ignore:
+            return Unavailable(NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed, which reads more than the weights")
         where = choose_device(model, backend, run_options, peaks_of)

@@ -113,6 +113,6 @@ def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -
     counts = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
     matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
     return (
-        f"left out by ignore=: {len(gone)} layers, those inside included ({matches}); parameters, size, MACs, FLOPs "
-        "and the table of layers lack them, memory and measured times do not"
+        f"left out by ignore=: {len(gone)} layer{'' if len(gone) == 1 else 's'}, those inside included ({matches}); "
+        "parameters, size, MACs, FLOPs and the table of layers lack them, memory and measured times do not"
     )

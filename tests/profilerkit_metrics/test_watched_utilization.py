@@ -54,6 +54,12 @@ def test_ranks_that_share_the_work_of_a_call_have_a_part_of_it_each() -> None:
     assert "ranks" not in value.note
 
 
+def test_steps_of_all_layers_have_no_share_of_some() -> None:
+    for share in shares({0: StepRecord(1.0, 0.2, 0.3, calls=1)}, ignore=["head"]).values():
+        assert isinstance(share, Unavailable)
+        assert share.reason.endswith("profile without ignore=")
+
+
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
