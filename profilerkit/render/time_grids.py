@@ -33,15 +33,14 @@ def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
         memory = row["memory_footprint"]
         rows.append(
             (
-                str(row["batch_size"]),
+                f"knee {row['batch_size']}" if row["is_knee"] else str(row["batch_size"]),
                 *_write_median(row["execution_time"]),
                 f"{format_number(row['throughput'])} samples/s",
                 "-" if memory is None else str(scale_value(memory, "B", Scale.IEC)),
-                "knee" if row["is_knee"] else "",
             )
         )
-    titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory", "")
-    return Grid(title, titles, tuple(rows), frozenset(range(6)))
+    titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory")
+    return Grid(title, titles, tuple(rows), frozenset(range(len(titles))))
 
 
 def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:

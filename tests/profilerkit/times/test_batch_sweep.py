@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from replacing import replace
 
 from profilerkit import (
     InputError,
@@ -27,6 +28,7 @@ from profilerkit import (
 from profilerkit.errors import ModelFailedError
 from profilerkit.piping.requests import first_of_several
 from profilerkit.plugging.manager import manager
+from profilerkit.render.time_grids import sweep_grids
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.batch_sweep import BatchSweep
 
@@ -308,3 +310,15 @@ def test_the_main_path_does_not_know_the_sweep() -> None:
     finally:
         sys.setprofile(before)
     assert entered == ["make_profiler", "compute_report"]
+
+
+@pytest.mark.parametrize(
+    ("throughputs", "sizes"), [({1: 100, 2: 200}, ["1", "2"]), ({1: 50, 2: 100, 4: 101}, ["1", "knee 2", "4"])]
+)
+def test_the_table_marks_the_knee_beside_its_size(throughputs: dict[int, float], sizes: list[str]) -> None:
+    """A column for the mark did not fit 80 columns: it became a second table, of nothing where there is no knee."""
+    report = profile_sizes((1, 2))
+    record = replace(report.statuses["batch_sweep"], value=sweep(throughputs))
+    (grid,) = sweep_grids([replace(report, statuses={"batch_sweep": record})])
+    assert [row[0] for row in grid.rows] == sizes
+    assert grid.titles[-1] == "Memory"
