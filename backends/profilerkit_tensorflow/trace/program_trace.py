@@ -173,7 +173,10 @@ def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from note_of_replicas(find_strategy(program.layers))
     made = ", ".join(sorted(set(program.calls.unlisted_types)))
     if made:
-        yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
+        yield (
+            f"the model calls layers that it does not register ({made}), from a plain list or made while it "
+            "runs; their work is counted, their parameters are not"
+        )
 
 
 def _note_packed(packed: Mapping[int, int]) -> Iterator[str]:

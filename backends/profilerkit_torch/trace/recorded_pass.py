@@ -234,7 +234,10 @@ class RecordedPass:
             yield "the model has lazy parameters without a size yet; they are counted with the size these inputs give"
         made = ", ".join(sorted(set(unlisted_types)))
         if made:
-            yield f"the model makes layers while it runs ({made}); their work is counted, their parameters are not"
+            yield (
+                f"the model calls layers that it does not register ({made}), from a plain list or made while it "
+                "runs; their work is counted, their parameters are not"
+            )
 
 
 def _list_tensors(inputs: ModelInputs) -> Iterator[torch.Tensor]:

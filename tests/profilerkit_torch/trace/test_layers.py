@@ -140,7 +140,7 @@ def test_layers_made_while_the_model_runs_are_work_without_parameters_and_said_t
     found = trace_complete(model, x())
     assert own_macs(found) == {"": LINEAR}
     assert found.total_params == 0
-    assert "makes layers while it runs (Linear)" in found.notes[0]
+    assert "calls layers that it does not register (Linear)" in found.notes[0]
 
 
 @pytest.fixture
