@@ -154,11 +154,7 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     """
     copy = object.__new__(type(optimizer))
     copy.__dict__.update(optimizer.__dict__)
-    twins = {
-        id(weight): _add_gradient(torch.empty_like(weight, device="meta"))
-        for group in optimizer.param_groups
-        for weight in group["params"]
-    }
+    twins = {id(weight): _make_twin(weight) for group in optimizer.param_groups for weight in group["params"]}
     copy.param_groups = [
         {**group, "params": [twins[id(weight)] for weight in group["params"]]} for group in optimizer.param_groups
     ]
@@ -166,6 +162,12 @@ def _copy_onto_meta(optimizer: torch.optim.Optimizer) -> Any:
     for weight, kept in optimizer.state.items():
         copy.state[twins.get(id(weight), weight)] = map_leaves(dict(kept), _move_state)
     return copy
+
+
+def _make_twin(weight: torch.Tensor) -> torch.Tensor:
+    """Return a weight on the meta device; a frozen one gets no gradient, so that a step passes it by as a real one."""
+    twin = torch.empty_like(weight, device="meta")
+    return _add_gradient(twin) if weight.requires_grad else nn.Parameter(twin, requires_grad=False)
 
 
 def _move_state(value: Any) -> Any:

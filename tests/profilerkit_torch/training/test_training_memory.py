@@ -298,3 +298,15 @@ def test_attention_in_rows_is_copied_for_the_product_after_it(monkeypatch: pytes
     flash, rows = predict(1), predict(2)
     assert rows.memory.peak_bytes() - flash.memory.peak_bytes() == 3 * 32 * 64 * 4 + 2 * 8
     assert (rows.macs, rows.flops) == (flash.macs, flash.flops)
+
+
+def test_frozen_weights_in_the_groups_of_an_optimizer_have_no_state() -> None:
+    """Two values of 4 bytes for each of 3 x 2 trainable weights, and a step of 4 bytes; a real step makes as much."""
+    model = nn.Sequential(nn.Linear(50, 3, bias=False).requires_grad_(False), nn.Linear(3, 2, bias=False))
+    x = torch.ones(4, 50)
+    optimizer = torch.optim.AdamW(model.parameters())
+    report = profile(model, x, metrics=["training_memory_parts"], optimizer=optimizer)
+    assert report["training_memory_parts"]["optimizer_state"] == 2 * 4 * 6 + 4
+    model(x).sum().backward()
+    optimizer.step()
+    assert sum(value.nbytes for kept in optimizer.state.values() for value in kept.values()) == 2 * 4 * 6 + 4
