@@ -4,11 +4,13 @@
 
     def test_cost(budget):
         budget(build_model(), torch.randn(1, 3, 224, 224), macs="<= 5 G", model_size="<= 25 MiB")
+
+pytest loads this file at every start, also for projects without budgets: what checks them is imported where it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from profilerkit.cli.configuration import Configuration
     from profilerkit.results.report import Report
 
-    from . import Budget
+    from . import Budget, Finding
 
 __all__ = ["budget"]
 
@@ -70,13 +72,10 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         from profilerkit.errors import ProfilerKitError
 
         try:
-            check = _BudgetCheck.read(request, model, inputs, keywords, layers)
-            report, message = check.run(baseline, strict, retries)
+            check = _BudgetCheck.read(request, model, inputs, keywords, layers, strict, retries)
+            return check.run(baseline)
         except ProfilerKitError as error:
-            raise _hide_own_frames(error) from error.__cause__
-        if message:
-            pytest.fail(message, pytrace=False)
-        return report
+            raise _hide_own_frames(error) from error.__cause__  # what else led to it is of no use to a reader
 
     return check_budget
 
@@ -106,14 +105,18 @@ class _BudgetCheck:
     Args:
         request: The test that calls it.
         model: The model, or its report.
-        budget: The limits.
         arguments: The arguments of `profilerkit.profile`.
+        budget: The limits.
+        strict: Whether a ratio that is not known well enough fails the test too.
+        retries: How often to measure again.
     """
 
     request: pytest.FixtureRequest
     model: Any
-    budget: Budget
     arguments: Mapping[str, Any]
+    budget: Budget
+    strict: bool
+    retries: int
 
     @classmethod
     def read(
@@ -123,75 +126,85 @@ class _BudgetCheck:
         inputs: Any,
         keywords: Mapping[str, Any],
         layers: Mapping[str, Mapping[str, Any]] | None,
+        strict: bool,
+        retries: int,
     ) -> _BudgetCheck:
         """Divide the keywords of a call into limits and arguments; what is not given is that of ``pyproject.toml``."""
+        from profilerkit.arguments.checks import at_least
         from profilerkit.cli.configuration import read_configuration
 
         from . import Budget
 
         configuration = read_configuration(request.config.rootpath)
         limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
-        others = {name: value for name, value in keywords.items() if name not in limits}
-        limits |= {"layers": layers} if layers else {}
+        arguments = {name: value for name, value in keywords.items() if name not in limits}
+        if layers:
+            limits["layers"] = layers
         budget = Budget.of(limits) if limits else _read_configured(configuration)
-        return cls(request, model, budget, {"inputs": inputs, **configuration.profile_arguments, **others})
-
-    def run(self, baseline: Any, strict: bool, retries: int) -> tuple[Report, str]:
-        """Return the report, and a message if the budget is broken; a baseline in a file is recorded if requested."""
-        from profilerkit.arguments.checks import at_least
-
-        from .baselines import read_baseline
-
         retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
+        arguments = {"inputs": inputs, **configuration.profile_arguments, **arguments}
+        return cls(request, model, arguments, budget, strict, retries)
+
+    def run(self, baseline: Any) -> Report:
+        """Return the report of the model; the test fails if a limit is not kept.
+
+        A baseline in a file is recorded instead, if that was requested: then only the limits count that need none.
+        """
+        from .baselines import read_baseline
+        from .retrying import check_with_retries
+
         if isinstance(baseline, (str, PathLike)):
             path = self.request.path.parent / baseline
             if self.request.config.getoption("budget_update"):
-                report = self._record(path)
-                return report, self._check_absolute(report, strict)
+                return self._record(path)
             baseline = read_baseline(path, _HOW)
-        return self._check(lambda: self._profile(baseline), self.budget, strict, retries)
+        report, findings = check_with_retries(lambda: self._measure(baseline), self.budget, self.retries, self.strict)
+        self._require_kept(report, findings)
+        return report
 
     def _record(self, path: Path) -> Report:
-        """Record the model as the baseline in a file, and say so at the end of the session."""
+        """Record the model as the baseline in a file, and say so at the end of the session; check absolute limits."""
+        from . import Budget
         from .baselines import record_baseline
+        from .checking import check
 
-        report, _ = self._profile(None)
+        report = self._profile()
         line = record_baseline(report, path)
         self.request.config.stash.setdefault(_RECORDED, []).append(line)
         self.request.node.user_properties.append(("budget baseline", line))
+        absolute = Budget(tuple(limit for limit in self.budget.limits if not limit.relative))
+        self._require_kept(report, check(report, absolute))
         return report
 
-    def _check_absolute(self, report: Report, strict: bool) -> str:
-        """Return a message if a limit is broken that needs no baseline."""
-        from . import Budget
-
-        budget = Budget(tuple(limit for limit in self.budget.limits if not limit.relative))
-        return self._check(lambda: (report, None), budget, strict)[1] if budget.limits else ""
-
-    def _check(
-        self, measure: Callable[[], tuple[Report, Report | None]], budget: Budget, strict: bool, retries: int = 0
-    ) -> tuple[Report, str]:
+    def _require_kept(self, report: Report, findings: Sequence[Finding]) -> None:
+        """Fail the test if a limit is broken."""
         from .forms import format_text
-        from .retrying import check_with_retries, select_broken
+        from .retrying import select_broken
 
-        report, findings = check_with_retries(measure, budget, retries, strict)
         # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
         properties = [(f"{finding.subject}: {finding.limit}", finding.detail) for finding in findings]
         self.request.node.user_properties.extend(properties)
-        return report, format_text(findings, report.name) if select_broken(findings, strict) else ""
+        if select_broken(findings, self.strict):
+            pytest.fail(format_text(findings, report.name), pytrace=False)
 
-    def _profile(self, baseline: Any) -> tuple[Report, Report | None]:
-        """Return the report of the model, and that of the baseline; a baseline that is a model is measured in turn."""
-        from profilerkit.api import compare, profile
+    def _measure(self, baseline: Any) -> tuple[Report, Report | None]:
+        """Return the report of the model, and that of the baseline; two models are measured in turn."""
+        from profilerkit.api import compare
         from profilerkit.results.report import Report
 
-        metrics = self.budget.metrics
-        if isinstance(self.model, Report):
-            return self.model, baseline
-        if baseline is None or isinstance(baseline, Report):
-            return profile(self.model, metrics=metrics, **self.arguments), baseline
-        comparison = compare(baseline, self.model, metrics=metrics, names=("baseline", "model"), **self.arguments)
+        if baseline is None or isinstance(baseline, Report) or isinstance(self.model, Report):
+            return self._profile(), baseline  # the check says that a report has no ratio to a model
+        names = ("baseline", "model")
+        comparison = compare(baseline, self.model, metrics=self.budget.metrics, names=names, **self.arguments)
         return comparison.others[0], comparison.reference
+
+    def _profile(self) -> Report:
+        from profilerkit.api import profile
+        from profilerkit.results.report import Report
+
+        if isinstance(self.model, Report):
+            return self.model
+        return profile(self.model, metrics=self.budget.metrics, **self.arguments)
 
 
 def _is_limit(name: str, value: Any) -> bool:
@@ -199,8 +212,8 @@ def _is_limit(name: str, value: Any) -> bool:
     from profilerkit.plugging.offers import list_status_keys
 
     texts = value if isinstance(value, list) else [value]
-    reads_as_limit = bool(texts) and all(isinstance(text, str) and text.lstrip()[:1] in tuple("<>=") for text in texts)
-    return reads_as_limit or any(name == offer.item.NAME for offer in list_status_keys())
+    is_written = [isinstance(text, str) and text.lstrip().startswith(("<", ">", "=")) for text in texts]
+    return (bool(is_written) and all(is_written)) or any(name == offer.item.NAME for offer in list_status_keys())
 
 
 def _hide_own_frames(error: BaseException) -> BaseException:
