@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..error_text import shown
 from ..errors import ArgumentError, InputError
 
-__all__ = ["apply_transform", "is_tensor", "map_leaves", "require_shallow"]
+__all__ = ["is_tensor", "map_leaves", "require_shallow"]
 
-#: The most levels of nesting that lists, tuples and mappings may have.
+#: The most levels of nesting that lists, tuples and dicts may have.
 DEEPEST = 100
-
-
-def apply_transform(transform: Callable[[Any, Any], Any], inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the inputs and targets that a user's ``transform`` returns; raises `InputError` if it returns no pair.
-
-    Inputs that are a tuple of one are given to it without the tuple.
-    """
-    alone = isinstance(inputs, tuple) and len(inputs) == 1
-    pair = transform(inputs[0] if alone else inputs, targets)
-    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise InputError(f"transform returned {shown(pair)}; return the inputs and the targets: (inputs, targets)")
-    return pair[0], pair[1]
 
 
 def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
@@ -43,15 +31,15 @@ def map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
 
 def _map_structure(value: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
-        mapped = {key: _map_structure(item, function) for key, item in value.items()}
-        return mapped if type(value) is dict else _like(value, mapped)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        items = {key: _map_structure(item, function) for key, item in value.items()}
+        return items if type(value) is dict else _copy_mapping(value, items)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple takes its items one by one
         return type(value)(*(_map_structure(item, function) for item in value))
     if isinstance(value, (tuple, list)):
         return type(value)(_map_structure(item, function) for item in value)
     # A tensor may be a dataclass in some backends.
     if is_dataclass(value) and not (is_tensor(value) or isinstance(value, type)):
-        return _with_fields(value, function)
+        return _map_fields(value, function)
     return function(value)
 
 
@@ -63,7 +51,7 @@ def is_tensor(value: Any) -> bool:
     return all(hasattr(type(value), name) or hasattr(value, name) for name in ("shape", "dtype"))
 
 
-def _with_fields(value: Any, function: Callable[[Any], Any]) -> Any:
+def _map_fields(value: Any, function: Callable[[Any], Any]) -> Any:
     """Return a copy of a dataclass instance (also a frozen one) with a function applied to the leaves of its fields."""
     result = copy.copy(value)
     for field in fields(value):
@@ -72,30 +60,40 @@ def _with_fields(value: Any, function: Callable[[Any], Any]) -> Any:
     return result
 
 
-def _like(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
-    """Return the items in a mapping of the user's own type, which the model may rely on."""
+def _copy_mapping(mapping: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
+    """Return a copy of a mapping with other items. It has the user's own type, which the model may rely on.
+
+    A mapping whose items cannot be changed becomes a plain dictionary.
+    """
     try:
         result: Any = copy.copy(mapping)
         for key, item in items.items():
             result[key] = item
     except MemoryError:
         raise
-    except Exception:  # a mapping that cannot be changed; the model gets a plain dictionary
+    except Exception:  # whatever a type of the user's raises
         return items
     return result
 
 
 def require_shallow(name: str, value: Any) -> None:
-    """Raise `ArgumentError` for lists, tuples and mappings that are nested too deeply, or contain themselves."""
-    level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
-        items: dict[int, Any] = {}
-        for container in level:
-            if isinstance(container, (list, tuple, dict)):
-                items |= {id(item): item for item in (container.values() if isinstance(container, dict) else container)}
-        level = [item for item in items.values() if isinstance(item, (list, tuple, dict))]
-        if not level:
-            return
-    raise ArgumentError(
-        f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
-    )
+    """Raise `ArgumentError` for lists, tuples and dicts that are nested too deeply, or contain themselves."""
+    levels = 0
+    containers = _select_containers([value])
+    while containers:
+        levels += 1
+        if levels > DEEPEST + 1:
+            raise ArgumentError(
+                f"{name}={shown(value)} is nested more than {DEEPEST} levels deep; give a structure with fewer levels"
+            )
+        containers = _select_containers(item for container in containers for item in _list_items(container))
+
+
+def _select_containers(values: Iterable[Any]) -> list[Any]:
+    """Return the lists, tuples and dicts among values, each once: a list may contain itself any number of times."""
+    return list({id(value): value for value in values if isinstance(value, (list, tuple, dict))}.values())
+
+
+def _list_items(container: Any) -> Iterable[Any]:
+    items: Iterable[Any] = container.values() if isinstance(container, dict) else container
+    return items

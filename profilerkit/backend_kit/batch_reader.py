@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from ..arguments.structures import apply_transform, map_leaves
+from ..arguments.structures import map_leaves
 from ..data_splits import LOADER, TRANSFORM, DataLoader
+from ..error_text import shown
+from ..errors import InputError
 from ..inputs import ModelInputs
 
 __all__ = ["BatchReader", "Samples", "Transform", "read_length"]
@@ -56,9 +58,21 @@ class BatchReader:
         inputs = forward_pass.extract_model_inputs(batch)
         target = map_leaves(forward_pass.extract_targets(batch), self._as_tensor)
         if self._transform is not None:
-            inputs, target = apply_transform(self._transform, inputs, target)
+            inputs, target = _apply_transform(self._transform, inputs, target)
         model_inputs = ModelInputs.of(inputs).map(self._as_tensor)
         return Samples(model_inputs, target, read_length([target, *model_inputs.leaves()], self._is_tensor))
+
+
+def _apply_transform(transform: Transform, inputs: Any, target: Any) -> tuple[Any, Any]:
+    """Return the inputs and the target that a user's transform returns; raises `InputError` if it returns no pair.
+
+    Inputs that are a tuple of one are given to it without the tuple.
+    """
+    is_single = isinstance(inputs, tuple) and len(inputs) == 1
+    pair: Any = transform(inputs[0] if is_single else inputs, target)
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError(f"transform returned {shown(pair)}; return the inputs and the targets: (inputs, targets)")
+    return pair[0], pair[1]
 
 
 def read_length(values: Iterable[Any], is_tensor: Callable[[Any], bool]) -> int:
