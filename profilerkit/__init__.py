@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     from .inputs import ModelInputs
     from .isolation import isolated
     from .piping.comparative import Comparative
-    from .piping.function import ExternalProfilerFunction, JointFunction, ProfilerFunction
+    from .piping.external_function import ExternalProfilerFunction
+    from .piping.function import JointFunction, ProfilerFunction
     from .piping.outcome import Completeness, Failure, Noted, Unavailable
     from .piping.outcome import Partial as Partial
     from .piping.plain_metric import metric
@@ -201,7 +202,8 @@ _MODULES = module_of_each(
         "profilerkit_predict.joining": "JoinedProfile join",
         "profilerkit_predict.language_models": "kv_bytes kv_bytes_per_token llm",
         ".piping.comparative": "Comparative",
-        ".piping.function": "ExternalProfilerFunction JointFunction ProfilerFunction",
+        ".piping.external_function": "ExternalProfilerFunction",
+        ".piping.function": "JointFunction ProfilerFunction",
         ".piping.outcome": "Completeness Failure Noted Partial Unavailable",
         ".piping.plain_metric": "metric",
         ".piping.quantity": "Scale",

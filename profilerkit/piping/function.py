@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
-from ..arguments.checks import Check, to_call
+from ..arguments.checks import Check
 from ..error_text import shown
 from .status import StatusKey
 
-__all__ = ["ArgumentBundle", "ExternalProfilerFunction", "JointFunction", "Keys", "ProfilerFunction"]
+__all__ = ["ArgumentBundle", "JointFunction", "KeyLike", "Keys", "ProfilerFunction", "describe", "is_variadic"]
 
+#: A status key: a class, or a configured instance.
 KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 #: What ``KEYS`` may be.
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
-
-_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 #: The attributes of a class that keep what a profiler asks for all the time.
 _TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
@@ -114,9 +112,9 @@ class ProfilerFunction(ABC):
 
     def _make_templates(self) -> tuple[StatusKey, ...]:
         """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""
-        bounded = self.get_bounded_status_keys()
-        is_single = isinstance(bounded, (StatusKey, str)) or inspect.isclass(bounded)
-        keys: Iterable[Any] = (bounded,) if is_single else bounded  # type: ignore[assignment]
+        keys: Any = self.get_bounded_status_keys()
+        if isinstance(keys, (StatusKey, str)) or inspect.isclass(keys):
+            keys = (keys,)
         templates = tuple(_make_template(self, key) for key in keys)
         names = [template.NAME for template in templates]
         if not names:
@@ -144,7 +142,7 @@ class ProfilerFunction(ABC):
 
     def can_pipe(self) -> bool:
         """Return whether arguments can be passed by name: False for ``*args`` or ``**kwargs`` in the signature."""
-        return {parameter.kind for parameter in self.parameters().values()}.isdisjoint(_VARIADIC)
+        return not any(map(is_variadic, self.parameters().values()))
 
     def invoke(self, arguments: Mapping[str, Any]) -> Any:
         """Call the function with the arguments, for all kinds of parameters."""
@@ -155,48 +153,6 @@ class ProfilerFunction(ABC):
     @abstractmethod
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the values. A subclass lists the parameters that it needs."""
-
-
-class ExternalProfilerFunction(ProfilerFunction):
-    """Makes a profiler function from a callable whose first two positional parameters are the model and the data.
-
-    The names of these two do not matter. The other parameters are passed by name. Pass the status keys here, or
-    override `get_bounded_status_keys` in a subclass.
-
-    >>> def count_batches(network, data):
-    ...     return len(data["test"])
-    >>> ExternalProfilerFunction(count_batches, StatusKey).can_pipe()
-    True
-    """
-
-    def __init__(self, func: Callable[..., Any], *status_keys: KeyLike) -> None:
-        self.func: Any = to_call("a function of the model and the data")("func", func)
-        self.status_keys = status_keys
-        try:
-            listed = list(inspect.signature(func).parameters.values())
-        except ValueError as error:
-            raise TypeError(f"{shown(func)} has no signature to read; wrap it in a Python function") from error
-        _require_leading(func, listed)
-        self._variadic = [parameter for parameter in listed if parameter.kind in _VARIADIC]
-        self._others = {p.name: p for p in listed[2:] if p.kind not in _VARIADIC}
-
-    def get_bounded_status_keys(self) -> Keys:
-        """Return the status keys given to the constructor."""
-        return self.status_keys or super().get_bounded_status_keys()
-
-    def parameters(self) -> Mapping[str, Parameter]:
-        """Return ``model``, ``data_splits`` and the callable's further parameters."""
-        provided = {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in ("model", "data_splits")}
-        return {**provided, **self._others, **{parameter.name: parameter for parameter in self._variadic}}
-
-    def invoke(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function; model and data go first, in this order."""
-        others = {name: value for name, value in arguments.items() if name not in ("model", "data_splits")}
-        return self(arguments["model"], arguments["data_splits"], **others)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the wrapped callable with model, data and its further arguments."""
-        return self.func(*args, **kwargs)
 
 
 class ArgumentBundle(ProfilerFunction):
@@ -224,13 +180,9 @@ class JointFunction(ProfilerFunction):
         """Return the result of ``__call__`` for each set of arguments (one for each model), measured together."""
 
 
-def _require_leading(func: Callable[..., Any], listed: Sequence[Parameter]) -> None:
-    """Raise `TypeError` unless the first two parameters can be passed by position; ``*args`` takes them too."""
-    if any(parameter.kind in _VARIADIC for parameter in listed):
-        return
-    positional = [parameter for parameter in listed[:2] if parameter.kind in _POSITIONAL]
-    if len(positional) < 2:
-        raise TypeError(f"{shown(func)} must take the model and the data as its first two positional parameters")
+def is_variadic(parameter: Parameter) -> bool:
+    """Return whether a parameter takes any number of arguments, as ``*args`` and ``**kwargs`` do."""
+    return parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def _make_template(function: ProfilerFunction, key: Any) -> StatusKey:
