@@ -32,21 +32,35 @@ class OptimizerBytes(NamedTuple):
 class OptimizerState:
     """The state of an optimizer: a description, its source, and the bytes for one weight.
 
-    ``copies`` is the number of copies of a weight that exist while it is updated. With ``of_shapes`` the bytes depend
-    on the shape of the weight, which not every backend reports.
+    Attributes:
+        keeps: What it stores, in words.
+        source: Where that is defined.
+        bytes_for: Returns the bytes for one weight.
+        copies: How many tensors as large as a weight exist at once while it is updated.
+        left_over: How many of them still exist while the next weight is updated.
+        of_shapes: Whether the bytes depend on the shape of the weight, which not every backend reports.
     """
 
     keeps: str
     source: str
     bytes_for: Callable[[WeightRecord], int]
     copies: int = 0
+    left_over: int = 0
     of_shapes: bool = False
+
+    def count_update_bytes(self, weights: Iterable[WeightRecord]) -> int:
+        """Return the most bytes that exist while weights are updated one after another, beside what is stored."""
+        most = remaining = 0
+        for weight in weights:
+            most = max(most, self.copies * weight.bytes + remaining)
+            remaining = self.left_over * weight.bytes
+        return most
 
 
 def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerBytes | str:
     """Return the bytes of an optimizer for all trained weights, or the reason why they are not known.
 
-    The weights are updated one after another, so the largest weight determines the bytes of an update.
+    The weights are updated one after another, in their order.
 
     Raises `InputError` for an unknown name.
     """
@@ -64,8 +78,7 @@ def optimizer_bytes(name: str, weights: Iterable[WeightRecord]) -> OptimizerByte
     shapeless = [weight.name for weight in trained if math.prod(weight.shape) != weight.count]
     if optimizer.of_shapes and shapeless:
         return f"the state of {name} for weights of unknown shape ({', '.join(shapeless[:5])})"
-    largest = max((weight.bytes for weight in trained), default=0)
-    return OptimizerBytes(sum(map(optimizer.bytes_for, trained)), optimizer.copies * largest)
+    return OptimizerBytes(sum(map(optimizer.bytes_for, trained)), optimizer.count_update_bytes(trained))
 
 
 def _values(number: int) -> Callable[[WeightRecord], int]:
@@ -100,7 +113,8 @@ _ADAM = OptimizerState(
     "two values for each element: the means of gradient and squared gradient",
     "Kingma and Ba 2015 (arXiv:1412.6980); AdamW: Loshchilov and Hutter 2019 (arXiv:1711.05101)",
     _values(2),
-    copies=2,
+    copies=2,  # the square root of the squared gradient's mean, and its quotient by the correction of bias
+    left_over=1,  # the quotient
 )
 #: The optimizers by the name that ``optimizer=`` takes.
 OPTIMIZERS: Mapping[str, OptimizerState] = {

@@ -30,6 +30,15 @@ def test_an_update_needs_copies_of_the_largest_weight() -> None:
     assert optimizer_bytes("adam", []) == OptimizerBytes(0, 0)
 
 
+def test_one_tensor_of_adam_exists_until_the_next_weight_is_updated() -> None:
+    """Of the weights of 120, 20 and 120 bytes the last takes most; of two in a row the second takes a third copy."""
+    large, small = weight(6, 5), weight(5)
+    for weights, update in (([large, small, large], 2 * 120 + 20), ([large, large], 3 * 120), ([large, small], 240)):
+        taken = optimizer_bytes("adam", weights)
+        assert isinstance(taken, OptimizerBytes)
+        assert taken.update == update
+
+
 @pytest.mark.parametrize(("name", "values"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)])
 def test_values_for_each_element(name: str, values: int) -> None:
     """In the dtype of the weight; nothing for one that is frozen."""

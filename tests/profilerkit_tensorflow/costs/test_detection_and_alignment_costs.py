@@ -99,6 +99,8 @@ def test_smooth_resampling(method: str, reach: int, antialias: bool) -> None:
     assert found == (0, 2 * 4 * 10 * 3 * (2 * tall - 1) + 2 * 4 * 20 * 3 * (2 * reach - 1))
 
 
+#: Operators that TensorFlow's converter for Lite registers where a test before has converted a model.
+OF_THE_CONVERTER = {"TFLite_Detection_PostProcess", "UnidirectionalSequenceLstm", "UnidirectionalSequenceRnn"}
 WITHOUT_FORMULA = Path(__file__).parents[2] / "support" / "tensorflow_without_formula.txt"
 
 
@@ -116,4 +118,4 @@ def test_every_registered_operator_has_a_formula_or_a_reason_to_have_none() -> N
     registered = op_def_pb2.OpList()
     registered.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
     without = {operator.name for operator in registered.op if not OPERATORS.is_known(operator.name)}
-    assert without == reasons().keys()
+    assert without - OF_THE_CONVERTER == reasons().keys()

@@ -265,18 +265,20 @@ def test_the_state_is_added_to_the_peak() -> None:
 
 
 def test_a_large_update_is_the_peak() -> None:
-    """Adam has two copies of a weight then, beside state and gradients; of a small batch next to nothing is left."""
+    """Adam has two copies of a weight then, and one of the weight before, which torch's loop lets go of late.
+
+    Beside these there are state and gradients; of a small batch next to nothing is left.
+    """
     keys, batch = ["training_memory", "training_memory_parts"], WIDTH * 4
     report = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer="adam")
     parts = report["training_memory_parts"]
     assert parts["phase"] == "update"
     assert parts["gradients"] == parts["weights"] == 2 * WEIGHT
-    assert (parts["optimizer_state"], parts["other"]) == (4 * WEIGHT, 2 * WEIGHT)
+    assert (parts["optimizer_state"], parts["other"]) == (4 * WEIGHT, 3 * WEIGHT)
     assert sum(size for size in parts.values() if isinstance(size, int)) == report["training_memory"]
-    assert report["training_memory"] == 10 * WEIGHT + 2 * batch, "input and output are there still"
+    assert report["training_memory"] == 11 * WEIGHT + 2 * batch, "input and output are there still"
     of_class = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=torch.optim.Adam)
-    left = WEIGHT  # of the weight before, since torch's loop lets go of it late
-    assert of_class["training_memory"] == pytest.approx(report["training_memory"] + left, abs=64)
+    assert of_class["training_memory"] == pytest.approx(report["training_memory"], abs=64)
     for optimizer, whole in (("adam", report), (torch.optim.Adam, of_class)):  # the model is trained with all layers
         part = profile(two_layers(), ones(1, WIDTH), metrics=keys, optimizer=optimizer, ignore=["0"])
         assert {key: part[key] for key in keys} == {key: whole[key] for key in keys}
