@@ -196,7 +196,7 @@ def test_a_pass_that_fails_is_the_model_s_error() -> None:
 
 
 def test_a_model_of_more_than_two_gigabytes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "LARGEST", 1000)
+    monkeypatch.setattr(sessions, "MAX_MODEL_BYTES", 1000)
     with pytest.raises(NotOfferedError, match="save it with external data, and give its path"):
         ran(build_mlp(), ModelInputs(X))
 

@@ -13,23 +13,28 @@ from ..model.model_file import find_weight_folder, read_whole
 from .devices import choose_providers
 from .runtime import onnxruntime
 
-__all__ = ["LARGEST", "LEVELS", "make_options", "make_session"]
+__all__ = ["LEVELS", "MAX_MODEL_BYTES", "make_options", "make_session"]
 
-#: The execution modes: how far onnxruntime rewrites a graph, by its names of the levels.
+#: How far onnxruntime rewrites a graph: our names of the levels, and its own.
 LEVELS = {
     "all": "ORT_ENABLE_ALL",
     "extended": "ORT_ENABLE_EXTENDED",
     "basic": "ORT_ENABLE_BASIC",
     "none": "ORT_DISABLE_ALL",
 }
-#: Nothing but the end of the process, by the numbers of onnxruntime: an error is raised, and need not be written too.
+#: The level of logging, as onnxruntime numbers them, that writes only what ends the process: other errors are raised.
 _FATAL = 4
-#: The most bytes of a message of protobuf's.
-LARGEST = 2**31 - 1
+#: The most bytes of a model that is handed over in memory: protobuf writes no longer message.
+MAX_MODEL_BYTES = 2**31 - 1
 
 
 def make_options(level: str, num_threads: int | None = None) -> Any:
-    """Return the options of a session; ``level`` is one of `LEVELS`."""
+    """Return the options of a session.
+
+    Args:
+        level: How far the graph is rewritten, one of `LEVELS`.
+        num_threads: How many threads compute, all on one operator at a time; None for the defaults of onnxruntime.
+    """
     runtime = onnxruntime()
     options = runtime.SessionOptions()
     options.log_severity_level = _FATAL
@@ -43,6 +48,12 @@ def make_options(level: str, num_threads: int | None = None) -> Any:
 def make_session(model: ModelProto, options: Any, device: str, inputs: object = None) -> Any:
     """Return a session of a model on a device.
 
+    Args:
+        model: The model; tensors that were not read with it are read now, or found in its folder by onnxruntime.
+        options: As `make_options` returns them; the folder of the model's external data is added to them.
+        device: The name of the device.
+        inputs: What the model is to be called with, which the message of a failure describes.
+
     Raises `WithoutValuesError` where the file with the weights is missing, `InputError` for one that has changed since
     the model was opened, or lies outside the folder of the model, `NotOfferedError` for a model that is too large to be
     handed over, and `ModelFailedError` for one that onnxruntime refuses.
@@ -51,7 +62,7 @@ def make_session(model: ModelProto, options: Any, device: str, inputs: object = 
     folder = find_weight_folder(model)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    if model.ByteSize() > LARGEST:
+    if model.ByteSize() > MAX_MODEL_BYTES:
         raise NotOfferedError(
             f"the model takes {model.ByteSize()} bytes, more than the 2 GB that can be handed to onnxruntime at once; "
             "save it with external data, and give its path"
