@@ -15,8 +15,9 @@ from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
 from ..loaders import open_model
+from ..model.metadata_scopes import MetadataLayer, write_layers
 from ..model.model_file import read_whole
-from ..model.scopes import find_scopes, write_scope
+from ..model.scopes import find_scopes
 from .devices import resolve_device
 from .rewritten_nodes import Origin, find_origins
 from .sessions import LEVELS, make_options, make_session
@@ -57,7 +58,7 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         index = main_node(origin)
         chain = () if index is None else scopes.chains[index]
-        write_scope(node, [(scope.path, scopes.types[scope.path]) for scope in chain])
+        write_layers(node, [MetadataLayer(scope.path, scopes.types[scope.path]) for scope in chain])
     rewritten.graph.graph.name = written.graph.name
     return rewritten.graph
 
