@@ -13,15 +13,8 @@ from typing import Any
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_work import (
-    Body,
-    Executed,
-    Work,
-    count_first,
-    describe_constants,
-    note_apart,
-    trace_work,
-)
+from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
 from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.costs import Shape

@@ -11,7 +11,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from profilerkit import Report, profile  # noqa: E402 - numpy comes first, or the tests are skipped
-from profilerkit.backend_kit.graph_work import list_reads  # noqa: E402
+from profilerkit.backend_kit.graph_traces import list_reads_by_number  # noqa: E402
 from profilerkit.plugging.loaders import load_model  # noqa: E402
 
 X = np.ones((2, 4), np.float32)
@@ -135,8 +135,8 @@ def test_an_operator_that_overwrites_its_input_is_what_is_read_then() -> None:
 def test_what_reports_do_not_show_hands_on_what_it_reads() -> None:
     """Values 10 and 20 are given; 11 is a product of them, 12 its other shape, and 13 the sum of that and of 20."""
     steps = [([10, 20], [11]), ([11], [12]), ([12, 20], [13]), ([99], [14])]
-    assert list_reads(steps, [10, 20], hidden={1}) == [(-1,), (-1, 0), ()]
-    assert list_reads(steps, [10, 20]) == [(-1,), (0,), (-1, 1), ()]
+    assert list_reads_by_number(steps, [10, 20], hidden={1}) == [(-1,), (-1, 0), ()]
+    assert list_reads_by_number(steps, [10, 20]) == [(-1,), (0,), (-1, 1), ()]
 
 
 def test_saved_reports_keep_them(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_work import list_reads
+from profilerkit.backend_kit.graph_traces import list_reads, measure_live_bytes
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
@@ -31,7 +32,6 @@ from .frames import Context, Frames
 from .jaxprs import MakePass, Traced, trace_pass
 from .layer_costs import Calls, count_whole_layers
 from .layers import list_calls, order_types
-from .live_bytes import bytes_along
 from .values import Value
 from .walk import Handler, Walk
 from .work import Executed, Work
@@ -115,7 +115,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
     trace = ModelTrace(
         layer_records(types, weights, calls),
-        tuple(map(_make_record, work.executed, _list_reads(work, inputs))),
+        tuple(map(_make_record, work.executed, list_reads(work.executed, inputs))),
         _measure_memory(passed, weights),
         {**Work(uncounted).count_missing(), **work.count_missing(), **dict.fromkeys(_list_lacking(walk, traced), 1)},
         METHOD,
@@ -131,11 +131,6 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
     """Return in words what this release of JAX does not tell, so that the counts are partial."""
     unneeded = "this release of JAX does not tell which equations no output needs: they may be among the counts"
     return [*walk.lacking, *([unneeded] if traced.has_all else [])]
-
-
-def _list_reads(work: Work, inputs: Sequence[Value]) -> list[tuple[int, ...]]:
-    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in work.executed)
-    return list_reads(steps, [value.number for value in inputs])
 
 
 def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
@@ -167,17 +162,20 @@ def _measure_memory(passed: WalkedPass, weights: Mapping[str, LayerWeights]) -> 
     weight_bytes = {
         record.identity: record.bytes for layer in weights.values() for record in (*layer.parameters, *layer.buffers)
     }
-    live = bytes_along(work.executed, passed.inputs, passed.results, work.spans)
+    live = _measure_live_bytes(passed, work.executed, work.spans)
     return MemoryTimeline(sum(weight_bytes.values()), _count_input_bytes(passed), live, MEMORY_NOTE)
 
 
 def _measure_peak_spread(passed: WalkedPass) -> PeakSpread:
     work = passed.walk.work
-
-    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return bytes_along(executed, passed.inputs, passed.results, spans)
-
+    timeline = partial(_measure_live_bytes, passed)
     return spread_of_forks(work.executed, work.spans, work.forks, timeline, _count_input_bytes(passed))
+
+
+def _measure_live_bytes(
+    passed: WalkedPass, executed: Sequence[Executed], spans: Sequence[tuple[int, int]]
+) -> tuple[int, ...]:
+    return measure_live_bytes(executed, passed.inputs, passed.results, lambda op: op.sources, spans)
 
 
 def _count_input_bytes(passed: WalkedPass) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_work import describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 

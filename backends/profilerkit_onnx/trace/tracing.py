@@ -11,7 +11,8 @@ from onnx import ModelProto, TypeProto, helper
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
-from profilerkit.backend_kit.graph_work import Executed, calls_of_layers, describe_constants, trace_work
+from profilerkit.backend_kit.graph_traces import describe_constants, list_calls, trace_work
+from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall
@@ -64,7 +65,7 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
 
 def _list_calls_before(walk: Walk, scopes: Scopes) -> dict[str, list[LayerCall]]:
     """Return the calls of layers up to the node at which a walk has ended with an error."""
-    return calls_of_layers(scopes.chains[: walk.node + 1], walk.work.executed, (), ())
+    return list_calls(scopes.chains[: walk.node + 1], walk.work.executed, (), ())
 
 
 def list_operators(model: ModelProto, inputs: ModelInputs) -> dict[int, list[Executed]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from profilerkit.backend_kit.graph_work import list_reads
+from profilerkit.backend_kit.graph_traces import list_reads_by_number
 from profilerkit.backend_kit.product_dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
@@ -47,7 +47,8 @@ def select_shown(
         (op, alive) for index, (op, alive) in enumerate(zip(executed, live_bytes, strict=True)) if index not in hidden
     ]
     records = [
-        _record(op, training, reads) for (op, _), reads in zip(shown, list_reads(steps, inputs, hidden), strict=True)
+        _record(op, training, reads)
+        for (op, _), reads in zip(shown, list_reads_by_number(steps, inputs, hidden), strict=True)
     ]
     return Shown(tuple(records), tuple(alive for _, alive in shown))
 

@@ -1,0 +1,210 @@
+"""The trace of a graph, made of what ran: operators, calls of layers, and bytes alive.
+
+A backend hands over the `graph_work.Work` that it has noted; one with a form of its own for operators makes its trace
+itself, and uses the parts of this one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from ..trace.bounds import PeakSpread
+from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
+from .branch_memory import spread_of_forks
+from .graph_work import HANDING_ON, Executed, GraphValue, Work
+from .live_bytes import Step, live_bytes
+from .product_dtypes import product_dtype
+from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
+
+__all__ = [
+    "describe_constants",
+    "list_calls",
+    "list_reads",
+    "list_reads_by_number",
+    "measure_live_bytes",
+    "trace_work",
+]
+
+
+class _Ran(Protocol):
+    """An operator that ran: what it reads, and what it makes."""
+
+    @property
+    def inputs(self) -> Sequence[GraphValue]: ...
+
+    @property
+    def outputs(self) -> Sequence[GraphValue]: ...
+
+
+Ran = TypeVar("Ran", bound=_Ran)
+
+
+def trace_work(
+    work: Work,
+    chains: Sequence[Sequence[Scope]],
+    types: Mapping[str, str],
+    weights: Mapping[str, LayerWeights],
+    inputs: Sequence[GraphValue],
+    outputs: Sequence[GraphValue],
+    views: Container[str],
+    method: str,
+    notes: tuple[str, ...] = (),
+    names: Sequence[tuple[str, str] | None] = (),
+) -> ModelTrace:
+    """Return the trace of a call of a model.
+
+    Args:
+        work: What runs.
+        chains: The calls of layers that each node of the model's own graph is in.
+        types: The type of each layer by its path, the model itself first.
+        weights: The parameters and buffers of each layer, by its path.
+        inputs: What the call gives.
+        outputs: What the model returns.
+        views: The operators whose output is their first input in another shape: it shares its buffer.
+        method: As in `ModelTrace`.
+        notes: As in `ModelTrace`.
+        names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
+    """
+
+    def find_sources(op: Executed) -> dict[int, int]:
+        is_view = op.operator in views or op.operator == HANDING_ON
+        if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
+            return {}
+        return {op.outputs[0].number: op.inputs[0].number}
+
+    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        return measure_live_bytes(executed, inputs, outputs, find_sources, spans)
+
+    records = {record.identity: record.bytes for lists in weights.values() for one in lists for record in one}
+    input_bytes = sum(value.bytes for value in inputs)
+    memory = MemoryTimeline(
+        sum(records.values()),
+        input_bytes,
+        timeline(work.executed, work.spans),
+        "along the order of the graph; a runtime may order and reuse otherwise",
+        Counter(op.operator for op in work.executed for value in op.outputs if value.shape is None),
+    )
+    spread: PeakSpread = spread_of_forks(work.executed, work.spans, work.forks, timeline, input_bytes)
+    reads = list_reads(work.executed, inputs)
+    return ModelTrace(
+        layer_records(types, weights, list_calls(chains, work.executed, inputs, outputs)),
+        tuple(
+            _record(op, chains[op.node][-1], names[op.node] if names else None, read)
+            for op, read in zip(work.executed, reads, strict=True)
+        ),
+        memory,
+        work.count_missing(),
+        method,
+        notes,
+        choices=tuple(work.choices),
+        peak_spread=spread,
+    )
+
+
+def describe_constants(number: int) -> list[str]:
+    """Return what is said of operators that are not counted, as they depend on constants and shapes alone."""
+    before = "they are computed before the first run, and count as nothing"
+    return [f"{number} operators depend on constants and shapes alone: {before}"] if number else []
+
+
+class _Placed(NamedTuple):
+    """An operator that runs, with the calls of layers that its node is in."""
+
+    inputs: Sequence[GraphValue]
+    outputs: Sequence[GraphValue]
+    chain: Sequence[Scope]
+
+
+def list_calls(
+    chains: Sequence[Sequence[Scope]],
+    executed: Sequence[Executed],
+    inputs: Sequence[GraphValue],
+    outputs: Sequence[GraphValue],
+) -> dict[str, list[LayerCall]]:
+    """Return the calls of each layer, in order, also those whose nodes are all constants.
+
+    ``chains`` has the calls of layers that each node of the graph is in.
+    """
+    operators = [_Placed(op.inputs, op.outputs, chains[op.node]) for op in executed]
+    return layer_calls(operators, inputs, outputs, chains)
+
+
+def measure_live_bytes(
+    executed: Sequence[Ran],
+    inputs: Sequence[GraphValue],
+    outputs: Sequence[GraphValue],
+    find_sources: Callable[[Ran], Mapping[int, int]],
+    spans: Sequence[tuple[int, int]],
+) -> tuple[int, ...]:
+    """Return the bytes alive after each operator: inputs and activations. Constants are weights, counted elsewhere.
+
+    Args:
+        executed: The operators in the order of running.
+        inputs: The values that the call gives.
+        outputs: The values that the model returns.
+        find_sources: Returns the values whose buffers the outputs of an operator share, by the outputs' numbers.
+        spans: The ranges of operators that run more than once, as `live_bytes` takes them.
+    """
+    input_sizes = {value.number: value.bytes for value in inputs}
+    activations = set(input_sizes)  # the numbers of the values whose bytes count
+    steps = []
+    for op in executed:
+        reads = tuple(value.number for value in op.inputs if value.number in activations)
+        made = [value for value in op.outputs if not value.constant and value.number not in activations]
+        sources = find_sources(op)
+        shared = {value.number: sources[value.number] for value in made if sources.get(value.number) in activations}
+        steps.append(Step(reads, tuple((value.number, value.bytes) for value in made), shared))
+        activations.update(value.number for value in made)
+    kept = [value.number for value in outputs if value.number in activations]
+    return live_bytes(steps, input_sizes, kept, spans)
+
+
+def list_reads(executed: Iterable[_Ran], inputs: Iterable[GraphValue]) -> list[tuple[int, ...]]:
+    """Return for each operator those whose results it reads, as `OpRecord.reads` has them."""
+    steps = (([value.number for value in op.inputs], [value.number for value in op.outputs]) for op in executed)
+    return list_reads_by_number(steps, [value.number for value in inputs])
+
+
+def list_reads_by_number(
+    steps: Iterable[tuple[Iterable[int], Iterable[int]]],
+    inputs: Iterable[int],
+    hidden: Container[int] = (),
+) -> list[tuple[int, ...]]:
+    """Return for each operator that reports show the operators whose results it reads, as `OpRecord.reads` has them.
+
+    Args:
+        steps: The numbers of the values that each operator reads, and of those that it makes, in the order of running.
+        inputs: The numbers of the values that the call gives.
+        hidden: The places of operators that reports do not show: what they hand on is of those before them.
+    """
+    makers: dict[int, tuple[int, ...]] = dict.fromkeys(inputs, (-1,))
+    reads: list[tuple[int, ...]] = []
+    for index, (taken, made) in enumerate(steps):
+        sources = tuple(sorted({maker for number in taken for maker in makers.get(number, ())}))
+        if index in hidden:
+            makers.update(dict.fromkeys(made, sources))
+        else:
+            makers.update(dict.fromkeys(made, (len(reads),)))
+            reads.append(sources)
+    return reads
+
+
+def _record(op: Executed, scope: Scope, name: tuple[str, str] | None, reads: tuple[int, ...]) -> OpRecord:
+    """Return what reports say of one operator, in a call of a layer."""
+    infos = tuple(value.info for value in op.outputs)
+    return OpRecord(
+        op.operator,
+        scope.path,
+        scope.call,
+        op.macs,
+        op.flops,
+        sum(value.bytes for value in op.inputs) * op.times,
+        sum(value.bytes for value in op.outputs) * op.times,
+        infos,
+        product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
+        node=name,
+        reads=reads,
+        missing=op.missing,
+    )
