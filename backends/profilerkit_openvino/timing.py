@@ -7,7 +7,7 @@ over all passes, in whole microseconds: an operator has the same share of each p
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,23 +35,8 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
 
 
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
-    walk, _, _ = walk_model(model, inputs, layers)
-    nodes = model.get_ordered_ops()
-    executed: dict[str, list[Executed]] = {}
-    for op in walk.work.executed:
-        executed.setdefault(nodes[op.node].get_friendly_name(), []).append(op)
+    executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.executed)
     running = [node for node in compiled.get_runtime_model().get_ordered_ops() if _read(node, "layerType") != "Const"]
-    written: list[tuple[Any, list[str]]] = []
-    told = {name for node in running for name in _read_originals(node)}
-    silent = [name for name in executed if name not in told]
-    for node in running:
-        names = [name for name in _read_originals(node) if name in executed]
-        last = max((_find_position(executed, name) for name in names), default=-1)
-        names += [name for name in silent if _find_position(executed, name) < last]
-        silent = [name for name in silent if name not in names]
-        written.append((node, names))
-    if silent and written:
-        written[-1][1].extend(silent)
     return [
         make_node(
             node.get_friendly_name(),
@@ -60,12 +45,38 @@ def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layer
             layers.chains,
             near=0,  # a copy that the device adds is the model's own
         )
-        for node, names in written
+        for node, names in zip(running, _list_written(running, executed), strict=True)
     ]
 
 
-def _find_position(executed: Mapping[str, Sequence[Executed]], name: str) -> int:
-    return executed[name][0].node
+def _group_by_name(model: Any, executed: Iterable[Executed]) -> dict[str, list[Executed]]:
+    """Return the operators of the static trace by the names of the written nodes that they come from, in order."""
+    nodes = model.get_ordered_ops()
+    by_name: dict[str, list[Executed]] = {}
+    for op in executed:
+        by_name.setdefault(nodes[op.node].get_friendly_name(), []).append(op)
+    return by_name
+
+
+def _list_written(running: Sequence[Any], executed: Mapping[str, Sequence[Executed]]) -> list[list[str]]:
+    """Return for each node that runs the names of the written nodes whose work it does.
+
+    Those that no running node tells go to the first one that does the work of a later node, and to the last one where
+    there is none.
+    """
+    position = {name: operators[0].node for name, operators in executed.items()}
+    told = {name for node in running for name in _read_originals(node)}
+    untold = [name for name in executed if name not in told]
+    written = []
+    for node in running:
+        names = [name for name in _read_originals(node) if name in executed]
+        last = max((position[name] for name in names), default=-1)
+        names += [name for name in untold if position[name] < last]
+        untold = [name for name in untold if name not in names]
+        written.append(names)
+    if written:
+        written[-1] += untold
+    return written
 
 
 def _read(node: Any, key: str) -> str:
@@ -85,23 +96,30 @@ def time_nodes(model: Any, inputs: ModelInputs, device: str, mode: str, passes: 
     for _ in range(_WARMUP):
         call()
     before = _read_counters(request, _WARMUP)
-    whole = []
-    for _ in range(passes):
-        start = time.perf_counter()
-        call()
-        whole.append(time.perf_counter() - start)
+    whole = [_time_pass(call) for _ in range(passes)]
     after = _read_counters(request, _WARMUP + passes)
-    total = sum(whole)
+    shares = _share(before, after, sum(whole))
+    layers = read_layers(model)
+    nodes = [
+        replace(node, seconds=tuple(seconds * shares.get(node.name, 0.0) for seconds in whole))
+        for node in _map_to_layers(compiled, model, inputs, layers)
+    ]
+    return RanGraph(nodes, whole, layers)
+
+
+def _time_pass(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _share(before: Mapping[str, float], after: Mapping[str, float], total: float) -> dict[str, float]:
+    """Return the share of each node in the seconds of all timed passes, by the counters before and after these."""
     shares = {name: max(seconds - before.get(name, 0.0), 0.0) / total for name, seconds in after.items()}
     if not any(shares.values()):
         raise NotOfferedError("OpenVINO counts whole microseconds, and no operator of this model takes one")
     limit = max(sum(shares.values()), 1.0)  # rounded averages may add up to more than the whole
-    layers = read_layers(model)
-    nodes = [
-        replace(node, seconds=tuple(single * shares.get(node.name, 0.0) / limit for single in whole))
-        for node in _map_to_layers(compiled, model, inputs, layers)
-    ]
-    return RanGraph(nodes, whole, layers)
+    return {name: share / limit for name, share in shares.items()}
 
 
 def _read_counters(request: Any, passes: int) -> dict[str, float]:

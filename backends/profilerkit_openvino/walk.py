@@ -1,0 +1,230 @@
+"""The walk over a graph of OpenVINO: what runs, and what it costs, also in the graphs that nodes hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+
+from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first, note_apart
+from profilerkit.costs import Shape
+from profilerkit.trace.bounds import Branch, Choice
+from profilerkit.trace.records import TensorInfo
+
+from .costs import OPERATORS, Call, Shapes
+from .weights import dtype_name, is_made_of_constants, list_inner, read_constant
+
+__all__ = ["Value", "Values", "Walk", "read_inputs"]
+
+#: The operators that go over sequences, with the input that has the lengths of these.
+_LENGTH_INPUTS = {"LSTMSequence": 3, "GRUSequence": 2, "RNNSequence": 2}
+_LENGTHS = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
+_DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
+_MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
+_MAY_NOT_RUN = "the Loop {!r}, whose number of turns is not known, may not run at all: it is counted once"
+
+
+@dataclass(eq=False)
+class Value:
+    """A value of the graph.
+
+    Attributes:
+        number: What the lifetimes of buffers know it by.
+        constant: Whether it follows from the file and from shapes alone.
+        info: Shape and dtype for reports; -1 stands for a size that is not known.
+        shape: Its sizes; None where one of them is not known.
+        bytes: The bytes that it takes; 0 where its shape is not known.
+    """
+
+    number: int
+    constant: bool
+    info: TensorInfo
+    shape: Shape | None
+    bytes: int
+
+    @classmethod
+    def read(cls, number: int, constant: bool, output: Any) -> Value:
+        """Return the value of an output of a node."""
+        partial, element = output.get_partial_shape(), output.get_element_type()
+        if not partial.is_static:
+            dims = partial if partial.rank.is_static else ()
+            sizes = tuple(dim.get_length() if dim.is_static else -1 for dim in dims)
+            return cls(number, constant, TensorInfo(sizes, dtype_name(element)), None, 0)
+        shape = Shape(partial.to_shape())
+        size = -(-shape.numel * element.bitwidth // 8)  # rounded up to whole bytes
+        return cls(number, constant, TensorInfo(tuple(shape), dtype_name(element)), shape, size)
+
+
+#: The values that nodes have made, by the name of the node and the index of the output.
+Values = dict[tuple[str, int], Value]
+
+
+def read_inputs(node: Any, values: Mapping[tuple[str, int], Value]) -> list[Value]:
+    """Return the values that a node reads."""
+    return [values[source.get_node().get_name(), source.get_index()] for source in node.input_values()]
+
+
+class _Turns(NamedTuple):
+    """How often the body of a loop runs.
+
+    Attributes:
+        counted: The turns that are counted.
+        doubt: Why it may run less often; empty where it does not.
+        missing: What is not counted, in words; empty where all is.
+    """
+
+    counted: int
+    doubt: str = ""
+    missing: str = ""
+
+
+@dataclass
+class Walk:
+    """A walk over a graph, and over the graphs inside its nodes.
+
+    Attributes:
+        paths: The path of the layer of each node of the model's own graph.
+        work: What runs, so far.
+        constants: How many operators depend on constants and shapes alone.
+        node: The index of the node of the model's own graph that is gone over.
+        numbers: The numbers of values.
+    """
+
+    paths: Sequence[str]
+    work: Work = field(default_factory=Work)
+    constants: int = 0
+    node: int = 0
+    numbers: count[int] = field(default_factory=count)
+
+    def make_value(self, output: Any, *, constant: bool = False) -> Value:
+        """Return a new value: that of an output of a node."""
+        return Value.read(next(self.numbers), constant, output)
+
+    def walk_model(self, nodes: Sequence[Any], values: Values) -> None:
+        """Go over the model's own nodes in order; ``values`` are those of the parameters, and gain what nodes make."""
+        for index, node in enumerate(nodes):
+            self.node = index
+            self._walk_node(node, values, 1)
+
+    def _walk_node(self, node: Any, values: Values, times: int) -> None:
+        kind = node.get_type_name()
+        if kind == "Parameter":  # its value is there
+            return
+        inputs = read_inputs(node, values)
+        constant = is_made_of_constants(node, [value.constant for value in inputs])
+        outputs = [self.make_value(output, constant=constant) for output in node.outputs()]
+        values.update({(node.get_name(), index): value for index, value in enumerate(outputs)})
+        if constant:
+            self.constants += kind != "Constant"
+        elif kind == "If":
+            self._walk_branches(node, inputs, outputs, values, times)
+        elif list_inner(node):
+            self._walk_loop(node, inputs, outputs, times)
+        elif kind not in ("Result", "Assign"):  # which only say where a value goes
+            self._note(node, inputs, outputs, times)
+
+    def _note(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
+        """Note what one node does, and what it costs."""
+        name = _name_operator(node)
+        cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
+        macs, flops = cost.macs * times, cost.flops * times
+        if name in _LENGTH_INPUTS and not inputs[_LENGTH_INPUTS[name]].constant:
+            every = Branch.of([(self.paths[self.node], macs, flops)])
+            self.work.choices.append(Choice((every, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
+        self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing))
+
+    def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Value]:
+        """Go over a graph inside a node; return what it does, without adding it, and what it returns."""
+        with note_apart(self) as work:
+            for node in graph.get_ordered_ops():
+                self._walk_node(node, values, times)
+        return Body(work, [read_inputs(result, values)[0] for result in graph.get_results()])
+
+    def _walk_branches(
+        self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
+    ) -> None:
+        """Go over both branches of an ``If``, and count the more expensive one; where a constant decides, that one."""
+        bodies = [self._walk_branch(node, index, inputs, times) for index in range(len(list_inner(node)))]
+        condition = read_constant(node.input_value(0).get_node())
+        if condition is not None:
+            counted = bodies[0 if condition.all() else 1]
+            self.work.add(counted.work)
+        else:
+            counted, other = sorted(bodies, key=lambda body: body.work.price, reverse=True)
+            self.work.add(self._count_first(node, counted, other, _DEARER))
+        for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):  # made in the branch
+            values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
+
+    def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Value]:
+        """Go over one branch of an ``If``; what it returns has the order of the node's outputs."""
+        graph = list_inner(node)[index]
+        parameters = graph.get_parameters()
+        values = {
+            (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+            for entry in node.get_input_descriptions(index)
+        }
+        body = self._walk_body(graph, values, times)
+        results = {entry.output_index: entry.body_value_index for entry in node.get_output_descriptions(index)}
+        return Body(body.work, [body.outputs[results[output]] for output in range(len(node.outputs()))])
+
+    def _walk_loop(self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], times: int) -> None:
+        """Go over the body of a ``Loop`` or ``TensorIterator`` once, for all of its turns.
+
+        The loop is noted as two operators: one before its body, as what it hands to a turn is alive while the body
+        runs, and one after it.
+        """
+        graph, name, turns = list_inner(node)[0], node.get_type_name(), _count_turns(node)
+        parameters = graph.get_parameters()
+        same = {
+            (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
+            for entry in node.get_input_descriptions()
+            if type(entry).__name__.startswith("Invariant")  # the same in every turn
+        }
+        fresh = {
+            (parameter.get_name(), 0): self.make_value(parameter.output(0))
+            for parameter in parameters
+            if (parameter.get_name(), 0) not in same
+        }
+        times_of_body = times * turns.counted
+        self.work.executed.append(Executed(name, self.node, inputs, tuple(fresh.values()), times_of_body))
+        body = self._walk_body(graph, {**same, **fresh}, times_of_body)
+        work = body.work
+        if turns.doubt:
+            work = self._count_first(node, Body(work, ()), Body(Work(), ()), turns.doubt)
+        self.work.add_loop(work)
+        self.work.executed.append(Executed(name, self.node, body.outputs, outputs, times, missing=turns.missing))
+
+    def _count_first(self, node: Any, first: Body[Value], second: Body[Value], reason: str) -> Work:
+        """Return the work of a node that runs one of two bodies: that of the first; ``reason`` says why this one."""
+        return count_first(first, second, self.node, self.paths[self.node], reason.format(node.get_friendly_name()))
+
+
+def _count_turns(node: Any) -> _Turns:
+    """Return how often the body of a loop runs, as far as OpenVINO or the limit of a ``Loop`` tells."""
+    number = node.get_num_iterations()
+    if number >= 0:
+        return _Turns(number)
+    limit = read_constant(node.input_value(0).get_node()) if node.get_type_name() == "Loop" else None
+    if limit is not None and int(limit.item()) >= 0:
+        return _Turns(int(limit.item()), _MAY_STOP)
+    return _Turns(1, _MAY_NOT_RUN, f"{node.get_type_name()} of an unknown number of turns")
+
+
+def _name_operator(node: Any) -> str:
+    """Return the type of a node, with the set it is of unless that is one of OpenVINO's own."""
+    kind, version = node.get_type_info().name, str(node.get_type_info().version_id or "")
+    return kind if version.startswith("opset") or not version else f"{version}::{kind}"
+
+
+def _describe_call(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Call:
+    """Return one run of a node as formulas take it."""
+    return Call(
+        name,
+        Shapes([value.shape for value in inputs]),
+        Shapes([value.shape for value in outputs]),
+        tuple(value.info.dtype for value in inputs),
+        tuple(value.info.dtype for value in outputs),
+        node.get_attributes(),
+        value=lambda index: read_constant(node.input_value(index).get_node()),
+    )
