@@ -21,11 +21,11 @@ from profilerkit.protocols import NamesDevices, NoticesTraining, TimesLayers, Ti
 
 from .costs import COSTS, OPERATORS
 from .loaders import open_model
+from .nodes import list_inner
 from .runs import MODES, open_runtime, prepare_run, resolve_device
 from .runtime import openvino
 from .timing import time_nodes
 from .tracing import declare, name_model, trace_model
-from .weights import list_inner
 
 __all__ = ["OpenvinoBackend"]
 

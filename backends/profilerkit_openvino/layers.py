@@ -24,8 +24,9 @@ from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
 from .costs import OPERATORS
+from .nodes import read_consumers
 
-__all__ = ["Layers", "find_layers", "read_consumers"]
+__all__ = ["Layers", "find_layers"]
 
 _TORCH = re.compile(r"__module\.([^/]+)/")
 #: What torch's converter calls the operators of the model itself.
@@ -77,11 +78,6 @@ def find_layers(nodes: Sequence[Any], weighted: Sequence[bool], name: str) -> La
         if node.kind not in _PASSIVE
     ]
     return Layers(_number_calls(placed), name_types(name, typed, with_containers=True), _count_unnamed(placed))
-
-
-def read_consumers(node: Any) -> list[Any]:
-    """Return the inputs of other nodes that read what a node makes."""
-    return [target for output in node.outputs() for target in output.get_target_inputs()]
 
 
 def _find_paths(nodes: Sequence[Any]) -> dict[str, str | None]:

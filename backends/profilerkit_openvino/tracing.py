@@ -15,9 +15,10 @@ from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 
 from .layers import Layers, find_layers
+from .nodes import dtype_name
 from .runtime import openvino
 from .walk import Value, Values, Walk, read_inputs
-from .weights import dtype_name, find_weighted, list_weights
+from .weights import find_weighted, list_weights
 
 __all__ = ["WalkedModel", "bind", "declare", "name_model", "read_layers", "trace_model", "walk_model"]
 

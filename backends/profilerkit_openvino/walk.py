@@ -13,7 +13,7 @@ from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
-from .weights import dtype_name, is_made_of_constants, list_inner, read_constant
+from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
 
 __all__ = ["Value", "Values", "Walk", "read_inputs"]
 

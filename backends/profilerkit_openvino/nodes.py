@@ -1,0 +1,59 @@
+"""What a node of OpenVINO's graph tells of itself: dtypes, graphs inside it, constants, readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
+
+#: Element types by OpenVINO's names of them, where ours do not follow from those.
+_NAMES = {"bf16": "bfloat16", "boolean": "bool", "dynamic": "", "nf4": "float4_nf4", "undefined": ""}
+_KINDS = {"f": "float", "i": "int", "u": "uint"}
+#: Operators that make another value in each run, though constants are all that they read.
+_CHANGING = ("Multinomial", "RandomUniform", "ReadValue")
+
+
+def dtype_name(element: Any) -> str:
+    """Return the name of an element type as numpy has it: "float32", "int4", "float8_e4m3"."""
+    name = str(element.get_type_name())
+    if name in _NAMES:
+        return _NAMES[name]
+    if name.startswith(("f8", "f4")):
+        return f"float{name[1]}_{name[2:]}"
+    return _KINDS.get(name[0], name[0]) + name[1:]
+
+
+def list_inner(node: Any) -> list[Any]:
+    """Return the models inside a node: two of an ``If``, one of a loop, none of any other."""
+    kind = node.get_type_name()
+    if kind == "If":
+        return [node.get_function(0), node.get_function(1)]
+    return [node.get_function()] if kind in ("Loop", "TensorIterator") else []
+
+
+def is_made_of_constants(node: Any, constant: Sequence[bool]) -> bool:
+    """Return whether what a node makes follows from the file and from shapes alone; ``constant`` are its inputs."""
+    kind = node.get_type_name()
+    if kind in ("Constant", "ShapeOf"):
+        return True
+    return bool(constant) and all(constant) and kind not in _CHANGING and not list_inner(node)
+
+
+def read_constant(node: Any) -> Any:
+    """Return the values of a constant, also of one that is converted or repeated; None for what is none."""
+    while node.get_type_name() in ("Convert", "Broadcast"):
+        node = node.input_value(0).get_node()
+    if node.get_type_name() != "Constant":
+        return None
+    try:
+        return np.asarray(node.data)
+    except (RuntimeError, TypeError):  # of a dtype that numpy lacks
+        return None
+
+
+def read_consumers(node: Any) -> list[Any]:
+    """Return the inputs of other nodes that read what a node makes."""
+    return [target for output in node.outputs() for target in output.get_target_inputs()]
