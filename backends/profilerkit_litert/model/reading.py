@@ -257,32 +257,50 @@ def _read_graph(model: Any, graph: Any, content: bytes) -> Graph:
 
 
 def _read_tensor(model: Any, tensor: Any, content: bytes) -> Tensor:
-    name, sizes = _decode(tensor.name), _list(tensor.shape)
+    name = _decode(tensor.name)
     if tensor.type not in _DTYPES:
         raise DamagedError(f"the tensor {name!r} has the unknown dtype {tensor.type}")
-    signature = _list(tensor.shapeSignature)
+    read = Tensor(
+        name=name,
+        dtype=_DTYPES[tensor.type],
+        shape=_read_shape(tensor, name),
+        buffer=tensor.buffer,
+        data=_read_data(model, tensor.buffer, content),
+        quantization=_read_quantization(tensor.quantization),
+        is_variable=bool(tensor.isVariable),
+        is_sparse=tensor.sparsity is not None,
+    )
+    _require_all_values(read)
+    return read
+
+
+def _read_shape(tensor: Any, name: str) -> tuple[int | None, ...]:
+    """Return the sizes of a tensor, None for those that are open: the signature of the shape tells which are."""
+    sizes, signature = _list(tensor.shape), _list(tensor.shapeSignature)
     if len(signature) == len(sizes):
         sizes = [size if declared != -1 else -1 for size, declared in zip(sizes, signature, strict=True)]
     if any(size < -1 for size in sizes):
         raise DamagedError(f"the tensor {name!r} has a size below zero")
-    quantization = tensor.quantization
-    scales = () if quantization is None or quantization.scale is None else tuple(map(float, quantization.scale))
-    zero_points = () if quantization is None else tuple(_list(quantization.zeroPoint))
-    read = Tensor(
-        name,
-        _DTYPES[tensor.type],
-        tuple(None if size == -1 else size for size in sizes),
-        tensor.buffer,
-        _read_data(model, tensor.buffer, content),
-        Quantization(scales, zero_points),
-        bool(tensor.isVariable),
-        tensor.sparsity is not None,
+    return tuple(None if size == -1 else size for size in sizes)
+
+
+def _read_quantization(quantization: Any) -> Quantization:
+    if quantization is None:
+        return UNQUANTIZED
+    scales = () if quantization.scale is None else tuple(map(float, quantization.scale))
+    return Quantization(scales, tuple(_list(quantization.zeroPoint)))
+
+
+def _require_all_values(tensor: Tensor) -> None:
+    """Raise `DamagedError` for a constant whose bytes are not those that its shape and dtype take."""
+    if tensor.data is None or tensor.is_sparse or tensor.dtype in _UNSIZED:
+        return
+    is_whole = tensor.sizes is not None and len(tensor.data) == math.ceil(
+        math.prod(tensor.sizes) * element_bytes(tensor.dtype)
     )
-    is_sized = read.data is not None and not read.is_sparse and read.dtype not in _UNSIZED
-    expected = math.ceil(math.prod(read.sizes or ()) * element_bytes(read.dtype)) if read.sizes is not None else -1
-    if is_sized and len(read.data) != expected:
-        raise DamagedError(f"the tensor {name!r} of shape {tuple(sizes)} has {len(read.data)} bytes of values")
-    return read
+    if not is_whole:
+        shape = tuple(-1 if size is None else size for size in tensor.shape or ())
+        raise DamagedError(f"the tensor {tensor.name!r} of shape {shape} has {len(tensor.data)} bytes of values")
 
 
 def _read_data(model: Any, index: int, content: bytes) -> Any:
