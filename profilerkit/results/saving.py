@@ -45,7 +45,7 @@ SCHEMA = 1
 _LARGEST = 10**100
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
-_Bytes = Annotated[int, msgspec.Meta(ge=0)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Status(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,13 +72,13 @@ class _Status(msgspec.Struct, forbid_unknown_fields=True):
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of `MemoryTimeline`."""
 
-    weight_bytes: _Bytes
-    input_bytes: _Bytes
-    live_bytes: list[_Bytes]
+    weight_bytes: _Count
+    input_bytes: _Count
+    live_bytes: list[_Count]
     note: str
-    unsized: dict[str, _Bytes]
-    parts: dict[str, _Bytes]
-    left_bytes: _Bytes | None
+    unsized: dict[str, _Count]
+    parts: dict[str, _Count]
+    left_bytes: _Count | None
 
 
 class _Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -88,7 +88,7 @@ class _Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     backend: str
     model_type: str
     fingerprint: str
-    batch_size: int | None
+    batch_size: _Count | None
     inputs: str
     input_dtypes: str = ""
     arguments: dict[str, str]

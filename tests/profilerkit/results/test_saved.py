@@ -201,6 +201,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
         "layers.rows[0] has no path that is a str",
     ),
     "no table": (lambda c: c.update(layers={"type": "tuple", "items": []}), "layers holds no LayerTable"),
+    "negative batch": (lambda c: c.update(batch_size=-1), "batch_size: expected `int` >= 0"),
     "negative bytes": (lambda c: c["memory"].update(input_bytes=-1), "memory.input_bytes: expected `int` >= 0"),
     "one layer twice": (
         lambda c: c["layers"]["rows"].append(c["layers"]["rows"][1]),
