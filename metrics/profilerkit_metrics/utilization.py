@@ -17,13 +17,11 @@ from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import NamesDevices, require_capability
 from profilerkit.trace.completeness import TracePart
-from profilerkit.trace.ignoring import Ignored
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
 
 __all__ = [
-    "NOT_ALL_LAYERS",
     "ComputeMbu",
     "ComputeMfu",
     "ComputeTrainingUtilization",
@@ -37,7 +35,7 @@ __all__ = [
 ]
 
 #: Why a count of some layers is not divided by the time of all.
-NOT_ALL_LAYERS = "ignore= leaves layers out of the counts, but not out of the time; profile without ignore="
+_NOT_ALL_LAYERS = "ignore= leaves layers out of the counts, but not out of the time; profile without ignore="
 #: How attention may be counted.
 Attention: TypeAlias = Literal["full", "attended"]
 
@@ -140,7 +138,6 @@ class ComputeMfu(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
         attention: Attention = "full",
-        ignore: Ignored = (),
     ) -> Any:
         """Return the share as a measurement; unavailable where layers are left out of the trace.
 
@@ -155,10 +152,7 @@ class ComputeMfu(ProfilerFunction):
             dtype: The dtype that the products run in, if that is not the one in the trace: "tf32", or under autocast.
             attention: Which scores of attention count: "full" counts the whole square, "attended" only those up to the
                 diagonal of causal attention.
-            ignore: The layers that the trace is without.
         """
-        if ignore:
-            return Unavailable(NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
         where = choose_device(model, backend, run_options, peaks_of)
@@ -181,14 +175,8 @@ class ComputeTrainingUtilization(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
         attention: Attention = "full",
-        ignore: Ignored = (),
     ) -> dict[str, Any]:
-        """Return both shares as measurements.
-
-        ``peaks_of``, ``dtype``, ``attention`` and ``ignore`` are those of `ComputeMfu`.
-        """
-        if ignore:
-            return {key.NAME: Unavailable(NOT_ALL_LAYERS) for key in (TrainingMfu, TrainingHfu)}
+        """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
         where = choose_device(model, backend, run_options, peaks_of)
         ran_in = find_dtype(run_options, dtype)
         return {
@@ -212,7 +200,6 @@ class ComputeMbu(ProfilerFunction):
         run_options: RunOptions,
         peaks_of: DeviceInfoLike | None = None,
         cache_bytes: int = 0,
-        ignore: Ignored = (),
     ) -> Any:
         """Return the share as a measurement; unavailable of a training step, and where layers are left out.
 
@@ -224,10 +211,9 @@ class ComputeMbu(ProfilerFunction):
             run_options: How the model was run.
             peaks_of: That of `ComputeMfu`.
             cache_bytes: The bytes of a cache that the pass reads, in addition to the weights.
-            ignore: That of `ComputeMfu`.
         """
-        if ignore:
-            return Unavailable(NOT_ALL_LAYERS)
+        if trace.left_out:
+            return Unavailable(_NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed, which reads more than the weights")
         where = choose_device(model, backend, run_options, peaks_of)
@@ -272,6 +258,8 @@ def compute_share(
     """Return the share of the peak that the products of a trace reach in a time, with a note on what counts."""
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
+    if trace.left_out:
+        return Unavailable(_NOT_ALL_LAYERS)
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
     try:
         least = seconds_at_peak(macs, where, dtype) / _count_sharing(trace)

@@ -11,11 +11,10 @@ from profilerkit.devices import DeviceInfoLike
 from profilerkit.piping.function import Keys
 from profilerkit.times.steps import WatchedSteps
 from profilerkit.trace.completeness import TracePart
-from profilerkit.trace.ignoring import Ignored
 from profilerkit.trace.records import ModelTrace
 
 from .kinds import Share
-from .utilization import NOT_ALL_LAYERS, Attention, choose_device, compute_share, find_dtype
+from .utilization import Attention, choose_device, compute_share, find_dtype
 
 __all__ = ["ComputeWatchedUtilization", "StepHfu", "StepMfu"]
 
@@ -92,15 +91,12 @@ class ComputeWatchedUtilization(ProfilerFunction):
         peaks_of: DeviceInfoLike | None = None,
         dtype: str | None = None,
         attention: Attention = "full",
-        ignore: Ignored = (),
     ) -> dict[str, Any]:
         """Return both shares as measurements with a sample for each step.
 
         The trace is of the last call in the steps, and all calls count as that one. Each rank watches its own share of
-        the work. ``peaks_of``, ``dtype``, ``attention`` and ``ignore`` are those of `ComputeMfu`.
+        the work. ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`.
         """
-        if ignore:
-            return _make_absent(NOT_ALL_LAYERS)
         if watched is None:
             return _make_absent("no training loop was watched; see Profiler.watch")
         steps = [*_list_whole_steps(watched)]

@@ -23,6 +23,7 @@ __all__ = [
     "list_calls",
     "list_reads",
     "list_reads_by_number",
+    "make_record",
     "measure_live_bytes",
     "trace_work",
 ]
@@ -36,6 +37,16 @@ class _Ran(Protocol):
 
     @property
     def outputs(self) -> Sequence[GraphValue]: ...
+
+
+class _Counted(_Ran, Protocol):
+    """The same with its work: that of all its runs, of which there are ``times``."""
+
+    operator: str
+    times: int
+    macs: int
+    flops: int
+    missing: str
 
 
 Ran = TypeVar("Ran", bound=_Ran)
@@ -91,7 +102,7 @@ def trace_work(
     return ModelTrace(
         layer_records(types, weights, list_calls(chains, work.executed, inputs, outputs)),
         tuple(
-            _record(op, chains[op.node][-1], names[op.node] if names else None, read)
+            make_record(op, chains[op.node][-1], read, node=names[op.node] if names else None)
             for op, read in zip(work.executed, reads, strict=True)
         ),
         memory,
@@ -191,8 +202,10 @@ def list_reads_by_number(
     return reads
 
 
-def _record(op: Executed, scope: Scope, name: tuple[str, str] | None, reads: tuple[int, ...]) -> OpRecord:
-    """Return what reports say of one operator, in a call of a layer."""
+def make_record(
+    op: _Counted, scope: Scope, reads: tuple[int, ...], *, node: tuple[str, str] | None = None, phase: str = "forward"
+) -> OpRecord:
+    """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`."""
     infos = tuple(value.info for value in op.outputs)
     return OpRecord(
         op.operator,
@@ -203,8 +216,9 @@ def _record(op: Executed, scope: Scope, name: tuple[str, str] | None, reads: tup
         sum(value.bytes for value in op.inputs) * op.times,
         sum(value.bytes for value in op.outputs) * op.times,
         infos,
+        phase,
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
-        node=name,
+        node=node,
         reads=reads,
         missing=op.missing,
     )

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_traces import list_reads, measure_live_bytes
-from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.backend_kit.graph_traces import list_reads, make_record, measure_live_bytes
 from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import PeakSpread
@@ -135,26 +134,7 @@ def _list_lacking(walk: Walk, traced: Traced) -> list[str]:
 
 def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
     """Return what reports say of one equation."""
-    scope = op.chain[-1]
-    return OpRecord(
-        op.operator,
-        scope.path,
-        scope.call,
-        op.macs,
-        op.flops,
-        sum(value.bytes for value in op.inputs) * op.times,
-        sum(value.bytes for value in op.outputs) * op.times,
-        tuple(value.info for value in op.outputs),
-        "backward" if op.is_backward else "forward",
-        product_dtype=_find_product_dtype(op) if op.macs else None,
-        reads=reads,
-        missing=op.missing,
-    )
-
-
-def _find_product_dtype(op: Executed) -> str | None:
-    """Return the dtype of what a product multiplies if that is narrower than what it writes; otherwise None."""
-    return product_dtype([value.info.dtype for value in op.inputs], op.outputs[0].info.dtype)
+    return make_record(op, op.chain[-1], reads, phase="backward" if op.is_backward else "forward")
 
 
 def _measure_memory(passed: WalkedPass, weights: Mapping[str, LayerWeights]) -> MemoryTimeline:
