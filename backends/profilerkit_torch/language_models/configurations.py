@@ -14,7 +14,6 @@ from .decoders import find_sound_positions, require_no_encoder
 
 __all__ = [
     "describe_execution",
-    "find_attention_chunk",
     "find_folder",
     "find_index_stride",
     "find_longest_context",
@@ -24,6 +23,7 @@ __all__ = [
     "find_routing",
     "find_sizes",
     "find_text_configuration",
+    "has_chunks",
     "is_configuration",
 ]
 
@@ -108,11 +108,9 @@ def find_most_attended(config: Any) -> int | None:
     return find_number(text, "index_topk", "indexer_budget")
 
 
-def find_attention_chunk(config: Any) -> int | None:
-    """Return of how many tokens the chunks are that layers attend inside of, as those of Llama 4; None for none."""
-    text = find_text_configuration(config)
-    has_chunks = "chunked_attention" in (getattr(text, "layer_types", None) or ())
-    return find_number(text, "attention_chunk_size") if has_chunks else None
+def has_chunks(config: Any) -> bool:
+    """Return whether the windows in the cache of a model are chunks that tokens attend inside of, as of Llama 4."""
+    return "chunked_attention" in (getattr(find_text_configuration(config), "layer_types", None) or ())
 
 
 def find_index_stride(config: Any) -> int:

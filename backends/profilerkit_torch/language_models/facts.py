@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,11 +28,11 @@ from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .configurations import (
     describe_execution,
-    find_attention_chunk,
     find_index_stride,
     find_longest_context,
     find_routing,
     find_sizes,
+    has_chunks,
 )
 from .decoders import require_decoder
 from .dtypes import find_dtype
@@ -57,10 +58,6 @@ _TELLING = (
 _UNROUTED = (
     "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
     "the configuration"
-)
-_CHUNKED = (
-    "attention inside of chunks of {count:,} tokens counts as a window of as many: after more tokens than that these "
-    "layers attend to half as many on average, so that times are no lower bounds there"
 )
 _UNREAD = (
     "{count:,} parameters of layers that text does not go through ({layers}) take memory, and no step reads them; "
@@ -94,7 +91,9 @@ def find_facts(
     windows = find_windows(language_model, calls.windows)
     latent = find_latent_attention(language_model, parts)
     limits = find_limits(language_model, parts) if latent is None else {}  # of latents `engine_macs` limits the keys
-    passes = Passes(prefill, decode, batch, length, windows, tuple(strides), limits)
+    passes = Passes(prefill, decode, batch, length, windows, tuple(strides), limits, has_chunks(config))
+    if passes.has_chunks:
+        parts = tuple(replace(part, is_chunked=part.window is not None) for part in parts)
     terms, strangers = find_terms(passes)
     routing = find_routing(config)
     storage = find_storage(trace, config)
@@ -108,8 +107,7 @@ def find_facts(
     notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
     if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
         notes.append(_GROWING)
-    chunk = find_attention_chunk(config)
-    notes += storage.notes if chunk is None else [_CHUNKED.format(count=chunk), *storage.notes]
+    notes += storage.notes
     unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
     notes += [*(note for note in trace.notes if note not in unquantized), *write_notes(trace.conditions)]
     facts = ModelFacts(

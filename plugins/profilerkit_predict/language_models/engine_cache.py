@@ -116,7 +116,7 @@ class EngineCache:
         if pool is not None and any(other.window is not None for other in self.parts):
             return self._count_entries_of_pool(part, tokens, pool)
         blocks = math.ceil(part.entries(tokens) / self.block_size)
-        if part.window is not None:
+        if part.window is not None and not part.is_chunked:  # chunks begin with a block
             blocks = min(blocks + self.engine.window_spare_blocks, math.ceil(tokens / self.block_size))
         return blocks * self.block_size
 

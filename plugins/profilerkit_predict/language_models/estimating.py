@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.trace.dtypes import element_bytes
 
-from .formulas import count_attended_pairs, count_stored_bytes
+from .formulas import count_macs, count_stored_bytes
 from .records import Law
 
 if TYPE_CHECKING:
@@ -136,8 +136,8 @@ class Estimator:
         return max(seconds, self._estimate_traffic(step.cache_read_bytes))
 
     def _estimate_attention(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
-        macs = batch * shape.rate * count_attended_pairs(new_tokens, cached, shape.window)
-        rows = max(1, batch * new_tokens * shape.rate // (2 * shape.columns))
+        macs = count_macs([shape.pairs], batch, new_tokens, cached, attended=True)
+        rows = max(1, batch * new_tokens * shape.pairs.rate // (2 * shape.columns))
         sizes = (1, rows, shape.columns, max(1, macs // (rows * shape.columns)))
         return shape.count * self._by_table("attention", shape.dtype, sizes, 2.0 * macs)
 

@@ -13,6 +13,7 @@ from .records import Law, Term, WeightPart
 __all__ = [
     "count_attended_entries",
     "count_attended_pairs",
+    "count_chunked_pairs",
     "count_expected_experts",
     "count_macs",
     "count_stored_bytes",
@@ -55,6 +56,23 @@ def count_attended_pairs(new_tokens: int, cached: int, window: int | None = None
     return partial * cached + partial * (partial + 1) // 2 + (new_tokens - partial) * window
 
 
+def count_chunked_pairs(new_tokens: int, cached: int, chunk: int) -> int:
+    """Return how many pairs attention needs in which a query sees the keys of its own chunk up to itself.
+
+    The query at position ``p`` sees ``p % chunk + 1`` keys.
+
+    >>> count_chunked_pairs(5, 0, chunk=4), count_chunked_pairs(1, 7, chunk=4), count_chunked_pairs(1, 8, chunk=4)
+    (11, 4, 1)
+    """
+    return _sum_chunks(cached + new_tokens, chunk) - _sum_chunks(cached, chunk)
+
+
+def _sum_chunks(tokens: int, chunk: int) -> int:
+    """Return the pairs of so many tokens from the first one on: those of whole chunks, and of the one that is begun."""
+    whole, begun = divmod(tokens, chunk)
+    return whole * chunk * (chunk + 1) // 2 + begun * (begun + 1) // 2
+
+
 def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int | None = None) -> int:
     """Return how many pairs of a query and an entry attention needs: a query sees the entries that are full by then.
 
@@ -89,6 +107,8 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
             total += term.rate * new_tokens
         elif term.law is Law.LAST:
             total += term.rate
+        elif term.law is Law.PAIR and term.is_chunked and term.window is not None and attended:
+            total += term.rate * count_chunked_pairs(new_tokens, cached, term.window)
         elif term.law is Law.PAIR:
             count = count_attended_pairs if attended else pairs_as_written
             window = term.most_attended if attended and term.window is None else term.window

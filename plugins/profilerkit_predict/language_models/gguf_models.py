@@ -44,11 +44,12 @@ _OTHERS = re.compile(
 )
 #: Of how many layers the last one attends to all tokens and the others have a window, by llama.cpp's loaders of models,
 #: which take an integer of the metadata instead of it where there is one.
-_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "exaone4": 4, "olmo2": 4, "afmoe": 4, "plamo3": 8}
+_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "plamo3": 8}
+_PERIODS |= dict.fromkeys(("cohere2", "exaone4", "olmo2", "afmoe", "llama4"), 4)
 #: The window that llama.cpp takes where metadata name none; of Exaone 4 see `_Sizes._find_window`.
-_WINDOWS = {"gemma2": 4096, "exaone4": 4096}
-#: Architectures whose metadata lack what their attention depends on.
-_UNKNOWN_WINDOWS = {"llama4": "attention in chunks, which its metadata do not name"}
+_WINDOWS = {"gemma2": 4096, "exaone4": 4096, "llama4": 8192}
+#: Architectures whose windows are chunks.
+_CHUNKED = ("llama4",)
 _CACHE_NOTE = "the cache is taken to be in {dtype}, as llama.cpp keeps it unless it is told otherwise"
 _OTHERS_NOTE = "layers that predict further tokens and have other tensors than the first of them are not counted"
 _ACTIVATIONS_NOTE = "a file does not tell the memory of activations: what fits leaves them out"
@@ -206,11 +207,11 @@ def _terms(
     if latent is not None:
         yield Term(Law.PAIR, latent.layers * latent.heads * (latent.nope + latent.rope + latent.value))
         return
-    pairs: defaultdict[int | None, int] = defaultdict(int)
+    pairs: Counter[Term] = Counter()
     for layer in attention:
-        pairs[layer.window] += layer.heads * (layer.key + layer.value)
-    for window, rate in pairs.items():
-        yield Term(Law.PAIR, rate, window)
+        pairs[Term(Law.PAIR, 0, layer.window, is_chunked=layer.is_chunked)] += layer.heads * (layer.key + layer.value)
+    for term, rate in pairs.items():
+        yield replace(term, rate=rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +223,7 @@ class _Layer:
     key: int
     value: int
     window: int | None
+    is_chunked: bool
 
 
 class _Sizes:
@@ -235,8 +237,6 @@ class _Sizes:
         self.architecture = architecture
         if file.metadata.get(f"{architecture}.attention.causal") is False or self._find("block_count") is None:
             raise InputError(f"{file.path} holds no model that generates text: its architecture is {architecture!r}")
-        if architecture in _UNKNOWN_WINDOWS:
-            raise self._refuse(_UNKNOWN_WINDOWS[architecture])
         self.blocks = self._require("block_count") - (self._find("nextn_predict_layers") or 0)
         self.experts = self._find("expert_count") or 0
         self.experts_per_token = self._find("expert_used_count") or 0
@@ -291,7 +291,8 @@ class _Sizes:
             self._compare(f"blk.{block}.attn_v.weight", 0, groups * value)
             self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + groups) * key + groups * value)
             self._compare(f"blk.{block}.attn_output.weight", 1, heads * value)
-            yield _Layer(heads, groups, key, value, window if is_windowed else None)
+            is_chunked = is_windowed and self.architecture in _CHUNKED
+            yield _Layer(heads, groups, key, value, window if is_windowed else None, is_chunked)
 
     def cache_layers(self, item: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
         """Yield how the cache of each layer grows, with elements of so many bytes."""
@@ -300,7 +301,9 @@ class _Sizes:
             return
         for block, layer in enumerate(self.layers()):
             entry = layer.groups * (layer.key + layer.value) * item
-            yield CacheLayer(f"layers.{block}", entry, window=layer.window, heads=layer.groups)
+            yield CacheLayer(
+                f"layers.{block}", entry, window=layer.window, heads=layer.groups, is_chunked=layer.is_chunked
+            )
 
     def _find_window(self) -> int | None:
         """Return the window of the layers that have one in llama.cpp; None if no layer has."""

@@ -77,6 +77,7 @@ class Passes(NamedTuple):
         strides: For how many tokens entries stand that are for several, in the cache or as an indexer makes them.
         limits: How many entries a layer attends to at most, by its path or one around it, where an indexer chooses
             them.
+        has_chunks: Whether windows are those of chunks; see `CacheLayer`.
     """
 
     prefill: Sequence[OpRecord]
@@ -86,6 +87,7 @@ class Passes(NamedTuple):
     windows: Mapping[str, int | None]
     strides: tuple[int, ...] = ()
     limits: Mapping[str, int | None] = MappingProxyType({})
+    has_chunks: bool = False
 
 
 def find_laws(passes: Passes) -> dict[tuple[str, str], tuple[Term, ...]]:
@@ -136,7 +138,8 @@ def _find_law(first: int, second: int, layer: str, passes: Passes) -> tuple[Term
     keys = prompt + 1 if window is None else min(prompt + 1, window)
     if rate % keys == 0 and first == batch * prompt * prompt * (rate // keys):
         limit = _find_limit(layer, passes) if window is None else None
-        return (Term(Law.PAIR, rate // keys, window, most_attended=limit),)
+        is_chunked = passes.has_chunks and window is not None
+        return (Term(Law.PAIR, rate // keys, window, most_attended=limit, is_chunked=is_chunked),)
     if rate % (prompt + 1) == 0 and first == batch * prompt * (rate // (prompt + 1)):
         return (Term(Law.KEY, rate // (prompt + 1)),)
     return _find_entries(first, rate, layer, passes, keys)

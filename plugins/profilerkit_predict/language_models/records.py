@@ -101,7 +101,9 @@ class CacheLayer:
         path: Where it is in the cache: "layers.3".
         bytes_per_entry: The bytes of one entry: of a token, or of ``stride`` tokens; 0 for a state of constant size.
         constant_bytes: The bytes that do not depend on the context, such as those of a state-space state.
-        window: How many tokens the layer attends to; None for all.
+        window: How many tokens the layer attends to at most; None for all.
+        is_chunked: Whether these are chunks, as of Llama 4: a token attends to those of its own chunk, and not to the
+            last ones before it.
         stride: How many tokens one entry is for: more than 1 where a model compresses them.
         waits: Whether the entries are those tokens alone that wait until there are ``stride`` of them.
         most_read: How many of its entries a step reads at most, as where an indexer chooses them; None for all.
@@ -117,6 +119,7 @@ class CacheLayer:
     waits: bool = False
     most_read: int | None = None
     heads: int | None = None
+    is_chunked: bool = False
 
     @property
     def bytes_per_token(self) -> float:
@@ -128,7 +131,8 @@ class CacheLayer:
     def entries(self, context: int) -> int:
         """Return how many entries it has after so many tokens.
 
-        Of a window all tokens but one, since the next token is the last.
+        Of a window all tokens but one, since the next token is the last; of chunks as many, since the next token after
+        a whole one needs none of it.
         """
         if self.waits:
             return context % self.stride
@@ -136,6 +140,8 @@ class CacheLayer:
 
     def entries_read(self, context: int) -> int:
         """Return how many entries a step after so many tokens reads."""
+        if self.is_chunked and self.window is not None:
+            return context % self.window  # those of the next token's own chunk
         entries = self.entries(context)
         return entries if self.most_read is None else min(entries, self.most_read)
 
@@ -175,7 +181,8 @@ class Term:
     Attributes:
         law: How they grow.
         rate: Multiply-accumulates, of one sequence.
-        window: How many tokens are attended to; None for all.
+        window: How many tokens are attended to at most; None for all.
+        is_chunked: Whether an engine attends to those of a token's own chunk of so many alone; see `CacheLayer`.
         prefill_rate: Of `Law.SPLIT` alone; None for the others.
         stride: Of how many tokens an entry is, of `Law.ENTRY`; 1 for the others.
         most_attended: How many keys or entries a query attends to at most in an engine, where an indexer chooses them;
@@ -190,6 +197,7 @@ class Term:
     stride: int = 1
     most_attended: int | None = None
     is_causal: bool = False
+    is_chunked: bool = False
 
 
 class ReadIn(StrEnum):

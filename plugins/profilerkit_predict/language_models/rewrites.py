@@ -32,8 +32,8 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite(
         "fused attention",
         "the whole square of queries and keys, masked afterwards",
-        "each query with the keys that it attends to: causal, inside the window, no more than an indexer chooses; "
-        "scores are never written",
+        "each query with the keys that it attends to: causal, inside the window, or its own chunk, no more than "
+        "an indexer chooses; scores are never written",
         "MACs of attention, bytes",
     ),
     Rewrite(

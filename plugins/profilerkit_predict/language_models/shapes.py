@@ -47,16 +47,14 @@ class AttentionShape:
     """Attention of layers that are alike, which an engine runs as one fused operator each.
 
     Attributes:
-        rate: Multiply-accumulates of each pair of a query and a key, in one layer.
+        pairs: The multiply-accumulates of one layer, which follow pairs of a query and a key.
         columns: The size of a head's output.
-        window: How many tokens are attended to; None for all.
         dtype: The name of their dtype.
         count: In how many layers.
     """
 
-    rate: int
+    pairs: Term
     columns: int
-    window: int | None
     dtype: str
     count: int = 1
 
@@ -129,7 +127,8 @@ def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[st
     pairs = [term for key, term in laws.items() if key[0] == layer and term.law is Law.PAIR]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
-    return AttentionShape(sum(term.rate for term in pairs), max(1, columns), pairs[0].window, find_dtype(last))
+    all_pairs = replace(pairs[0], rate=sum(term.rate for term in pairs))
+    return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
 
 
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:

@@ -114,7 +114,8 @@ def _model_rows(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     if windows:
         layers = {find_layer(part.path) for part in facts.cache.parts}
         limited = {find_layer(part.path) for part in facts.cache.parts if part.window}
-        yield "windows", f"{len(limited)} of {len(layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
+        title = "chunks" if any(layer.is_chunked for layer in facts.cache.parts) else "windows"
+        yield title, f"{len(limited)} of {len(layers)} layers: {', '.join(f'{w:,}' for w in windows)} tokens"
 
 
 def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:

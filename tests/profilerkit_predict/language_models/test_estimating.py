@@ -22,7 +22,7 @@ from profilerkit_predict.prediction.cases import HostSeconds
 #: 1,000 and 100 multiply-accumulates for a token, 6 for a pair, and two norms of 40 bytes for a token.
 SHAPES = StepShapes(
     (ProductShape(Law.TOKEN, 1, 10, 100, "bfloat16"), ProductShape(Law.LAST, 1, 10, 10, "bfloat16")),
-    (AttentionShape(6, 3, None, "bfloat16"),),
+    (AttentionShape(Term(Law.PAIR, 6), 3, "bfloat16"),),
     (TrafficShape("normalization", 40.0, "bfloat16", 2),),
 )
 
@@ -79,7 +79,7 @@ def test_a_prefill_attends_up_to_the_diagonal() -> None:
 
 
 def test_a_window_limits_what_is_estimated() -> None:
-    shapes = replace(SHAPES, attention=(AttentionShape(6, 3, 10, "bfloat16"),))
+    shapes = replace(SHAPES, attention=(AttentionShape(Term(Law.PAIR, 6, 10), 3, "bfloat16"),))
     terms = (Term(Law.TOKEN, 1000), Term(Law.LAST, 100), Term(Law.PAIR, 6, 10))
     layers = (CacheLayer("layers.0", 8, window=10),)
     cost = cost_on(make_calibrated(), shapes=shapes, terms=terms, parts=layers)

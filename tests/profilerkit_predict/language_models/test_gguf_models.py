@@ -81,6 +81,7 @@ def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> N
         ("afmoe", {}, [64, 64, 64, None, 64, 64]),
         ("plamo3", {}, [64] * 6),
         ("phi3", {}, [None] * 6),  # llama.cpp does not use it there
+        ("llama4", {"attention.sliding_window": 0}, [None] * 6),
         ("exaone4", {}, [None] * 6),  # nor here: it does for 64 layers alone
         (
             "other",
@@ -102,6 +103,17 @@ def test_windows_of_layers(
     assert report.cost(1, 1, 1000).cache_read_bytes == entries * 2 * 2 * GROUPS * SIZE
     pairs = sum(1001 if window is None else min(1001, window) for window in windows)
     assert report.cost(1, 1, 1000).macs == 6 * DENSE + WIDTH * WORDS + pairs * 2 * HEADS * SIZE
+
+
+def test_llama_4_attends_in_chunks_of_llama_cpp(tmp_path: Path) -> None:
+    """Three layers of four see the 8 tokens of the second chunk of 8,192 and themselves, the fourth all 8,200."""
+    path = tmp_path / "chunks.gguf"
+    write_model(path, "llama4", SIZES | {"context_length": 16384}, [layer() for _ in range(4)], is_tied=True)
+    report = read(path, prompt=10, new=4)
+    assert [part.window for part in report.facts.cache.parts] == [8192, 8192, 8192, None]
+    step = report.cost(1, 1, 8200)
+    assert step.cache_read_bytes == (3 * 8 + 8200) * 2 * 2 * GROUPS * SIZE
+    assert step.macs == 4 * DENSE + WIDTH * WORDS + (3 * 9 + 8201) * 2 * HEADS * SIZE
 
 
 def test_exaone_of_64_layers_has_windows(tmp_path: Path) -> None:
@@ -178,7 +190,6 @@ def test_layers_that_predict_further_tokens_take_turns(tmp_path: Path) -> None:
     ("architecture", "changes", "tensors", "message"),
     [
         ("mamba", {}, {"ssm_in.weight": matrix(WIDTH, WIDTH, F16)}, "its tensor 'blk.0.ssm_in.weight' is no part of"),
-        ("llama4", {}, {}, "attention in chunks, which its metadata do not name"),
         ("bert", {"attention.causal": False}, {}, "holds no model that generates text: its architecture is 'bert'"),
         ("llama", {"attention.head_count": 8}, {}, "a tensor 'blk.0.attn_k.weight' of"),
         (

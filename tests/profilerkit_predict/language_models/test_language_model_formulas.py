@@ -12,11 +12,12 @@ from profilerkit_predict.checkpoints.formats import weight_format
 from profilerkit_predict.language_models.formulas import (
     count_attended_entries,
     count_attended_pairs,
+    count_chunked_pairs,
     count_expected_experts,
     count_macs,
     pairs_as_written,
 )
-from profilerkit_predict.language_models.records import Law, Term
+from profilerkit_predict.language_models.records import CacheLayer, Law, Term
 
 
 def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:
@@ -31,6 +32,20 @@ def pairs_one_by_one(new: int, cached: int, window: int | None) -> int:
 def test_attended_pairs_are_those_that_a_mask_leaves(window: int | None) -> None:
     for new, cached in itertools.product((1, 2, 5, 9), (0, 1, 2, 7, 12)):
         assert count_attended_pairs(new, cached, window) == pairs_one_by_one(new, cached, window), (new, cached)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 8])
+def test_a_query_sees_the_keys_of_its_own_chunk(chunk: int) -> None:
+    for new, cached in itertools.product((1, 2, 5, 9), (0, 1, 2, 7, 12)):
+        pairs = [(query, key) for query in range(cached, cached + new) for key in range(query + 1)]
+        expected = sum(1 for query, key in pairs if query // chunk == key // chunk)
+        assert count_chunked_pairs(new, cached, chunk) == expected, (new, cached)
+
+
+def test_a_cache_of_chunks_keeps_one_and_a_step_reads_what_of_it_is_its_own() -> None:
+    layer = CacheLayer("layers.0", 8, window=4, is_chunked=True)
+    assert [layer.entries(context) for context in (0, 3, 4, 5, 9)] == [0, 3, 3, 3, 3]
+    assert [layer.entries_read(context) for context in (0, 3, 4, 5, 9)] == [0, 3, 0, 1, 1]
 
 
 @pytest.mark.parametrize("most", [None, 1, 3])
@@ -77,6 +92,9 @@ def test_each_law_adds_what_it_says() -> None:
     assert count_macs(terms, 2, 3, 4, attended=True) == 2 * (30 + 7 + 54 + 30 + 14)
     # As written the square of three new tokens with all seven, and with one from the cache of the window.
     assert count_macs(terms, 1, 3, 4, attended=False) == 30 + 7 + 3 * 21 + 5 * 3 * 4 + 14
+    # Chunks of three tokens: the queries at 4, 5 and 6 see 2, 3 and 1 keys; as written the square of a window of three.
+    chunks = [Term(Law.PAIR, 5, 3, is_chunked=True)]
+    assert (count_macs(chunks, 1, 3, 4, True), count_macs(chunks, 1, 3, 4, False)) == (5 * 6, 5 * 3 * 5)
     chosen = [Term(Law.PAIR, 3, most_attended=6)]  # 5, 6 and 6 of 5, 6 and 7 keys
     assert (count_macs(chosen, 1, 3, 4, True), count_macs(chosen, 1, 3, 4, False)) == (3 * 17, 3 * 21)
     # Entries of two tokens: queries of 5, 6 and 7 tokens see 2, 3 and 3 of them; as written all three see 3.

@@ -29,10 +29,11 @@ def configuration(kind: str, **options: Any) -> Any:
     return getattr(transformers, kind)(**{**COMMON, **options})
 
 
-def llama_4() -> Any:
+def llama_4(chunk: int = 64, layers: int = 2) -> Any:
     experts = {"num_local_experts": 4, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1}
     sizes = {"intermediate_size": 16, "intermediate_size_mlp": 64, "head_dim": 8, "num_key_value_heads": 2}
-    return configuration("Llama4TextConfig", **experts, **sizes, attention_chunk_size=64)
+    sizes["num_hidden_layers"] = layers
+    return configuration("Llama4TextConfig", **experts, **sizes, attention_chunk_size=chunk)
 
 
 def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
@@ -47,14 +48,18 @@ def test_experts_that_a_token_is_not_sent_to_are_left_out() -> None:
     assert any("runs every expert" in note for note in report.facts.notes)
 
 
-def test_chunks_of_attention_are_said_to_count_as_windows() -> None:
-    """After 70 tokens a layer attends to 7 of its second chunk, and counts 64."""
-    report: Any = llm(llama_4(), prompt=PROMPT, new=4, dtype="bf16")
-    pair = 2 * 2 * 4 * 8
-    assert report.cost(1, 1, 70).macs - report.cost(1, 1, PROMPT).macs <= pair * (64 - PROMPT - 1)
-    assert any("inside of chunks of 64 tokens counts as a window" in note for note in report.facts.notes)
-    plain: Any = llm(configuration("LlamaConfig", intermediate_size=64), prompt=PROMPT, new=4, dtype="bf16")
-    assert not any("chunks of" in note for note in plain.facts.notes)
+def test_a_token_attends_to_its_own_chunk() -> None:
+    """Three layers of four see the tokens of chunks of 8 up to themselves, the fourth all before it."""
+    report: Any = llm(llama_4(chunk=8, layers=4), prompt=PROMPT, new=4, dtype="bf16", block_size=1)
+    expert, attention = 3 * WIDTH * 16, WIDTH * (4 + 2 * 2) * 8 + 4 * 8 * WIDTH
+    token, pair, entry = 4 * (attention + WIDTH * 4 + expert + expert), 2 * 4 * 8, 2 * 2 * 8 * 2
+    for new, cached in ((1, 0), (PROMPT, 0), (1, 15), (1, 16), (1, 70), (5, 6), (40, 20)):
+        keys = sum(3 * (position % 8 + 1) + position + 1 for position in range(cached, cached + new))
+        step = report.cost(1, new, cached)
+        assert step.macs == new * token + pair * keys + WIDTH * WORDS, (new, cached)
+        assert step.cache_read_bytes == entry * (3 * (cached % 8) + cached), (new, cached)
+    assert report.cost.cache_bytes(70) == entry * (3 * 7 + 70)
+    assert "chunks 3 of 4 layers: 8 tokens" in " ".join(report.to_text().split())
 
 
 def deepseek_32() -> Any:
