@@ -203,7 +203,7 @@ def kv_bytes(
     """
     source = open_facts_source(model, _dtype(dtype), backend)
     sizes = {"context": context, "batch": batch, "block_size": block_size}
-    return source.find_cache(**{key: at_least(1)(key, value) for key, value in sizes.items()}).size
+    return source.find_cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})
 
 
 def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: Any = None) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .records import CacheContents, CacheLayer
 
-__all__ = ["CacheAfter", "CacheBytes", "cache_bytes", "compute_slope"]
+__all__ = ["CacheBytes", "count_cache_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,7 @@ class CacheBytes:
         paged: Bytes in blocks, each of which is allocated whole; states of constant size are not in blocks.
         block_size: Tokens of a block.
         contents: Every tensor.
+        bytes_per_token: What the next token of one sequence adds; 0 where windows are full and states constant.
     """
 
     context: int
@@ -31,22 +31,14 @@ class CacheBytes:
     paged: int
     block_size: int
     contents: CacheContents
-
-
-class CacheAfter(NamedTuple):
-    """A cache after some tokens: its bytes, and what the next token of one sequence adds to them."""
-
-    size: CacheBytes
     bytes_per_token: int
 
 
-def cache_bytes(contents: CacheContents, layers: tuple[CacheLayer, ...], block_size: int) -> CacheBytes:
-    """Return the bytes of a cache; ``layers`` tell which of its parts grow with the context."""
-    tokens, batch = contents.context, contents.batch
+def count_cache_bytes(
+    before: CacheContents, after: CacheContents, layers: tuple[CacheLayer, ...], block_size: int
+) -> CacheBytes:
+    """Return the bytes of a cache by its contents and those one token later; ``layers`` tell which parts grow."""
+    tokens, batch = before.context, before.batch
     paged = sum(layer.count_paged_bytes(tokens, block_size) for layer in layers) * batch
-    return CacheBytes(tokens, batch, contents.logical_bytes, contents.allocated_bytes, paged, block_size, contents)
-
-
-def compute_slope(before: CacheContents, after: CacheContents) -> int:
-    """Return the bytes that one more token of one sequence adds; 0 where windows are full and states constant."""
-    return (after.logical_bytes - before.logical_bytes) // before.batch
+    slope = (after.logical_bytes - before.logical_bytes) // batch
+    return CacheBytes(tokens, batch, before.logical_bytes, before.allocated_bytes, paged, block_size, before, slope)

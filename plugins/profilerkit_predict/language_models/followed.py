@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.plugging.backends import backend_named, find_backend
@@ -19,7 +19,7 @@ from profilerkit.process.collector import objects_aged
 from profilerkit.protocols import require_capability
 
 from ..capabilities import CAPABILITIES, FollowsLanguageModels
-from .caching import CacheAfter, cache_bytes, compute_slope
+from .caching import CacheBytes, count_cache_bytes
 from .gguf_models import find_gguf_facts
 from .growth import find_growth
 from .image_sizes import ImageSize
@@ -35,41 +35,6 @@ __all__ = ["FactsSource", "open_facts_source"]
 _CACHE_DTYPES = ("float16", "bfloat16", "float32")
 #: Loading that imported more modules than this has imported a framework: torch alone has more than a thousand.
 _MODULES_OF_FRAMEWORK = 300
-
-
-class FactsSource(Protocol):
-    """What `llm` asks about one model. Lengths are in tokens of one sequence, sizes in bytes."""
-
-    def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
-        """Return the tokens of a prompt and of a generation; for None what is usual and the model takes.
-
-        Raises `InputError` if the model takes fewer tokens than were requested.
-        """
-
-    def find_facts(self, lengths: Lengths) -> ModelFacts:
-        """Return the facts of the model: its sizes, and how work and cache grow with the tokens.
-
-        Raises `InputError` if it is no language model, or takes fewer tokens than these together.
-        """
-
-    def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
-        """Return what the model's encoder makes of one image, or of one clip of sound.
-
-        Raises `InputError` if the model has no encoder of this kind.
-        """
-
-    def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
-        """Generate tokens for so many random prompts at once, so many times, and return the seconds of each token.
-
-        Raises `ArgumentError` if there is only a file, which cannot run.
-        """
-
-    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
-        """Return the model's own cache after so many tokens of each sequence.
-
-        ``block_size`` is how many tokens a block of a paged cache holds. Raises `InputError` if there is only a file,
-        which has no cache, or if the model takes fewer tokens.
-        """
 
 
 def open_facts_source(
@@ -88,29 +53,34 @@ def open_facts_source(
     if isinstance(model, (str, Path)) and str(model).endswith(".gguf"):
         if dtype is not None and dtype not in _CACHE_DTYPES:
             raise ArgumentError(f"dtype={dtype!r}: give {', '.join(_CACHE_DTYPES)}, the dtype of the cache")
-        return _FileSource(find_gguf_facts(Path(model), dtype, name))
+        return FileSource(find_gguf_facts(Path(model), dtype, name))
     return _open_model(model, dtype, backend, name, trust)
 
 
 @dataclass(frozen=True)
-class _FileSource:
+class FileSource:
     """A GGUF file. Its header gives all facts at once, whatever the lengths; nothing of it can run."""
 
     header: ModelFacts
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
+        """Return the tokens of a prompt and of a generation; see `ModelSource` for this and the others."""
         return choose_lengths(prompt, new, self.header.sizes.longest_context, self.header.name)
 
     def find_facts(self, lengths: Lengths) -> ModelFacts:
+        """Return the facts, which are those of all lengths."""
         return self.header
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
+        """Raise `InputError`."""
         raise InputError(f"{kind}: {self.header.name} is a file of a model of text; leave it out")
 
     def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
+        """Raise `ArgumentError`."""
         raise ArgumentError(f"measure=True: {self.header.name} is a file, not a model that can run; leave it out")
 
-    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
+    def find_cache(self, context: int, batch: int, block_size: int) -> CacheBytes:
+        """Raise `InputError`."""
         raise InputError(
             f"{self.header.name} is a file, without a cache that could be looked at; "
             "llm(file).cost.cache_bytes(context, batch) has the bytes of an engine's cache"
@@ -118,8 +88,8 @@ class _FileSource:
 
 
 @dataclass(frozen=True)
-class _ModelSource:
-    """A model with the backend that runs its code on shapes.
+class ModelSource:
+    """A model with the backend that runs its code on shapes. Lengths are in tokens of one sequence.
 
     Attributes:
         model: The model, with its head for language.
@@ -139,34 +109,45 @@ class _ModelSource:
         return self.name or type(self.model).__name__
 
     def choose_lengths(self, prompt: int | None, new: int | None) -> Lengths:
+        """Return the tokens of a prompt and of a generation; for None what is usual and the model takes.
+
+        Raises `InputError` if the model takes fewer tokens than were requested.
+        """
         if prompt is None:  # some models take prompts of one length alone, as where prompts are sound
             prompt = self.backend.find_prompt_length(self.model)
         return choose_lengths(prompt, new, self.backend.longest_context(self.model), self._title)
 
     def find_facts(self, lengths: Lengths) -> ModelFacts:
+        """Return the facts of the model; raises `InputError` for no language model, and for too many tokens."""
         facts = self.backend.language_model(self.model, lengths.prompt, self.dtype, self.name)
         require_context(facts.sizes.longest_context, lengths.prompt + lengths.new, facts.name)
         return facts
 
     def find_encoder(self, kind: InputKind, image_size: ImageSize | None) -> InputEncoder:
+        """Return what the encoder makes of one image, or of one clip of sound; raises `InputError` without one."""
         size = image_size if kind is InputKind.IMAGES else None
         return self.backend.find_input_encoder(self.model, kind, self.dtype, size)
 
     def generate(self, lengths: Lengths, batch: int, repetitions: int) -> GeneratedTokens:
+        """Generate tokens for so many random prompts at once, so many times, and return the seconds of each token."""
         return self.backend.generate(
             self.model, prompt=lengths.prompt, new=lengths.new, batch=batch, repetitions=repetitions
         )
 
-    def find_cache(self, context: int, batch: int, block_size: int) -> CacheAfter:
+    def find_cache(self, context: int, batch: int, block_size: int) -> CacheBytes:
+        """Return the bytes of the model's own cache; raises `InputError` if the model takes fewer tokens."""
         require_context(self.backend.longest_context(self.model), context, self._title, "the context = ")
         before, after = self.backend.language_model_cache(self.model, context, batch, self.dtype)
-        size = cache_bytes(before, find_growth(before, after), block_size)
-        return CacheAfter(size, bytes_per_token=compute_slope(before, after))
+        return count_cache_bytes(before, after, find_growth(before, after), block_size)
+
+
+#: Where the facts of a model come from.
+FactsSource: TypeAlias = FileSource | ModelSource
 
 
 def _open_model(
     model: Any, dtype: str | None, backend: Backend | str | None, name: str | None, trust: bool
-) -> _ModelSource:
+) -> ModelSource:
     """Return a model with its backend; one that is named by a text is loaded first."""
     is_text = isinstance(model, str)
     if is_text:
@@ -178,7 +159,7 @@ def _open_model(
     if is_text:
         # A loader may build the bare network without its head. A model of the user's own is taken as it is.
         model = chosen.with_language_head(model)
-    return _ModelSource(model, chosen, dtype, name)
+    return ModelSource(model, chosen, dtype, name)
 
 
 def _load_by_text(text: str, trust: bool) -> Any:

@@ -55,6 +55,32 @@ class Layout:
         """
         return math.ceil(layers / self.pipeline) / layers if layers else 1 / self.pipeline
 
+    def count_sent_bytes(self, activations: int, reductions: int, expert_layers: int, chosen: int) -> dict[str, float]:
+        """Return the bytes that a device sends in a step, by what they are for.
+
+        An all-reduce takes as many bytes as there are, in each direction, where switches add up what devices send; a
+        ring takes ``2 * (n - 1) / n`` times as many, which is as many for two devices and never fewer.
+
+        Args:
+            activations: Bytes of the tokens of a replica, all features of each.
+            reductions: How often devices that cut layers between them add up what they have, in all layers.
+            expert_layers: Layers with experts.
+            chosen: The experts that each token is sent to, at random; 0 where they may all be at home.
+        """
+        sent: dict[str, float] = {}
+        if self.tensor > 1:
+            sent["all-reduce"] = reductions * activations
+        if self.pipeline > 1:
+            sent["to the next stage"] = (self.pipeline - 1) * activations / self.tensor
+        others = self.expert_devices - 1
+        if chosen and self.has_whole_experts:
+            # A token goes to the devices of its experts and back, but for those that are here already.
+            sent_tokens = 2 * chosen * others / self.expert_devices
+            sent["all-to-all"] = expert_layers * sent_tokens * activations / self.tensor
+        elif expert_layers and self.data > 1 and not self.has_whole_experts:
+            sent["all-gather"] = 2 * expert_layers * (self.data - 1) * activations
+        return sent
+
     def require_layers(self, layers: int | None, name: str) -> None:
         """Raise `ArgumentError` if a model of so many layers has fewer than there are stages."""
         if layers and self.pipeline > layers:

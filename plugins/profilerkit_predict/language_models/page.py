@@ -1,26 +1,40 @@
-"""What the page of one report, or of several side by side, has on it."""
+"""The page of one report, or of several side by side: one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
+import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .html import Section, language_model_page
+from profilerkit_pages import page_parts
+
 from .notes import general_notes, report_notes
-from .step_bars import list_step_bars
-from .text import list_tables
-from .text_tables import TextTable
+from .step_bars import StepBars, list_step_bars
+from .text import TextTable, list_tables
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
 
 __all__ = ["render_page"]
 
+#: The package whose folder ``page`` has the template, the style and the script.
+_PACKAGE = "profilerkit_predict"
 _FIGURES = {
     "cache_memory": "Memory against context",
     "tokens_per_second": "Tokens per second against batch, under the roof of the device",
 }
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the page: its title, its tables and its notes, and the bars of a step, which follow its first table."""
+
+    title: str
+    tables: Sequence[TextTable]
+    notes: Sequence[str] = ()
+    steps: Sequence[StepBars] = ()
 
 
 def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | None = None) -> str:
@@ -29,32 +43,52 @@ def render_page(reports: Sequence[LanguageModelReport], comparison: TextTable | 
     The figures need matplotlib; without it, or for a report without a device, the page says why one is missing.
     """
     general = list(general_notes(reports))
-    sections = [] if comparison is None else [Section("", [comparison], general)]
+    sections = [] if comparison is None else [_Section("", [comparison], general)]
     for report in reports:
         title = "" if comparison is None else report.title
         notes = [*(general if comparison is None else []), *report_notes(report)]
-        sections.append(Section(title, list(list_tables(report)), notes, list_step_bars(report)))
-    pictures, remarks = _pictures(reports)
-    return language_model_page(
-        reports[0].title if comparison is None else "Language models", sections, pictures, remarks
+        sections.append(_Section(title, list(list_tables(report)), notes, list_step_bars(report)))
+    figures, remarks = _draw_figures(reports)
+    return page_parts.render_page(
+        "language_models.html",
+        f"{page_parts.source('page.css')}\n{page_parts.source('language_models.css', _PACKAGE)}",
+        page_parts.join_scripts([page_parts.source("sort.js", _PACKAGE)]),
+        _PACKAGE,
+        title=reports[0].title if comparison is None else "Language models",
+        sections=sections,
+        figures=figures,
+        remarks=remarks,
+        jumps=list(_list_jumps(sections)),
     )
 
 
-def _pictures(reports: Sequence[LanguageModelReport]) -> tuple[list[tuple[str, bytes]], list[str]]:
-    """Return the figures as pictures, and why others are missing."""
+def _list_jumps(sections: Sequence[_Section]) -> Iterator[tuple[str, str]]:
+    """Yield the places that one can jump to, with their names: the tables of one section, or several sections."""
+    if len(sections) > 1:
+        for index, section in enumerate(sections):
+            yield f"s{index}", section.title or "Comparison"
+    else:
+        for index, table in enumerate(sections[0].tables):
+            yield f"s0t{index}", table.title
+        yield "notes0", "Notes"
+    yield "figures", "Figures"
+
+
+def _draw_figures(reports: Sequence[LanguageModelReport]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the captions of figures with their pictures as addresses, and why others are missing."""
     from .figures import draw_language_models
 
-    pictures, remarks = [], []
+    figures, remarks = [], []
     for kind, name in _FIGURES.items():
         try:
-            pictures.append((name, _png(draw_language_models(reports, kind))))
+            figures.append((name, _encode_png(draw_language_models(reports, kind))))
         except (ImportError, ValueError) as error:
             remarks.append(f"{name}: {error}")
-    return pictures, remarks
+    return figures, remarks
 
 
-def _png(figure: Any) -> bytes:
+def _encode_png(figure: Any) -> str:
     buffer = io.BytesIO()
     figure.set_dpi(144)
     figure.canvas.print_png(buffer, metadata={"Software": None})
-    return buffer.getvalue()
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -12,7 +12,7 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
-from .caching import CacheAfter, CacheBytes
+from .caching import CacheBytes
 from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
 from .rewrites import REWRITES
@@ -57,7 +57,7 @@ class LanguageModelReport:
     measured: GeneratedTokens | None = None
     speculation: Speculation | None = None
     rate: float | None = None
-    cache_after: Callable[[int, int], CacheAfter] | None = field(default=None, compare=False, repr=False)
+    cache_after: Callable[[int, int], CacheBytes] | None = field(default=None, compare=False, repr=False)
 
     @property
     def device(self) -> DeviceInfo | None:
@@ -99,15 +99,12 @@ class LanguageModelReport:
             return None
         return first, second
 
-    def kv_bytes(self, context: int, batch: int = 1) -> CacheBytes:
-        """Return the bytes of the cache that the model itself returns after so many tokens of so many sequences."""
-        return self._cache(context, batch).size
-
     def kv_bytes_per_token(self, context: int) -> int:
         """Return the bytes that the next token of one sequence adds to the model's own cache after so many."""
-        return self._cache(context, 1).bytes_per_token
+        return self.kv_bytes(context).bytes_per_token
 
-    def _cache(self, context: int, batch: int) -> CacheAfter:
+    def kv_bytes(self, context: int, batch: int = 1) -> CacheBytes:
+        """Return the bytes of the cache that the model itself returns after so many tokens of so many sequences."""
         if self.cache_after is None:
             raise ValueError(
                 "a report that was copied or loaded has no model; call profilerkit.kv_bytes(model, ...), or "
@@ -207,12 +204,16 @@ def _counts(counts: Any) -> dict[str, Any]:
     return asdict(counts) | {"uncounted": dict(counts.uncounted)}
 
 
+#: What a step tells besides its fields.
+_OF_STEPS = ("bytes", "compute_seconds", "memory_seconds", "link_seconds", "seconds", "bound_by")
+
+
 def _write_serving(serving: Serving) -> dict[str, Any]:
     values = asdict(serving)
     for name in ("prefill", "decode", "draft"):
         step: Step | None = getattr(serving, name)
         if step is not None:
-            values[name] |= {"bytes": step.bytes, "seconds": step.seconds, "bound_by": step.bound_by}
+            values[name] |= {key: getattr(step, key) for key in _OF_STEPS}
     return values
 
 

@@ -24,7 +24,6 @@ from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
 from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightKind, WeightPart
 from .rewrites import engine_macs
-from .traffic import LinkTraffic, count_link_bytes
 
 __all__ = ["EncodedInputs", "Piece", "Resource", "Step", "StepCost", "StepTerm"]
 
@@ -53,6 +52,11 @@ class StepTerm:
     amount: float
     seconds: float | None
 
+    def repeat(self, times: int) -> StepTerm:
+        """Return the term of so many steps."""
+        seconds = None if self.seconds is None else self.seconds * times
+        return replace(self, amount=self.amount * times, seconds=seconds)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -64,11 +68,7 @@ class Step:
         weight_bytes: Bytes of weights that are read, of one replica; of experts the fewest, or as `StepCost` says.
         cache_read_bytes: Bytes of the cache that are read, of all sequences.
         cache_write_bytes: Bytes of the cache that are written.
-        compute_seconds: The products of a device at the peak of the dtype; None if the device's peak is not known.
-        memory_seconds: The bytes of a device at the bandwidth of its memory; None if that is not known.
-        link_seconds: The bytes that a device sends to others at the rate of its link; 0 for one device, and where the
-            link is not known.
-        terms: What each of these seconds is made of.
+        terms: What takes time, of the busiest device.
     """
 
     execution: str
@@ -76,26 +76,17 @@ class Step:
     weight_bytes: int
     cache_read_bytes: int
     cache_write_bytes: int
-    compute_seconds: float | None
-    memory_seconds: float | None
-    link_seconds: float = 0.0
     terms: tuple[StepTerm, ...] = ()
 
     def repeat(self, times: int) -> Step:
         """Return the step so many times, one after the other."""
-        terms = tuple(
-            replace(term, amount=term.amount * times, seconds=_multiply(term.seconds, times)) for term in self.terms
-        )
         return Step(
             self.execution,
             self.macs * times,
             self.weight_bytes * times,
             self.cache_read_bytes * times,
             self.cache_write_bytes * times,
-            _multiply(self.compute_seconds, times),
-            _multiply(self.memory_seconds, times),
-            self.link_seconds * times,
-            terms,
+            tuple(term.repeat(times) for term in self.terms),
         )
 
     @property
@@ -104,20 +95,38 @@ class Step:
         return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
 
     @property
+    def compute_seconds(self) -> float | None:
+        """The products of a device at the peak of the dtype; None if the device's peak is not known."""
+        return self._sum_seconds(Resource.COMPUTE)
+
+    @property
+    def memory_seconds(self) -> float | None:
+        """The bytes of a device at the bandwidth of its memory; None if that is not known."""
+        return self._sum_seconds(Resource.MEMORY)
+
+    @property
+    def link_seconds(self) -> float:
+        """The bytes that a device sends to others at the rate of its link; 0 for one device, and an unknown link."""
+        return self._sum_seconds(Resource.LINK) or 0.0
+
+    def _sum_seconds(self, resource: Resource) -> float | None:
+        """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
+        seconds = [term.seconds for term in self.terms if term.resource is resource]
+        durations = [value for value in seconds if value is not None]
+        return sum(durations) if durations and len(durations) == len(seconds) else None
+
+    @property
     def seconds(self) -> float | None:
         """The least seconds that the step can take, all at the same time: the greatest; None if one is not known."""
-        if self.compute_seconds is None or self.memory_seconds is None:
-            return None
-        return max(self.compute_seconds, self.memory_seconds, self.link_seconds)
+        compute, memory = self.compute_seconds, self.memory_seconds
+        return None if compute is None or memory is None else max(compute, memory, self.link_seconds)
 
     @property
     def bound_by(self) -> Resource | None:
         """What binds it; None if the seconds are not known."""
-        if self.compute_seconds is None or self.memory_seconds is None:
+        if self.seconds is None:
             return None
-        compute, memory, link = self.compute_seconds, self.memory_seconds, self.link_seconds
-        seconds = {Resource.COMPUTE: compute, Resource.MEMORY: memory, Resource.LINK: link}
-        return max(seconds, key=seconds.__getitem__)
+        return max(Resource, key=lambda resource: self._sum_seconds(resource) or 0.0)
 
 
 class Piece(NamedTuple):
@@ -245,7 +254,6 @@ class StepCost:
             self._require_traced_source(piece.new_tokens)
         read, written = map(round, count_cache_traffic(self.cache, pieces))
         sequences, tokens = _count_sequences(pieces), _count_tokens(pieces)
-        terms = tuple(self._list_terms(pieces))
         return Step(
             "engine",
             self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
@@ -254,10 +262,7 @@ class StepCost:
             + self._count_encoder_bytes(pieces),
             read,
             written,
-            _sum_seconds(terms, Resource.COMPUTE),
-            _sum_seconds(terms, Resource.MEMORY),
-            _sum_seconds(terms, Resource.LINK) or 0.0,
-            terms,
+            tuple(self._list_terms(pieces)),
         )
 
     def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
@@ -302,9 +307,9 @@ class StepCost:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
 
         link = self.device.link if self.device else None
-        for traffic in self._list_link_traffic(_count_tokens(device_pieces)):
-            amount = traffic.bytes / stages
-            yield StepTerm(traffic.name, Resource.LINK, amount, amount / (link / 2) if link else None)
+        for name, sent_bytes in self._count_sent_bytes(_count_tokens(device_pieces)).items():
+            amount = sent_bytes / stages
+            yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
 
     def _count_macs(self, pieces: Iterable[Piece]) -> int:
         return sum(
@@ -328,16 +333,14 @@ class StepCost:
     def _count_adapter_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:
         return 0.0 if self.adapters is None else self.adapters.count_read_bytes(sequences, batch, replicas)
 
-    def _list_link_traffic(self, tokens: int) -> Iterable[LinkTraffic]:
-        """Return the bytes that a device sends for so many tokens of its own."""
+    def _count_sent_bytes(self, tokens: int) -> dict[str, float]:
+        """Return the bytes that a device sends for so many tokens of its own, by what they are for."""
         sizes, row = self.facts.sizes, (self.facts.sizes.width or 0) * dtype_bytes(self.facts.dtype)
         experts = [part for part in self.facts.weights if part.routing is not None]
         chosen = max((part.routing.experts_per_token for part in experts if part.routing is not None), default=0)
         layers = sum(part.layers for part in experts)
         reductions = (sizes.layers or 0) * sizes.sums_of_a_layer
-        return count_link_bytes(
-            self.layout, tokens * row, reductions, layers, chosen if self.has_uniform_routing else 0
-        )
+        return self.layout.count_sent_bytes(tokens * row, reductions, layers, chosen if self.has_uniform_routing else 0)
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.
@@ -447,14 +450,3 @@ _WEIGHT_TERMS = {
     WeightKind.HEAD: "head",
     WeightKind.OTHER: "norms and buffers",
 }
-
-
-def _multiply(seconds: float | None, times: int) -> float | None:
-    return None if seconds is None else seconds * times
-
-
-def _sum_seconds(terms: Iterable[StepTerm], resource: Resource) -> float | None:
-    """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
-    seconds = [term.seconds for term in terms if term.resource is resource]
-    durations = [value for value in seconds if value is not None]
-    return sum(durations) if durations and len(durations) == len(seconds) else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .answers import describe_formats, list_answers, list_term_rows, list_term_titles
 from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
 from .growth import find_layer
 from .notes import general_notes, report_notes
-from .text_tables import TextTable
 
 if TYPE_CHECKING:
     from .arrivals import Arrivals
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from .serving import Serving
 
 __all__ = [
+    "TextTable",
     "compare_in_table",
     "comparison_text",
     "is_traced_pass",
@@ -30,6 +30,27 @@ __all__ = [
     "list_tables",
     "report_text",
 ]
+
+
+class TextTable(NamedTuple):
+    """A table of texts.
+
+    Attributes:
+        title: Its title.
+        headings: The titles of its columns; empty ones for a table of names and values.
+        rows: Its rows.
+        detail: What stands behind the title; links to the table leave it out.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[tuple[str, ...]]
+    detail: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The title with its detail."""
+        return f"{self.title}, {self.detail}" if self.detail else self.title
 
 
 def json_text(values: Any) -> str:
