@@ -6,8 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from profilerkit.costs import Cost
-from profilerkit.costs.reduction import all_reduce
-from profilerkit_predict.meshes.exchanges import Message
+from profilerkit_predict.meshes.exchanges import Message, count_additions
 
 from .device_program import DeviceProgram, Exchange
 from .groups import find_group
@@ -33,12 +32,8 @@ class RankExchange(NamedTuple):
     @property
     def cost(self) -> Cost:
         """What the rank adds up, around a ring."""
-        elements, ranks = self.instruction.elements, len(self.message.ranks)
-        if self.message.kind == "all-reduce":
-            return all_reduce(elements)
-        if self.message.kind == "reduce-scatter":
-            return all_reduce(-(-elements // ranks), ranks)
-        return Cost(0, 0)
+        parts = len(self.message.ranks) if self.instruction.kind == "reduce-scatter" else 1  # it returns one of them
+        return count_additions(self.message, parts * self.instruction.elements)
 
 
 def list_exchanges(

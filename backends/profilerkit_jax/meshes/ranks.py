@@ -6,7 +6,7 @@ The process belongs to this: it has as many devices as the mesh, all of them par
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from jax.sharding import Mesh, NamedSharding
 
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import Exchanges, note_idle
+from profilerkit_predict.meshes.exchanges import make_collective, note_idle
 from profilerkit_predict.meshes.layout import RankModel
-from profilerkit_predict.meshes.records import Purpose, RankTrace, sum_parts
+from profilerkit_predict.meshes.records import PlacedCollective, Purpose, RankTrace, sum_parts
 
 from ..compat import make_function
 from ..model.subject import Leaf, Subject
@@ -116,9 +116,7 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     passed = walk_pass(share.subject, share.traced, make_walk)
     trace = make_trace(share.subject, share.traced, passed, True)
     [walk] = walks
-    exchanges = Exchanges(model.mesh)
-    _add_exchanges(walk, share, exchanges)
-    collectives = exchanges.list_collectives()
+    exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
     parts = _divide_memory(share, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
     return RankTrace(
@@ -126,29 +124,37 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
             trace,
             memory=_reserve(parts, len(trace.operators)),
             uncounted={**trace.uncounted, **missing},
-            notes=(model.describe(), *trace.notes, *note_idle(model.mesh, collectives)),
+            notes=(
+                model.describe(),
+                *trace.notes,
+                *note_idle(model.mesh, (placed.collective for placed in exchanged)),
+            ),
         ),
-        collectives,
         parts.gradients,
         _divide_by_layer(parts, trace),
         _divide_by_layer(parts._replace(temporaries=0), trace),
         unknown,
-        exchanged=exchanges.list_in_order(len(trace.operators)),
+        exchanged=exchanged,
         description=model.describe(),
     )
 
 
-def _add_exchanges(walk: ShareWalk, share: _Share, exchanges: Exchanges) -> None:
-    """Add what a rank exchanges; what no equation of the jaxpr asks for comes last, and is of no layer."""
+def _list_exchanged(
+    walk: ShareWalk, share: _Share, mesh: Mapping[str, int], operators: int
+) -> Iterator[PlacedCollective]:
+    """Yield what a rank exchanges in a step of so many operators.
+
+    What no equation of the jaxpr asks for comes last, and is of no layer.
+    """
     positions = {id(executed): index for index, executed in enumerate(walk.work.executed)}
     for executed, exchange, spot in sorted(walk.exchanged, key=lambda exchanged: positions[id(exchanged.by)]):
         phase = "backward" if executed.is_backward else "forward"
         overlaps = _is_of_weight(exchange, spot, share)
-        for _ in range(executed.times):
-            exchanges.add(exchange.message, executed.chain[-1].path, phase, overlaps, positions[id(executed)])
+        collective = make_collective(exchange.message, executed.chain[-1].path, phase, overlaps, mesh)
+        yield from [PlacedCollective(positions[id(executed)], collective)] * executed.times
     for exchange in (exchange for left in walk.waiting.values() for exchange in left):
         phase = "backward" if "transpose(" in exchange.instruction.scopes else "forward"
-        exchanges.add(exchange.message, "", phase)
+        yield PlacedCollective(operators, make_collective(exchange.message, "", phase, False, mesh))
 
 
 class _StepBytes(NamedTuple):

@@ -12,8 +12,6 @@ from typing import Any
 
 import torch.distributed as dist
 
-from profilerkit.costs import Cost
-from profilerkit.costs.reduction import all_reduce
 from profilerkit_predict.meshes.exchanges import Message
 
 from ..compat.meshes import find_process_group
@@ -21,7 +19,7 @@ from ..compat.operators import read_schema
 from ..trace.operator_facts import tensors_in
 from .shares import count_bytes
 
-__all__ = ["count_additions", "is_collective", "read_message"]
+__all__ = ["count_elements", "is_collective", "read_message"]
 
 #: The kind of a collective by the beginning of its operator's name, in both families. No beginning is that of another.
 _KINDS = {
@@ -107,22 +105,6 @@ def _unbox_group(value: Any) -> dist.ProcessGroup | None:
     return group if isinstance(group, dist.ProcessGroup) else None
 
 
-def count_additions(message: Message, args: Sequence[Any], result: Any) -> Cost:
-    """Return the additions of one rank, where data goes around a ring of n ranks.
-
-    To reduce and scatter, a rank adds up n parts of each element of its share, the n-th part of the whole. To
-    reduce for all it does the same, ``(n - 1) / n`` additions for each element of the whole, which are rounded up to
-    one. Other collectives add up nothing.
-    """
-    if message.kind == "all-reduce":
-        return all_reduce(_count_elements(args), summands=2)
-    if message.kind == "reduce-scatter":
-        whole = max(_count_elements(value) for value in (*args, result))
-        ranks = len(message.ranks)
-        return all_reduce(whole // ranks, summands=ranks)
-    return Cost(0, 0)
-
-
-def _count_elements(value: Any) -> int:
-    """Return the elements of all tensors in a value."""
-    return sum(tensor.numel() for tensor in tensors_in(value))
+def count_elements(args: Sequence[Any], result: Any) -> int:
+    """Return the elements of the whole tensor that the ranks of a collective share, from its arguments and result."""
+    return max(sum(tensor.numel() for tensor in tensors_in(value)) for value in (*args, result))

@@ -90,7 +90,7 @@ def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
 def _rewrite(recorder: RankRecorder, events: Sequence[_Event]) -> None:
     """Have a recorder hold these events in place of those that it has recorded."""
     recorder.rewrite([event.operator for event in events], [event.change for event in events])
-    recorder.exchange_anew({index: event.exchange for index, event in enumerate(events) if event.exchange})
+    recorder.exchanged = {index: event.exchange for index, event in enumerate(events) if event.exchange}
 
 
 class _Way:

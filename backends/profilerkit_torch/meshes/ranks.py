@@ -19,7 +19,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import MemoryTimeline
-from profilerkit_predict.meshes.exchanges import Exchanges, note_idle
+from profilerkit_predict.meshes.exchanges import note_idle
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace
 
@@ -31,14 +31,13 @@ from .attention import spread_attention
 from .equal_blocks import find_equal_blocks
 from .extension import extend_step
 from .faults import note_repeated_reductions, note_whole_weights
-from .passes import rehearse
 from .pipeline import Pipeline
 from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers, list_shares
 from .skipped_blocks import DifferentBlocksError, SkippedBlocks
-from .step_scheme import StepScheme
+from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 from .transformers_config import spread_by_config
 
@@ -61,11 +60,10 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
             _allocate(module)
             chosen = scheme.select_inputs(inputs)
             called = chosen.map(lambda leaf: mode.from_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf)
-            recorder = RankRecorder(RankLayers(module), Exchanges(model.mesh))
+            recorder = RankRecorder(RankLayers(module))
             scheme.prepare(module, lambda: rehearse(module, called))
             equal = find_equal_blocks(recorder.layers.inventory) if leaves_out and scheme.IS_BY_BLOCK else []
-            step = _Step(module, called, scheme, model.passes, SkippedBlocks(equal, recorder))
-            return _trace_step(step, model.describe())
+            return _trace_step(_Step(module, called, scheme, SkippedBlocks(equal, recorder)), model)
 
     with suppress(DifferentBlocksError):
         return trace(leaves_out=True)
@@ -147,33 +145,31 @@ class _Step(NamedTuple):
         model: The model.
         inputs: What the rank gets.
         scheme: What spreads the model does this in the step, beside what torch does.
-        passes: Of how many passes the gradients are added up.
         skipped: Leaves out some of its equal blocks, if any; it has the recorder.
     """
 
     model: nn.Module
     inputs: ModelInputs
     scheme: StepScheme
-    passes: int
     skipped: SkippedBlocks
 
 
-def _trace_step(step: _Step, note: str) -> RankTrace:
+def _trace_step(step: _Step, rank: RankModel) -> RankTrace:
     """Return what the passes of a step show, forward and back; the first note says of which rank.
 
     Raises `DifferentBlocksError` where blocks are left out and may not be.
     """
-    model, scheme, recorder = step.model, step.scheme, step.skipped.recorder
+    model, scheme, recorder, note = step.model, step.scheme, step.skipped.recorder, rank.describe()
     weights = _count_weights(recorder, scheme)
     input_bytes = recorder.start_with(tensors_in(tuple(step.inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
     with watch_step(recorder), one_thread, scheme.in_step(recorder), step.skipped.follow():
-        notes = scheme.run(model, step.inputs, recorder, step.passes)
+        notes = scheme.run(model, step.inputs, recorder, rank.passes)
         freed = recorder.take_changes()  # since the last operator; what the scheme keeps for the next step is there
     growth = extend_step(recorder, step.skipped)
     left = recorder.find_alive(len(recorder.operators)) + Counter(freed)
     memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
-    collectives = recorder.exchanges.list_collectives()
+    exchanged = tuple(recorder.list_exchanged(rank.mesh))
     trace = ModelTrace(
         list_rank_layers(recorder.layers.inventory, recorder.layers.calls, scheme.find_share),
         tuple(recorder.operators),
@@ -183,7 +179,7 @@ def _trace_step(step: _Step, note: str) -> RankTrace:
         notes=(
             note,
             *(notes or _note_untrained(model, recorder)),
-            *note_idle(recorder.exchanges.mesh, collectives),
+            *note_idle(rank.mesh, (placed.collective for placed in exchanged)),
             *note_whole_weights(model),
             *note_repeated_reductions(recorder.exchanged.values()),
             *growth,
@@ -191,13 +187,12 @@ def _trace_step(step: _Step, note: str) -> RankTrace:
     )
     return RankTrace(
         trace,
-        collectives,
         _count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
         weights + recorder.find_peak(memory.peak_index),
         weights + left,
         dict(recorder.unknown),
         scheme.optimizer_share,
-        recorder.exchanges.list_in_order(len(recorder.operators)),
+        exchanged,
         description=note,
     )
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import torch
 
 from profilerkit.costs import Cost
-from profilerkit.trace.records import OpRecord, TensorInfo
-from profilerkit_predict.meshes.exchanges import Exchanges, Message
-from profilerkit_predict.meshes.records import Purpose
+from profilerkit.trace.records import OpRecord
+from profilerkit_predict.meshes.exchanges import Message, count_additions, make_collective
+from profilerkit_predict.meshes.records import PlacedCollective, Purpose
 
 from ..compat.autograd import find_current_node
 from ..compat.meshes import find_source
@@ -26,7 +26,7 @@ from ..costs import Kind, classify
 from ..trace.operator_facts import tensors_in
 from ..trace.pass_record import NOTHING, OperatorRecord
 from ..trace.replay import make_plan
-from .collectives import count_additions, is_collective, read_message
+from .collectives import count_elements, is_collective, read_message
 from .rank_layers import RankLayers
 from .shares import count_bytes, find_gradient
 
@@ -62,10 +62,6 @@ class Exchange(NamedTuple):
     overlaps: bool
     source: tuple[int, int] | None = None
 
-    def add_to(self, exchanges: Exchanges, position: int) -> None:
-        """Add it to the collectives of a step, as the operator at this position."""
-        exchanges.add(self.message, self.layer, self.phase, self.overlaps, position)
-
 
 class Gaps(NamedTuple):
     """What could not be counted, with the number of calls by the name of the operator.
@@ -100,21 +96,20 @@ class RankRecorder(OperatorRecord):
 
     Args:
         layers: Which layer of the model runs, and which one made a node of the autograd graph.
-        exchanges: Adds up the collectives.
     """
 
     layers: RankLayers
 
-    def __init__(self, layers: RankLayers, exchanges: Exchanges) -> None:
+    def __init__(self, layers: RankLayers) -> None:
         super().__init__(layers)
-        self.exchanges: Exchanges = exchanges
         #: How often each collective that is not known was called, by its name.
         self.unknown: Counter[str] = Counter()
         #: What is alive before the first operator, and what each operator changes of it; without the weights.
         self.at_start: Mapping[Purpose, int] = {}
         self.changes: list[Change] = []
-        #: The collectives, by the places of their operators.
+        #: The collectives, by the places of their operators, and those that come after all operators.
         self.exchanged: dict[int, Exchange] = {}
+        self.updates: list[Exchange] = []
         #: The ``id`` of each parameter that got a gradient.
         self.trained: set[int] = set()
         #: For which phase a tensor is exchanged, by the address of its storage; the others are for the phase that runs.
@@ -231,35 +226,17 @@ class RankRecorder(OperatorRecord):
             size = count_bytes(tensors_in(result))
             self._add(self._describe(str(func), NOTHING, bytes_read=size, bytes_written=size), result)
 
-    def _describe(
-        self,
-        name: str,
-        cost: Cost,
-        *,
-        bytes_read: int = 0,
-        bytes_written: int = 0,
-        outputs: tuple[TensorInfo, ...] = (),
-        attended_macs: int | None = None,
-        is_masked: bool = False,
-        product_dtype: str | None = None,
-        missing: str = "",
-    ) -> OpRecord:
-        """Return the record of an operator of the layer and the phase that run; the fields are those of `OpRecord`."""
+    def _describe(self, name: str, cost: Cost, **fields: Any) -> OpRecord:
+        """Return the record of an operator of the layer and phase that run; ``fields`` are others of `OpRecord`."""
         return OpRecord(
             operator=name,
             layer=self.layers.current,
             call=self.layers.current_call,
             macs=cost.macs,
             flops=cost.flops,
-            bytes_read=bytes_read,
-            bytes_written=bytes_written,
-            outputs=outputs,
             phase=self.phase,
             recomputed=self.phase == "backward" and not self.layers.is_idle,
-            attended_macs=attended_macs,
-            is_masked=is_masked,
-            product_dtype=product_dtype,
-            missing=missing,
+            **{"bytes_read": 0, "bytes_written": 0, "outputs": (), **fields},
         )
 
     def _add(self, operator: OpRecord, result: Any, bytes_inside: int = 0) -> None:
@@ -319,7 +296,7 @@ class RankRecorder(OperatorRecord):
         else:
             if message is not None:  # it does exchange something
                 self._exchange(message, args)
-                cost = count_additions(message, args, result)
+                cost = count_additions(message, count_elements(args, result))
         self._add(self._describe(str(func), cost), result)
 
     def _exchange(self, message: Message, args: Any) -> None:
@@ -329,9 +306,7 @@ class RankRecorder(OperatorRecord):
         node = find_current_node() if is_gradient else None
         source = None if node is None else find_source(node)
         exchange = Exchange(message, self.layers.current, self._find_phase(args), overlaps, source)
-        position = len(self.operators)
-        self.exchanged[position] = exchange
-        exchange.add_to(self.exchanges, position)
+        self.exchanged[len(self.operators)] = exchange
 
     def _find_phase(self, args: Any) -> str:
         """Return the phase that the arguments of a collective are exchanged for: the one that runs if none is noted."""
@@ -341,8 +316,13 @@ class RankRecorder(OperatorRecord):
                 return self._phases[address]
         return self.phase
 
-    def exchange_anew(self, exchanged: Mapping[int, Exchange]) -> None:
-        """Take other collectives for those that were recorded."""
-        self.exchanged, self.exchanges = dict(exchanged), Exchanges(self.exchanges.mesh)
-        for position, exchange in self.exchanged.items():
-            exchange.add_to(self.exchanges, position)
+    def note_update(self, message: Message, path: str) -> None:
+        """Note what is exchanged for a layer after the update of the weights."""
+        self.updates.append(Exchange(message, path, "update", overlaps=False))
+
+    def list_exchanged(self, mesh: Mapping[str, int]) -> Iterator[PlacedCollective]:
+        """Yield the collectives of the step over a mesh, in their order."""
+        updates = ((len(self.operators), exchange) for exchange in self.updates)
+        for position, exchange in (*self.exchanged.items(), *updates):
+            message, layer, phase, overlaps, _ = exchange
+            yield PlacedCollective(position, make_collective(message, layer, phase, overlaps, mesh))

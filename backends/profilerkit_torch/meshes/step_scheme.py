@@ -13,11 +13,12 @@ from torch.distributed.fsdp import FSDPModule
 from profilerkit import ModelInputs
 from profilerkit_predict.meshes.records import OptimizerShare
 
-from .passes import run_passes
+from ..trace.live_bytes import LiveBytes
+from ..training.differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss
 from .recorder import RankRecorder
-from .shares import find_share
+from .shares import find_share, take_share
 
-__all__ = ["StepScheme"]
+__all__ = ["StepScheme", "rehearse"]
 
 
 class StepScheme:
@@ -51,7 +52,7 @@ class StepScheme:
         notes: list[str] = []
         for number in range(passes):
             self.synchronize(model, is_last=number == passes - 1)
-            notes = run_passes(model, inputs, recorder, outputs)
+            notes = _run_pass(model, inputs, recorder, outputs)
         return notes
 
     def synchronize(self, model: nn.Module, is_last: bool) -> None:
@@ -59,3 +60,30 @@ class StepScheme:
         for module in model.modules():
             if isinstance(module, FSDPModule):
                 module.set_requires_gradient_sync(is_last, recurse=False)
+
+
+def _run_pass(model: nn.Module, inputs: ModelInputs, recorder: RankRecorder, outputs: list[Any]) -> list[str]:
+    """Run a model, and go back from the loss that it returns, or else from the sum of its outputs; return notes.
+
+    ``outputs`` gets what it returns in place of what the passes before have returned, as a variable of a training loop
+    does: that is alive until then. Layers that a checkpoint runs once more are no calls of their own: their calls are
+    kept apart.
+    """
+    recorder.begin("forward")
+    outputs[:] = [inputs.run(model)]
+    recorder.begin("backward")
+    differentiated = [take_share(tensor) for tensor in list_differentiated(outputs[0])]
+    if not differentiated:
+        return [NO_BACKWARD_PASS]
+    loss, start = make_loss(differentiated, recorder.live)
+    with recorder.layers.apart(), follow_gradients(model.parameters(), recorder.note_trained):
+        loss.backward(start)
+    return []
+
+
+def rehearse(model: nn.Module, inputs: ModelInputs) -> None:
+    """Run a step that nobody records."""
+    differentiated = [take_share(tensor) for tensor in list_differentiated(inputs.run(model))]
+    if differentiated:
+        loss, start = make_loss(differentiated, LiveBytes())
+        loss.backward(start)

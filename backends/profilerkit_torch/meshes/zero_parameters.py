@@ -256,7 +256,7 @@ class PartitionedParameters(StepScheme):
         for weight in plan.by_parameter.values():
             if weight.is_small:
                 gathered = count_bytes([weight.partition]) * len(ranks)
-                recorder.exchanges.add(Message("all-gather", ranks, gathered), weight.path, "update")
+                recorder.note_update(Message("all-gather", ranks, gathered), weight.path)
 
 
 class _Gathers:

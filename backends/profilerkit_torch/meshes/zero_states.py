@@ -140,7 +140,7 @@ class _PartitionedUpdate(StepScheme):
             yield
         ranks = tuple(dist.get_process_group_ranks(self._group))
         gathered_bytes = self._deal.partitions.size * len(ranks) * self._deal.dtype.itemsize
-        recorder.exchanges.add(Message("all-gather", ranks, gathered_bytes), "", "update")
+        recorder.note_update(Message("all-gather", ranks, gathered_bytes), "")
 
     @abstractmethod
     def _take(self, bucket: _ReducedBucket, parameter: torch.Tensor) -> None:

@@ -1,15 +1,17 @@
-"""What one rank exchanges in a step, added up: equal collectives of a layer are one."""
+"""What one rank exchanges in a step, between which ranks, and over which dimensions of the mesh."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
-from .records import Collective, PlacedCollective
+from profilerkit.costs import Cost
+from profilerkit.costs.reduction import all_reduce
 
-__all__ = ["Exchanges", "Message", "note_idle"]
+from .records import Collective
+
+__all__ = ["Message", "count_additions", "make_collective", "note_idle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,82 +34,33 @@ class Message:
         return self.bytes * others * rounds // len(self.ranks)
 
 
-class _Kind(NamedTuple):
-    """What equal collectives have in common; the dimensions of the mesh are joined by commas."""
+def count_additions(message: Message, elements: int) -> Cost:
+    """Return the additions of a rank for a whole tensor of so many elements, where data goes around a ring of n ranks.
 
-    layer: str
-    kind: str
-    dimensions: str
-    phase: str
-    overlaps: bool
-
-
-@dataclass
-class _Sum:
-    """Calls and bytes of equal collectives."""
-
-    ranks: int
-    calls: int = 0
-    bytes: int = 0
-    sent_bytes: int = 0
+    To reduce and scatter, a rank adds up n parts of each element of its share, the n-th part of the whole. To
+    reduce for all it does the same, ``(n - 1) / n`` additions for each element of the whole, which are rounded up to
+    one. Other collectives add up nothing.
+    """
+    ranks = len(message.ranks)
+    if message.kind == "all-reduce":
+        return all_reduce(elements, summands=2)
+    return all_reduce(-(-elements // ranks), summands=ranks) if message.kind == "reduce-scatter" else Cost(0, 0)
 
 
-def _make_row(kind: _Kind, total: _Sum) -> Collective:
-    return Collective(
-        kind.layer,
-        kind.kind,
-        kind.dimensions,
-        total.ranks,
-        kind.phase,
-        total.calls,
-        total.bytes,
-        total.sent_bytes,
-        kind.overlaps,
-    )
+def make_collective(message: Message, layer: str, phase: str, overlaps: bool, mesh: Mapping[str, int]) -> Collective:
+    """Return one collective of a layer over a mesh; one that ``overlaps`` runs beside the rank's own work."""
+    dimension = ",".join(_list_dimensions(message.ranks, mesh))
+    ranks = len(message.ranks)
+    return Collective(layer, message.kind, dimension, ranks, phase, 1, message.bytes, message.sent_bytes, overlaps)
 
 
-class Exchanges:
-    """Adds up the collectives of a step over a mesh."""
-
-    def __init__(self, mesh: Mapping[str, int]) -> None:
-        self.mesh = mesh
-        self._sums: dict[_Kind, _Sum] = {}
-        self._in_order: list[tuple[int | None, Collective]] = []
-
-    def add(
-        self, message: Message, layer: str, phase: str, overlaps: bool = False, position: int | None = None
-    ) -> None:
-        """Add a collective of a layer.
-
-        One that ``overlaps`` runs beside the rank's own work. ``position`` is the number of the operator that it is;
-        None for one that comes after all operators.
-        """
-        kind = _Kind(layer, message.kind, self._name_dimensions(message.ranks), phase, overlaps)
-        total = self._sums.setdefault(kind, _Sum(len(message.ranks)))
-        total.calls += 1
-        total.bytes += message.bytes
-        total.sent_bytes += message.sent_bytes
-        alone = _Sum(total.ranks, 1, message.bytes, message.sent_bytes)
-        self._in_order.append((position, _make_row(kind, alone)))
-
-    def list_in_order(self, operators: int) -> tuple[PlacedCollective, ...]:
-        """Return each collective of a step of so many operators."""
-        placed = [PlacedCollective(operators if at is None else at, row) for at, row in self._in_order]
-        return tuple(sorted(placed, key=lambda collective: collective.position))
-
-    def list_collectives(self) -> tuple[Collective, ...]:
-        """Return what was exchanged so far: equal collectives of a layer together."""
-        return tuple(_make_row(kind, total) for kind, total in self._sums.items())
-
-    def _name_dimensions(self, ranks: Sequence[int]) -> str:
-        """Return the names of the dimensions of the mesh in which ranks differ, joined by commas."""
-        step = prod(self.mesh.values())
-        names = []
-        for dimension, size in self.mesh.items():
-            step //= size
-            if len({rank // step % size for rank in ranks}) > 1:
-                names.append(dimension)
-        return ",".join(names)
+def _list_dimensions(ranks: Sequence[int], mesh: Mapping[str, int]) -> Iterator[str]:
+    """Yield the names of the dimensions of a mesh in which ranks differ."""
+    step = prod(mesh.values())
+    for dimension, size in mesh.items():
+        step //= size
+        if len({rank // step % size for rank in ranks}) > 1:
+            yield dimension
 
 
 def note_idle(mesh: Mapping[str, int], collectives: Iterable[Collective]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from profilerkit import ModelTrace
+from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import WeightRecord
 
 __all__ = ["Collective", "OptimizerShare", "PlacedCollective", "Purpose", "RankTrace", "sum_parts"]
@@ -65,13 +66,22 @@ class Collective:
         """The dimensions of the mesh that they run over."""
         return tuple(self.dimension.split(","))
 
+    def add(self, other: Collective) -> Collective:
+        """Return both together; the other is equal but for its calls and bytes."""
+        return replace(
+            self,
+            calls=self.calls + other.calls,
+            bytes=self.bytes + other.bytes,
+            sent_bytes=self.sent_bytes + other.sent_bytes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedCollective:
     """One collective of a step.
 
     Attributes:
-        position: The number of the operator in the step's trace that it is.
+        position: The number of the operator in the step's trace that it is; that behind the last, of the update.
         collective: What it exchanges; it is one call.
     """
 
@@ -100,7 +110,6 @@ class RankTrace:
 
     Attributes:
         trace: The step, with the rank's own share of the weights, its own operators, and the bytes alive in it.
-        collectives: What it exchanges with other ranks, in the order in which each first came.
         gradient_bytes: The bytes of the gradients that it keeps for the optimizer.
         peak: What the bytes at the peak are for, weights included.
         left: What the bytes are for that are there after the passes, when the weights are updated.
@@ -111,7 +120,6 @@ class RankTrace:
     """
 
     trace: ModelTrace
-    collectives: tuple[Collective, ...] = ()
     gradient_bytes: int = 0
     peak: Mapping[Purpose, int] = field(default_factory=dict)
     left: Mapping[Purpose, int] = field(default_factory=dict)
@@ -119,6 +127,15 @@ class RankTrace:
     optimizer_share: OptimizerShare | None = None
     exchanged: tuple[PlacedCollective, ...] = ()
     description: str = ""
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What it exchanges: equal collectives of a layer as one, in the order in which each first came."""
+        sums: dict[Collective, Collective] = {}
+        for placed in self.exchanged:
+            kind = replace(placed.collective, calls=0, bytes=0, sent_bytes=0)
+            sums[kind] = sums.get(kind, kind).add(placed.collective)
+        return tuple(sums.values())
 
     @property
     def peak_parts(self) -> dict[str, int]:

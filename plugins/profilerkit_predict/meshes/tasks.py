@@ -62,7 +62,7 @@ def list_tasks(step: RankTrace) -> list[Task]:
 
     Raises `NotOfferedError` for a step of which it is not known when it exchanges what.
     """
-    if step.unknown or sum(collective.calls for collective in step.collectives) != len(step.exchanged):
+    if step.unknown:
         raise NotOfferedError("it is not known in which order this step exchanges what it does, or how much")
     tasks: list[Task] = []
     line: list[int] = []  # the tasks that follow each other
