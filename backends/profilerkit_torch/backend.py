@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
@@ -179,9 +180,7 @@ class TorchBackend(
 
     def profile_script(self) -> str:
         """Return a script that makes such a profile with torch alone."""
-        from .joining.script_text import script_text
-
-        return script_text()
+        return Path(__file__).with_name("joining").joinpath("script.py").read_text(encoding="utf-8")
 
     def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
         """Return what Python and torch take besides operators."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from profilerkit import ModelInputs, ModelTrace, ProfileFileError
 from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share, measure_extent, sum_covered
-from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .instruction_layers import InstructionLayers, find_layer, find_layers
@@ -68,11 +68,7 @@ def read_recording(
 
 def _read_instructions(profile: ProfileFile) -> RanInstructions:
     """Return what ran; raise `ProfileFileError` for another profiler's file, and one without instructions."""
-    if profile.kind != "xla":
-        raise ProfileFileError(
-            f"{profile.path} is a profile of {profile.profiler}, and the model is one of JAX: give the model that was "
-            "profiled"
-        )
+    profile.require_kind("xla", "JAX")
     instructions = read_instructions(profile)
     if not instructions.runs:
         raise ProfileFileError(
@@ -110,8 +106,7 @@ def _leave_out(ran: Sequence[RanInstruction], program: str, skip: int) -> list[R
     """
     of_program = [instruction for instruction in ran if instruction.program == program]
     runs = list(dict.fromkeys(instruction.run for instruction in of_program))
-    if skip >= len(runs):
-        raise ProfileFileError(f"skip={skip}: the profile has {len(runs)} passes; leave out fewer")
+    require_passes(len(runs), skip)
     begin = min(instruction.start for instruction in of_program if instruction.run == runs[skip])
     return [instruction for instruction in ran if instruction.start >= begin]
 

@@ -10,14 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from onnx import ModelProto
 
 from profilerkit import InputError, ModelInputs, NotOfferedError, ProfileFileError, WithoutValuesError
 from profilerkit.backend_kit.ran_nodes import RanNode, explain_fusions
 from profilerkit_predict.joining.kernel_times import KernelTimes, compute_layer_share
-from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from ..operator_timing.passes import rewrite_nodes
@@ -46,8 +46,7 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
     Raises `ProfileFileError` for another profiler's file, one without passes or nodes, and one of another model.
     """
     passes = _read_passes(profile)
-    if skip >= len(passes):
-        raise ProfileFileError(f"skip={skip}: the profile has {len(passes)} passes; leave out fewer")
+    require_passes(len(passes), skip)
     kept = passes[skip:]
     rewritten = _find_level(model, inputs, kept[-1])
     kernels = _sum_up(rewritten.nodes, kept).average(len(kept))
@@ -63,25 +62,14 @@ def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs 
 
 def _read_passes(profile: ProfileFile) -> list[ProfiledPass]:
     """Return the passes in a file of onnxruntime's profiler; raise `ProfileFileError` for one without operators."""
-    if profile.kind != "onnxruntime":
-        raise ProfileFileError(
-            f"{profile.path} is a profile of {profile.profiler}, and the model is one of ONNX: give the model that was "
-            "profiled"
-        )
-    passes = read_passes([event for event in profile.events if _is_whole(event)])
+    profile.require_kind("onnxruntime", "ONNX")
+    passes = read_passes([event for event in profile.list_timed() if isinstance(event.get("args"), dict)])
     if not any(single.kernels for single in passes):
         raise ProfileFileError(
             f"{profile.path} has {len(passes)} passes, and no operator in them; was the model run while the profiler "
             "was on, and end_profiling() called?"
         )
     return passes
-
-
-def _is_whole(event: dict[str, Any]) -> bool:
-    """Return whether an event has what is read of it."""
-    numbers = (event.get("ts"), event.get("dur"))
-    is_timed = all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in numbers)
-    return is_timed and isinstance(event.get("name"), str) and isinstance(event.get("args"), dict)
 
 
 def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: ProfiledPass) -> _RewrittenGraph:

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent, sum_covered
-from profilerkit_predict.joining.reading import ProfileFile
+from profilerkit_predict.joining.reading import ProfileFile, require_passes
 from profilerkit_predict.joining.records import Recording
 
 from .fused import explain_whole_layers
-from .launches import Launches
 from .layers import name_layers
 from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
 from .windows import Window
@@ -28,11 +27,7 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
 
     Raises `ProfileFileError` for another profiler's file, one without operators, and one of another model.
     """
-    if profile.kind != "torch":
-        raise ProfileFileError(
-            f"{profile.path} is a profile of {profile.profiler}, and the model is one of PyTorch: give the model that "
-            "was profiled, such as the .onnx file"
-        )
+    profile.require_kind("torch", "PyTorch")
     paths = frozenset(layer.path for layer in trace.layers)
     host, device = split_events(profile, paths)
     if not any(event.kind in (Kind.OPERATOR, Kind.NODE) for event in host):
@@ -43,11 +38,10 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
         )
     frames = make_frames(host)
     windows, by = name_layers(frames, trace)
-    if skip >= len(windows):
-        raise ProfileFileError(f"skip={skip}: the profile has {len(windows)} passes; leave out fewer")
+    require_passes(len(windows), skip)
     sums = _Sums(windows, by, skip, (*_note_missing_numbers(frames), *explain_whole_layers(frames)))
     if device:
-        return sums.add_device(device, Launches(frames), _read_device_name(profile.header))
+        return sums.add_device(device, _Launches(frames), _read_device_name(profile.header))
     return sums.add_host(frames)
 
 
@@ -56,6 +50,34 @@ class _Span(NamedTuple):
 
     start: float
     end: float
+
+
+class _Launches:
+    """The frames that start kernels: calls of the device's driver, and operators.
+
+    A kernel has the correlation of the driver's call, and the id of the operator that made this call.
+    """
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        self._calls: dict[Any, Frame] = {}
+        self._operators: dict[Any, Frame] = {}
+        for frame in frames:
+            args = frame.event.args
+            if frame.event.kind is Kind.DRIVER:
+                self._calls[args.get("correlation")] = frame
+            elif frame.is_work:
+                self._operators[args.get("External id", args.get("external id"))] = frame
+        self._calls.pop(None, None)
+        self._operators.pop(None, None)
+
+    def find(self, kernel: DeviceEvent) -> Frame | None:
+        """Return the frame that started what ran on a device; None if the profile does not tell."""
+        call = self._calls.get(kernel.correlation)
+        if call is None:
+            return self._operators.get(kernel.external)
+        if call.outer is None:  # another thread may have made the call for an operator
+            return self._operators.get(call.event.args.get("External id"), call)
+        return call
 
 
 class _Sums:
@@ -76,7 +98,7 @@ class _Sums:
                 self._add(frame.event.name, frame.seconds, _Span(frame.event.start, frame.event.end), frame)
         return self._make_recording(on_device=False)
 
-    def add_device(self, kernels: Sequence[DeviceEvent], launches: Launches, device: str) -> Recording:
+    def add_device(self, kernels: Sequence[DeviceEvent], launches: _Launches, device: str) -> Recording:
         """Return the recording of kernels on a device, each in the layer whose operator has started it."""
         unlinked = 0
         for kernel in kernels:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from profilerkit.arguments.checks import FLAG
+from profilerkit.arguments.checks import FLAG, at_least
 from profilerkit.backend import Backend
 from profilerkit.devices.catalog import device as device_named
 from profilerkit.devices.info import DeviceInfo, dtype_name
 from profilerkit.devices.products import UnknownPeakError
-from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, ProfileFileError
 from profilerkit.inputs import ModelInputs
 from profilerkit.profiler import make_profiler
@@ -63,8 +62,7 @@ def join(
         DeviceNotKnownError: No device of that name is described.
         UnknownPeakError: The given device's peak for a dtype of the model's products is not known.
     """
-    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
-        raise ArgumentError(f"skip={shown(skip)}: give a number of passes from 0")
+    skip = at_least(0, "a number of passes from 0")("skip", skip)
     if dtype is not None:
         dtype_name(dtype)
     target = None if device is None else device_named(device)

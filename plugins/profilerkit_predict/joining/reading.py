@@ -14,7 +14,7 @@ from typing import Any
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, ProfileFileError
 
-__all__ = ["METADATA", "ProfileFile", "read_profile"]
+__all__ = ["METADATA", "ProfileFile", "read_profile", "require_passes"]
 
 #: Under which key the script of ``profilerkit trace-script`` writes what it ran.
 METADATA = "profilerkit"
@@ -57,6 +57,15 @@ class ProfileFile:
         value = self.header.get(METADATA, {})
         return value if isinstance(value, Mapping) else {}
 
+    def require_kind(self, kind: str, framework: str) -> None:
+        """Raise `ProfileFileError` if it is of another kind than profiles of a framework's models are."""
+        if self.kind != kind:
+            example = ", such as the .onnx file" if self.kind == "onnxruntime" else ""
+            raise ProfileFileError(
+                f"{self.path} is a profile of {self.profiler}, and the model is one of {framework}: give the model "
+                f"that was profiled{example}"
+            )
+
     def list_timed(self) -> Iterator[Event]:
         """Yield the events that have a begin and a duration, both finite numbers, and a name."""
         for event in self.events:
@@ -93,6 +102,12 @@ def read_profile(path: str | PathLike[str]) -> ProfileFile:
             f"of its events: {names})"
         )
     return ProfileFile(file, kind, kept, header)
+
+
+def require_passes(passes: int, skip: int) -> None:
+    """Raise `ProfileFileError` if a profile has no pass beside the first ones that are left out."""
+    if skip >= passes:
+        raise ProfileFileError(f"skip={skip}: the profile has {passes} passes; leave out fewer")
 
 
 def _is_time(value: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profilerkit.devices.info import DeviceInfo
@@ -126,12 +126,9 @@ def list_unattributed(kernels: Iterable[RecordedKernel]) -> Table:
     """Return the kernels whose layer is not known, by name and by what they ran in, the longest first."""
     seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
     calls: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for kernel in _without_layer(kernels):
-        seconds[kernel.name, kernel.around] += kernel.seconds
-        calls[kernel.name, kernel.around] += kernel.calls
+    for kernel in kernels:
+        if kernel.layer is None:
+            seconds[kernel.name, kernel.around] += kernel.seconds
+            calls[kernel.name, kernel.around] += kernel.calls
     keys: Sequence[tuple[str, str]] = sorted(seconds, key=lambda key: -seconds[key])
     return Table([{"kernel": key[0], "around": key[1], "calls": calls[key], "seconds": seconds[key]} for key in keys])
-
-
-def _without_layer(kernels: Iterable[RecordedKernel]) -> Iterator[RecordedKernel]:
-    return (kernel for kernel in kernels if kernel.layer is None)

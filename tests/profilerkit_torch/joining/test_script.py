@@ -15,8 +15,8 @@ from torch import nn
 
 import profilerkit
 from profilerkit_predict.joining import read_profile
+from profilerkit_torch.backend import TorchBackend
 from profilerkit_torch.joining.script import profile_model
-from profilerkit_torch.joining.script_text import script_text
 
 NETWORK = """
 import torch
@@ -37,7 +37,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "script.py").write_text(script_text(), encoding="utf-8")
+    (folder / "script.py").write_text(TorchBackend().profile_script(), encoding="utf-8")
     (folder / "network.py").write_text(NETWORK, encoding="utf-8")
     command = [sys.executable, "-c", BLOCKED, "script.py", *arguments]
     return run_program(command, check=False, cwd=folder, seconds=300)
@@ -46,7 +46,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_needs_torch_alone() -> None:
     imported = {
         (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).partition(".")[0]
-        for node in ast.walk(ast.parse(script_text()))
+        for node in ast.walk(ast.parse(TorchBackend().profile_script()))
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
