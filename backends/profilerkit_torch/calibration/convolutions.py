@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,7 +65,7 @@ def describe_convolutions(is_large: bool) -> Described:
     listed = (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS, *square, *_LARGE_CONVOLUTIONS * is_large)
     for batch, channels, size, out, kernel, stride in listed:
         x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
-        convolve = _make_convolution(stride, kernel // 2, groups=1)
+        convolve = partial(functional.conv2d, stride=stride, padding=kernel // 2)
         yield f"convolution {x.shape} {weight.shape}", convolve, (x, weight, random(out))
         if channels <= 3 or stride == 1:
             length = (size - 1) // stride + 1
@@ -74,18 +75,11 @@ def describe_convolutions(is_large: bool) -> Described:
             yield f"gradient {x.shape} {weight.shape}", differentiate, (dy, x, weight)
     for batch, channels, size, kernel in _DEPTHWISE + _LARGE_DEPTHWISE * is_large:
         x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
-        convolve = _make_convolution(1, kernel // 2, groups=channels)
+        convolve = partial(functional.conv2d, padding=kernel // 2, groups=channels)
         yield f"depthwise {x.shape}", convolve, (x, weight, random(channels))
         dy = random(batch, channels, size, size)
         differentiate = _make_gradient(kernel // 2, channels, 1, groups=channels, by_input=True)
         yield f"gradient of depthwise {x.shape}", differentiate, (dy, x, weight)
-
-
-def _make_convolution(stride: int, padding: int, groups: int) -> Callable[..., Any]:
-    def convolve(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return functional.conv2d(x, weight, bias, stride, padding, groups=groups)
-
-    return convolve
 
 
 def _make_gradient(padding: int, out: int, stride: int, groups: int, by_input: bool) -> Callable[..., Any]:

@@ -45,14 +45,11 @@ _LARGE_ATTENTION = ((64, 8, 64, 64), (16, 12, 256, 64), (8, 12, 512, 64), (4, 16
 
 def describe_products(is_large: bool) -> Described:
     """Yield products, each a name, a function and its inputs; the large ones are for a device of its own."""
-    for columns, depth in (*_WEIGHTS, _LARGE_MATRIX):
-        weight, bias = random(columns, depth), random(columns)
-        for rows in _FEW_ROWS if (columns, depth) == _LARGE_MATRIX else _ROWS:
-            yield f"linear {rows} x {columns} x {depth}", functional.linear, (random(rows, depth), weight, bias)
-    for (rows, columns), depth in product(_SHALLOW, _DEPTHS):
-        tensors = random(rows, depth), random(columns, depth), random(columns)
-        yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
-    for rows, (columns, depth) in product(_LARGE_ROWS, _LARGE_WEIGHTS) if is_large else ():
+    sizes = [(rows, *weight) for weight in _WEIGHTS for rows in _ROWS]
+    sizes += [(rows, *_LARGE_MATRIX) for rows in _FEW_ROWS]
+    sizes += [(*output, depth) for output, depth in product(_SHALLOW, _DEPTHS)]
+    sizes += [(rows, *weight) for rows, weight in product(_LARGE_ROWS, _LARGE_WEIGHTS) if is_large]
+    for rows, columns, depth in sizes:
         tensors = random(rows, depth), random(columns, depth), random(columns)
         yield f"linear {rows} x {columns} x {depth}", functional.linear, tensors
     for batch, rows, columns, depth in _BATCHED + _LARGE_BATCHED * is_large:

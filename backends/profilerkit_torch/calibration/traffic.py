@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from .operands import Described, indices, positive, random
 
 __all__ = ["describe_images", "describe_traffic"]
 
+_UPSAMPLE: Any = torch.ops.aten.upsample_nearest2d.vec
 #: The elements of what is read.
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 #: Images for normalization, pooling and upsampling: samples, channels, size.
@@ -29,31 +31,19 @@ def describe_traffic(is_large: bool) -> Described:
         yield f"relu {elements}", torch.relu, (x,)
         yield f"gelu {elements}", functional.gelu, (x,)
         yield f"layer norm {elements}", _normalize_rows, (x, scale, scale)
-        yield f"softmax {elements}", _softmax, (x,)
-        yield f"sum {elements}", _sum_rows, (x,)
+        yield f"softmax {elements}", partial(torch.softmax, dim=-1), (x,)
+        yield f"sum {elements}", partial(torch.sum, dim=1), (x,)
         yield f"copy {elements}", torch.clone, (x,)
         yield f"cat {elements}", _concatenate, (x, x)
-        yield f"dropout {elements}", _draw_bits, (x,)
+        yield f"dropout {elements}", partial(torch.bernoulli, p=0.5), (x,)
 
 
 def _normalize_rows(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     return functional.layer_norm(x, x.shape[-1:], weight, bias)
 
 
-def _softmax(x: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x, -1)
-
-
-def _sum_rows(x: torch.Tensor) -> torch.Tensor:
-    return torch.sum(x, 1)
-
-
 def _concatenate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cat((x, y))
-
-
-def _draw_bits(x: torch.Tensor) -> torch.Tensor:
-    return torch.bernoulli(x, 0.5)
 
 
 def describe_images(is_large: bool) -> Described:
@@ -61,20 +51,8 @@ def describe_images(is_large: bool) -> Described:
     for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
         x, scale = random(samples, channels, size, size), random(channels)
         yield f"batch norm {x.shape}", functional.batch_norm, (x, scale, positive(channels), scale, scale)
-        yield f"max pool {x.shape}", _max_pool, (x,)
-        yield f"average pool {x.shape}", _average_pool, (x,)
-        yield f"upsampling {x.shape}", _upsample, (x,)
+        yield f"max pool {x.shape}", partial(functional.max_pool2d, kernel_size=2), (x,)
+        yield f"average pool {x.shape}", partial(functional.avg_pool2d, kernel_size=2), (x,)
+        yield f"upsampling {x.shape}", partial(_UPSAMPLE, output_size=None, scale_factors=[2.0, 2.0]), (x,)
     for rows, width in ((64, 16), (1024, 64), (8192, 256)):
         yield f"embedding {rows} x {width}", functional.embedding, (indices(rows, rows // 4), random(rows, width))
-
-
-def _max_pool(x: torch.Tensor) -> Any:
-    return functional.max_pool2d(x, 2)
-
-
-def _average_pool(x: torch.Tensor) -> Any:
-    return functional.avg_pool2d(x, 2)
-
-
-def _upsample(x: torch.Tensor) -> Any:
-    return torch.ops.aten.upsample_nearest2d.vec(x, None, [2.0, 2.0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 
@@ -64,14 +64,14 @@ def _projects_groups(model: nn.Module, heads: int, groups: int, width: int) -> b
     return (keys in rows or together in rows) and without_groups not in rows
 
 
-class _Sizes(NamedTuple):
-    """The sizes of a latent attention, as transformers calls them."""
-
-    num_heads: int
-    kv_lora_rank: int
-    qk_rope_head_dim: int
-    qk_nope_head_dim: int
-    v_head_dim: int
+#: What transformers calls the sizes of latent attention, by the fields of `LatentAttention`.
+_SIZES = {
+    "heads": "num_heads",
+    "rank": "kv_lora_rank",
+    "rope": "qk_rope_head_dim",
+    "nope": "qk_nope_head_dim",
+    "value": "v_head_dim",
+}
 
 
 def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> LatentAttention | None:
@@ -80,19 +80,10 @@ def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> Late
     The cache that was seen has for each token the latents, or the keys and values that are expanded from them. What it
     has besides are the keys of an indexer. Raises `InputError` for a cache that has less.
     """
-    all_sizes = [sizes for module in list_modules(model) if (sizes := _read_sizes(module)) is not None]
-    if len(set(all_sizes)) != 1:
+    layers = [latent for module in list_modules(model) if (latent := _read_latent(module)) is not None]
+    if len(set(layers)) != 1:
         return None
-    sizes = all_sizes[0]
-    latent = LatentAttention(
-        layers=len(all_sizes),
-        heads=sizes.num_heads,
-        rank=sizes.kv_lora_rank,
-        rope=sizes.qk_rope_head_dim,
-        nope=sizes.qk_nope_head_dim,
-        value=sizes.v_head_dim,
-        most_attended=find_most_attended(model.config),
-    )
+    latent = replace(layers[0], layers=len(layers), most_attended=find_most_attended(model.config))
     seen = round(sum(layer.bytes_per_token for layer in cache))
     dtype = DTYPES.get(find_dtype(model))
     item = 4 if dtype is None else dtype.itemsize
@@ -107,9 +98,8 @@ def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> Late
     return replace(latent, index_bytes=rest)
 
 
-def _read_sizes(module: nn.Module) -> _Sizes | None:
-    """Return the sizes of a latent attention; None for any other module."""
-    if not hasattr(module, "kv_b_proj"):
-        return None
-    sizes: Any = [getattr(module, name, None) for name in _Sizes._fields]
-    return _Sizes(*sizes) if all(isinstance(size, int) for size in sizes) else None
+def _read_latent(module: nn.Module) -> LatentAttention | None:
+    """Return the latent attention of one layer; None for any other module."""
+    sizes: Any = {field: getattr(module, name, None) for field, name in _SIZES.items()}
+    is_latent = hasattr(module, "kv_b_proj") and all(isinstance(size, int) for size in sizes.values())
+    return LatentAttention(layers=1, **sizes) if is_latent else None

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from profilerkit.process.lazy import install_lazy_names, module_of_each
-
-if TYPE_CHECKING:
-    from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat, WeightKind
-    from .adapters import Adapters
-    from .api import kv_bytes, kv_bytes_per_token, llm
-    from .arrivals import Arrivals
-    from .bursts import Burst
-    from .caching import CacheBytes
-    from .comparison import LanguageModelComparison
-    from .engines import EngineRule
-    from .fitting import Fit, Memory
-    from .formulas import count_expected_experts
-    from .layout import Layout
-    from .records import (
-        CacheContents,
-        CacheGrowth,
-        CacheLayer,
-        CacheTensor,
-        ExecutionModel,
-        GeneratedTokens,
-        InputEncoder,
-        InputKind,
-        LatentAttention,
-        Law,
-        MatrixShape,
-        ModelFacts,
-        ModelSizes,
-        PassCounts,
-        ReadIn,
-        Routing,
-        Term,
-        TracedPasses,
-        WeightPart,
-        Work,
-    )
-    from .report import LanguageModelReport
-    from .rewrites import REWRITES, Rewrite
-    from .serving import Serving
-    from .speculation import Speculation
-    from .step_cost import EncodedInputs, Piece, Resource, Step, StepCost, StepTerm
+from ..checkpoints.formats import WEIGHT_FORMATS, WeightFormat, WeightKind
+from .adapters import Adapters
+from .api import kv_bytes, kv_bytes_per_token, llm
+from .arrivals import Arrivals
+from .bursts import Burst
+from .caching import CacheBytes
+from .comparison import LanguageModelComparison
+from .engines import EngineRule
+from .fitting import Fit, Memory
+from .formulas import count_expected_experts
+from .layout import Layout
+from .records import (
+    CacheContents,
+    CacheGrowth,
+    CacheLayer,
+    CacheTensor,
+    ExecutionModel,
+    GeneratedTokens,
+    InputEncoder,
+    InputKind,
+    LatentAttention,
+    Law,
+    MatrixShape,
+    ModelFacts,
+    ModelSizes,
+    PassCounts,
+    ReadIn,
+    Routing,
+    Term,
+    TracedPasses,
+    WeightPart,
+    Work,
+)
+from .report import LanguageModelReport
+from .rewrites import REWRITES, Rewrite
+from .serving import Serving
+from .speculation import Speculation
+from .step_cost import EncodedInputs, Piece, Resource, Step, StepCost, StepTerm
 
 __all__ = [
     "REWRITES",
@@ -95,31 +90,3 @@ __all__ = [
     "kv_bytes_per_token",
     "llm",
 ]
-
-_MODULES = module_of_each(
-    {
-        ".adapters": "Adapters",
-        ".api": "kv_bytes kv_bytes_per_token llm",
-        ".caching": "CacheBytes",
-        ".comparison": "LanguageModelComparison",
-        ".engines": "EngineRule",
-        ".fitting": "Fit Memory",
-        "..checkpoints.formats": "WEIGHT_FORMATS WeightFormat WeightKind",
-        ".formulas": "count_expected_experts",
-        ".layout": "Layout",
-        ".arrivals": "Arrivals",
-        ".bursts": "Burst",
-        ".records": """
-            CacheContents CacheGrowth CacheLayer CacheTensor ExecutionModel GeneratedTokens InputEncoder InputKind
-            LatentAttention Law MatrixShape ModelFacts ModelSizes PassCounts ReadIn Routing Term TracedPasses
-            WeightPart Work
-        """,
-        ".report": "LanguageModelReport",
-        ".rewrites": "REWRITES Rewrite",
-        ".serving": "Serving",
-        ".speculation": "Speculation",
-        ".step_cost": "EncodedInputs Piece Resource Step StepCost StepTerm",
-    }
-)
-
-install_lazy_names(__name__, _MODULES)

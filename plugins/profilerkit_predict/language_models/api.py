@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
-from profilerkit.arguments.checks import BATCH_SIZE, FLAG, at_least
+from profilerkit.arguments.checks import BATCH_SIZE, FLAG, at_least, between
 from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo
 from profilerkit.devices import device as device_of
@@ -17,7 +18,7 @@ from profilerkit.process.collector import collector_paused
 
 from ..checkpoints.formats import weight_format
 from .adapters import read_adapters
-from .arrivals import read_rate
+from .arrivals import RATE
 from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, find_engine
@@ -35,6 +36,9 @@ __all__ = ["kv_bytes", "kv_bytes_per_token", "llm"]
 
 #: The short names of dtypes.
 _DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+
+#: The share of memory that stays free: all but the whole.
+_RESERVE = between(0, math.nextafter(1, 0), "the share of memory that is left free, from 0 to below 1")
 
 
 def llm(
@@ -135,10 +139,10 @@ def llm(
     numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
     usual = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
-    share, batches = _share(usual if reserve is None else reserve), BATCH_SIZE("batch_size", batch)
+    share, batches = _RESERVE("reserve", usual if reserve is None else reserve), BATCH_SIZE("batch_size", batch)
     batches = batches if isinstance(batches, tuple) else (batches,)
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
-    speculation, requests = read_speculation(draft_tokens, acceptance, draft), read_rate(rate)
+    speculation, requests = read_speculation(draft_tokens, acceptance, draft), RATE("rate", rate)
     pixels = read_image_size(image_size, images)
     layout = read_layout(requested["devices"], parallel)
     stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
@@ -230,10 +234,3 @@ def _require_decoder_alone(facts: ModelFacts, **options: int | None) -> None:
     for name, value in options.items():
         if value is not None and facts.is_encoder_decoder:
             raise InputError(f"{name}={value}: {facts.name} is an encoder-decoder; leave it out")
-
-
-def _share(reserve: Any) -> float:
-    is_number = isinstance(reserve, (int, float)) and not isinstance(reserve, bool)
-    if not is_number or not 0 <= reserve < 1:
-        raise ArgumentError(f"reserve={reserve!r}: give the share of memory that is left free, from 0 to below 1")
-    return float(reserve)

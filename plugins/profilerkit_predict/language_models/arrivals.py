@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from profilerkit.error_text import shown
-from profilerkit.errors import ArgumentError
+from profilerkit.arguments.checks import inside
 
-__all__ = ["Arrivals", "predict_arrivals", "read_rate"]
+__all__ = ["RATE", "Arrivals", "predict_arrivals"]
+
+#: The check of a rate of requests.
+RATE = inside(0, float("inf"), "the requests that arrive in a second, a number above 0").or_none()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +38,6 @@ class Arrivals:
     sequences: int | None
     per_token: float | None
     most_requests: float
-
-
-def read_rate(rate: Any) -> float | None:
-    """Return a rate of requests; None for none. Raises `ArgumentError` for what is no number above 0."""
-    if rate is None:
-        return None
-    if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 < rate < float("inf"):
-        raise ArgumentError(f"rate={shown(rate)}: give the requests that arrive in a second, a number above 0")
-    return float(rate)
 
 
 def predict_arrivals(
@@ -76,10 +69,7 @@ def predict_arrivals(
     most_requests = replicas / (prefill + per_sequence)
     if load >= 1 or not keeps_up(most_sequences):
         return Arrivals(rate, load, None, None, None, None, most_requests)
-    low, high = 0, most_sequences
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps_up(middle) else (middle, high)
+    sequences = 1 + bisect_left(range(1, most_sequences + 1), True, key=keeps_up)  # the fewest that keep up
     wait = load * prefill / (2 * (1 - load))
-    per_token = (decode(high) or 0.0) / (1 - load) if later else None
-    return Arrivals(rate, load, wait, wait + prefill, high * replicas, per_token, most_requests)
+    per_token = (decode(sequences) or 0.0) / (1 - load) if later else None
+    return Arrivals(rate, load, wait, wait + prefill, sequences * replicas, per_token, most_requests)

@@ -15,18 +15,11 @@ __all__ = ["CacheTraffic", "count_cache_traffic"]
 
 
 class CacheTraffic(NamedTuple):
-    """Bytes of a cache that a step reads, and those that it writes."""
+    """Bytes of a cache that a step reads, and those that it writes; ``shared`` are those read of a prefix of all."""
 
     read: float
     written: float
-
-
-class _SequenceTraffic(NamedTuple):
-    """The bytes of one sequence; ``shared`` are those that it reads of the prefix of all."""
-
-    read: float
-    written: float
-    shared: float
+    shared: float = 0.0
 
 
 def count_cache_traffic(cache: EngineCache, pieces: Iterable[Piece], tensor: int = 1) -> CacheTraffic:
@@ -40,10 +33,10 @@ def count_cache_traffic(cache: EngineCache, pieces: Iterable[Piece], tensor: int
         read += piece.sequences * (of_one.read - of_one.shared)
         written += piece.sequences * of_one.written
         most_shared = max(most_shared, of_one.shared)
-    return CacheTraffic(read + most_shared, written)
+    return CacheTraffic(read + most_shared, written, most_shared)
 
 
-def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor: int) -> _SequenceTraffic:
+def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor: int) -> CacheTraffic:
     """Return the bytes of one sequence of a piece. An encoder's prompt adds one token to the part that grows."""
     is_first, has_encoder = not piece.cached, cache.facts.is_encoder_decoder
     before = 0 if is_first else cache.count_tokens(piece.cached)
@@ -56,7 +49,7 @@ def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor: int) -> _S
         read += (part.bytes_per_entry * entries + constant.read) / devices
         written += (part.bytes_per_entry * _count_added_entries(part, before, new) + constant.written) / devices
         shared += part.bytes_per_entry * min(cache.count_shared_entries(part), entries) / devices
-    return _SequenceTraffic(read, written, shared)
+    return CacheTraffic(read, written, shared)
 
 
 def _count_constant_traffic(part: CacheLayer, is_first: bool, has_encoder: bool) -> CacheTraffic:

@@ -19,6 +19,7 @@ from profilerkit_pages.figures.canvas import (
 )
 
 from .answers import list_steps
+from .speculation import NOTHING_DRAFTED
 
 if TYPE_CHECKING:
     from . import LanguageModelReport, Step
@@ -77,12 +78,9 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
         axis.plot(inside, [rate[0] for rate in rates[: len(inside)]], "o-", color=colour, label=plain(report.title))
         beyond = max(len(inside) - 1, 0)
         axis.plot(sizes[beyond:], [rate[0] for rate in rates[beyond:]], ":", color=colour)
-        axis.plot(
-            sizes, [rate[1] for rate in rates], "--", color=GREY, linewidth=1, label="products" if not index else None
-        )
-        axis.plot(
-            sizes, [rate[2] for rate in rates], "-.", color=GREY, linewidth=1, label="bytes" if not index else None
-        )
+        for roof, (name, line) in enumerate((("products", "--"), ("bytes", "-.")), start=1):
+            label = None if index else name
+            axis.plot(sizes, [rate[roof] for rate in rates], line, color=GREY, linewidth=1, label=label)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
@@ -162,13 +160,10 @@ def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
 
 def _rates(report: LanguageModelReport, batch: int) -> tuple[float, float, float]:
     """Return the most tokens per second of a step in the middle of the generation, by all, products and bytes."""
-    cached, speculation = report.prompt + report.new // 2, report.speculation
-    drafted, tokens = (
-        (0, batch) if speculation is None else (speculation.draft_tokens, batch * speculation.tokens_per_step)
-    )
-    step = report.cost(batch, 1 + drafted, cached, 1 + drafted)
-    draft = None if speculation is None else speculation.draft(batch, cached)
-    steps = [step, *([] if draft is None else [draft.repeat(drafted)])]
+    cached, drafted = report.prompt + report.new // 2, report.speculation or NOTHING_DRAFTED
+    count, tokens = drafted.draft_tokens, batch * drafted.tokens_per_step
+    draft = drafted.draft(batch, cached)
+    steps = [report.cost(batch, 1 + count, cached, 1 + count), *([] if draft is None else [draft.repeat(count)])]
     seconds, compute, memory = (
         sum(getattr(one_step, name) or 0.0 for one_step in steps)
         for name in ("seconds", "compute_seconds", "memory_seconds")

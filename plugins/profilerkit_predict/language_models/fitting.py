@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -163,8 +164,4 @@ def _widen(layout: Layout, count: int) -> Layout:
 
 def _largest(most: int, holds: Callable[[int], bool]) -> int:
     """Return the largest number up to ``most`` that ``holds`` accepts, as it does all smaller ones; 0 for none."""
-    low, high = 0, most + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return bisect_left(range(1, most + 1), True, key=lambda number: not holds(number))

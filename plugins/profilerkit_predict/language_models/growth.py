@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from profilerkit.errors import InputError
 
@@ -44,21 +44,26 @@ def find_growth(
     Raises `InputError` for sizes that no rule explains.
     """
     contents = [before, after] if later is None else [before, after, later]
-    sizes = {path: _Sizes(path, tensors) for path, tensors in _by_path(contents)}
-    indexed = {find_layer(path) for path in sizes if is_index(path)}
-    parts: dict[tuple[object, ...], list[int]] = {}
-    for path, size in sizes.items():
-        rule = size.rule([content.context for content in contents])
-        chosen = find_layer(path) in indexed and not is_index(path) and rule.window is None and rule.entry_bytes
-        limit = most_read if chosen else None
-        key = (path.rpartition(".")[0], rule.window, rule.stride, rule.waits, limit, rule.heads)
-        part = parts.setdefault(key, [0, 0])
-        part[0] += rule.entry_bytes // after.batch
-        part[1] += rule.constant_bytes // after.batch
-    return tuple(
-        CacheLayer(str(key[0]), entry, constant, *key[1:])  # type: ignore[arg-type]
-        for key, (entry, constant) in parts.items()
-    )
+    contexts = [content.context for content in contents]
+    tensors = {path: _find_part(path, at_lengths, contexts) for path, at_lengths in _by_path(contents)}
+    indexed = {find_layer(path) for path in tensors if is_index(path)}
+    parts: dict[CacheLayer, CacheLayer] = {}
+    for path, tensor in tensors.items():
+        is_chosen = find_layer(path) in indexed and not is_index(path) and tensor.window is None
+        kind = replace(
+            tensor,
+            path=path.rpartition(".")[0],
+            bytes_per_entry=0,
+            constant_bytes=0,
+            most_read=most_read if is_chosen and tensor.bytes_per_entry else None,
+        )
+        part = parts.get(kind, kind)
+        parts[kind] = replace(
+            part,
+            bytes_per_entry=part.bytes_per_entry + tensor.bytes_per_entry // after.batch,
+            constant_bytes=part.constant_bytes + tensor.constant_bytes // after.batch,
+        )
+    return tuple(parts.values())
 
 
 def find_layer(path: str) -> str:
@@ -78,54 +83,38 @@ def _by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[Cach
         yield path, [tensors.get(path) for tensors in by_length]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    entry_bytes: int
-    constant_bytes: int = 0
-    window: int | None = None
-    stride: int = 1
-    waits: bool = False
-    heads: int | None = None
+def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Sequence[int]) -> CacheLayer:
+    """Return how one tensor of a cache grows over several lengths, with the bytes of all sequences.
 
-
-class _Sizes:
-    """One tensor of a cache at several lengths; None where it is not there."""
-
-    def __init__(self, path: str, tensors: Sequence[CacheTensor | None]) -> None:
-        self.path = path
-        self.tensors = tensors
-        present = [tensor for tensor in tensors if tensor is not None]
-        self.one = present[-1]
-        self.is_always_there = len(present) == len(tensors)
-        self.axis = _find_changing_axis(present)
-
-    def rule(self, contexts: Sequence[int]) -> _Rule:
-        """Return how it grows over these lengths."""
-        one = self.one
-        if self.axis is None and self.is_always_there:
-            window = one.window
-            if window is not None and _is_full_window(one, contexts[0]):
-                return _Rule(one.bytes // (window - 1), window=window, heads=_heads(one, None))
-            return _Rule(0, one.bytes)
-        axis = len(one.shape) - 2 if self.axis is None else self.axis
-        entries = [0 if tensor is None else tensor.shape[axis] for tensor in self.tensors]
-        entry_bytes, heads = one.bytes // one.shape[axis], _heads(one, axis)
-        if self.is_always_there and entries[1] == entries[0] + 1:
-            in_window = [min(context, one.window - 1) if one.window else context for context in contexts]
-            beyond = {entry - count for entry, count in zip(entries, in_window, strict=True)}
-            if len(beyond) == 1:
-                return _Rule(entry_bytes, entry_bytes * beyond.pop(), one.window, heads=heads)
-        for waits in (False, True):
-            stride = _stride(contexts, entries, waits)
-            if stride:
-                return _Rule(entry_bytes, stride=stride, waits=waits, heads=heads)
-        if len(contexts) < 3:  # of one context alone, as kv_bytes asks for
-            return _Rule(0, one.bytes)
-        shown = ", ".join(f"{entry:,} after {context:,}" for entry, context in zip(entries, contexts, strict=True))
-        raise InputError(
-            f"the cache of this model grows by no rule that is known here: {self.path} has {shown} tokens; "
-            "kv_bytes(model, context) gives the bytes of one context"
-        )
+    ``tensors`` has it after each length; None where it is not there.
+    """
+    present = [tensor for tensor in tensors if tensor is not None]
+    one, is_always_there, changing = present[-1], None not in tensors, _find_changing_axis(present)
+    constant = CacheLayer(path, 0, one.bytes)
+    if changing is None and is_always_there:
+        window = one.window
+        if window is not None and _is_full_window(one, contexts[0]):
+            return CacheLayer(path, one.bytes // (window - 1), window=window, heads=_heads(one, None))
+        return constant
+    axis = len(one.shape) - 2 if changing is None else changing
+    entries = [0 if tensor is None else tensor.shape[axis] for tensor in tensors]
+    part = CacheLayer(path, one.bytes // one.shape[axis], heads=_heads(one, axis))
+    if is_always_there and entries[1] == entries[0] + 1:
+        in_window = [min(context, one.window - 1) if one.window else context for context in contexts]
+        beyond = {entry - count for entry, count in zip(entries, in_window, strict=True)}
+        if len(beyond) == 1:
+            return replace(part, constant_bytes=part.bytes_per_entry * beyond.pop(), window=one.window)
+    for waits in (False, True):
+        stride = _stride(contexts, entries, waits)
+        if stride:
+            return replace(part, stride=stride, waits=waits)
+    if len(contexts) < 3:  # of one context alone, as kv_bytes asks for
+        return constant
+    shown = ", ".join(f"{entry:,} after {context:,}" for entry, context in zip(entries, contexts, strict=True))
+    raise InputError(
+        f"the cache of this model grows by no rule that is known here: {path} has {shown} tokens; "
+        "kv_bytes(model, context) gives the bytes of one context"
+    )
 
 
 def _stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .arrivals import Arrivals
 from .bursts import Burst
 from .estimating import Estimate, average, compute_rate
-from .speculation import Speculation
+from .speculation import NOTHING_DRAFTED, Speculation
 from .step_cost import Piece, Step, StepCost
 
 __all__ = [
@@ -117,17 +117,17 @@ def predict_serving(
     drafted tokens besides; its time, and that of what drafts them, is divided by the tokens that it makes on average.
     What drafts goes through the prompts too, after the first token.
     """
-    shared = cost.shared_prefix
+    shared, drafted = cost.shared_prefix, speculation or NOTHING_DRAFTED
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
-    steps = list(_list_steps(cost, batch, prompt, new, speculation))
-    first, later = prefill.seconds, _average_seconds(steps, speculation)
+    steps = list(_list_steps(cost, batch, prompt, new, drafted))
+    first, later = prefill.seconds, _average_seconds(steps, drafted)
     uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None
-    drafting = speculation.draft_prompts(batch, prompt - shared, shared) if speculation is not None and steps else None
+    drafting = drafted.draft_prompts(batch, prompt - shared, shared) if steps else None
     total = None
     if first is not None and (later is not None or not steps):
         total = first + (0.0 if drafting is None else drafting.seconds or 0.0) + (later or 0.0) * len(steps)
     estimate = cost.estimate(batch, prompt - shared, shared)
-    per_token = _per_token(cost, batch, prompt, new, later, speculation)
+    per_token = _per_token(cost, batch, prompt, new, later, drafted)
     return Serving(
         batch,
         prompt,
@@ -147,7 +147,7 @@ def predict_serving(
         rate=compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
         uniform_time_per_output_token=None
         if uniform is None
-        else _average_seconds(_list_steps(uniform, batch, prompt, new, speculation), speculation),
+        else _average_seconds(_list_steps(uniform, batch, prompt, new, drafted), drafted),
     )
 
 
@@ -155,7 +155,8 @@ def average_later_token(
     cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None
 ) -> float | None:
     """Return the mean seconds of a later token, over at most `SAMPLED` steps; None if it is not known."""
-    return _average_seconds(_list_steps(cost, batch, prompt, new, speculation, _spread_indices(new - 1)), speculation)
+    drafted = speculation or NOTHING_DRAFTED
+    return _average_seconds(_list_steps(cost, batch, prompt, new, drafted, _spread_indices(new - 1)), drafted)
 
 
 class _Cycle(NamedTuple):
@@ -166,21 +167,15 @@ class _Cycle(NamedTuple):
 
 
 def _list_steps(
-    cost: StepCost,
-    batch: int,
-    prompt: int,
-    new: int,
-    speculation: Speculation | None,
-    indices: Iterable[int] | None = None,
+    cost: StepCost, batch: int, prompt: int, new: int, drafted: Speculation, indices: Iterable[int] | None = None
 ) -> Iterator[_Cycle]:
     """Yield the steps after the first token, or some of them by their indices."""
     for index in range(new - 1) if indices is None else indices:
-        count = _count_checked(cost, prompt + index, speculation)
-        draft = speculation.draft(batch, prompt + index) if speculation is not None else None
-        yield _Cycle(cost(batch, count, prompt + index, count), draft)
+        count = _count_checked(cost, prompt + index, drafted)
+        yield _Cycle(cost(batch, count, prompt + index, count), drafted.draft(batch, prompt + index))
 
 
-def _average_seconds(cycles: Iterable[_Cycle], speculation: Speculation | None) -> float | None:
+def _average_seconds(cycles: Iterable[_Cycle], drafted: Speculation) -> float | None:
     """Return the mean seconds of a token; None if one is not known, or for no step.
 
     Tokens are drafted one after the other, then all are checked.
@@ -190,27 +185,23 @@ def _average_seconds(cycles: Iterable[_Cycle], speculation: Speculation | None) 
         drafting = 0.0 if cycle.draft is None else cycle.draft.seconds
         if cycle.check.seconds is None or drafting is None:
             return None
-        durations.append(cycle.check.seconds + drafting * (speculation.draft_tokens if speculation is not None else 0))
-    if not durations:
-        return None
-    return sum(durations) / len(durations) / (speculation.tokens_per_step if speculation is not None else 1)
+        durations.append(cycle.check.seconds + drafting * drafted.draft_tokens)
+    return sum(durations) / len(durations) / drafted.tokens_per_step if durations else None
 
 
-def _count_checked(cost: StepCost, cached: int, speculation: Speculation | None) -> int:
+def _count_checked(cost: StepCost, cached: int, drafted: Speculation) -> int:
     """Return how many tokens of a sequence a later step runs: the last, and drafted ones as far as the model goes."""
-    if speculation is None:
-        return 1
     limit = cost.facts.sizes.longest_context
-    return 1 + (speculation.draft_tokens if limit is None else min(speculation.draft_tokens, limit - cached - 1))
+    return 1 + (drafted.draft_tokens if limit is None else min(drafted.draft_tokens, limit - cached - 1))
 
 
 def _per_token(
-    cost: StepCost, batch: int, prompt: int, new: int, bound: float | None, speculation: Speculation | None
+    cost: StepCost, batch: int, prompt: int, new: int, bound: float | None, drafted: Speculation
 ) -> Estimate | None:
     """Return the mean seconds of a later token between two ends; by a data sheet, or with speculation, the bound."""
     if bound is None:
         return None
-    if cost.estimator is None or speculation is not None:
+    if cost.estimator is None or drafted.draft_tokens:
         return Estimate(None, bound, None, "data sheet" if cost.estimator is None else "calibrated")
     estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread_indices(new - 1)]
     return average(estimate for estimate in estimates if estimate is not None)

@@ -134,7 +134,7 @@ def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[st
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
     from ..prediction.regions import find_family, find_regions
 
-    counts: Counter[tuple[str, float, str]] = Counter()
+    counts: Counter[TrafficShape] = Counter()
     for region in find_regions(prefill, fused=True):
         head = region.head
         sizes = head.outputs[0].shape if head.outputs else ()
@@ -142,6 +142,5 @@ def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[T
             continue
         name = find_dtype(head)
         kept = "float32" if name.startswith(("int", "uint", "bool")) else name
-        counts[find_family(head), region.moved_bytes / (batch * prompt), kept] += 1
-    for (family, token_bytes, dtype), count in counts.items():
-        yield TrafficShape(family, token_bytes, dtype, count)
+        counts[TrafficShape(find_family(head), region.moved_bytes / (batch * prompt), kept)] += 1
+    yield from (replace(shape, count=count) for shape, count in counts.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from profilerkit.arguments.checks import at_least
+from profilerkit.arguments.checks import at_least, between
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
@@ -14,7 +14,7 @@ from .layout import Layout
 from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightKind, WeightPart, Work
 from .step_cost import Step, StepCost
 
-__all__ = ["OWN_HEADS", "Speculation", "make_drafter", "read_parameters", "read_speculation"]
+__all__ = ["NOTHING_DRAFTED", "OWN_HEADS", "Speculation", "make_drafter", "read_parameters", "read_speculation"]
 
 #: The value of ``draft=`` for layers of the model itself that predict further tokens.
 OWN_HEADS = "mtp"
@@ -64,6 +64,10 @@ class Speculation:
         return self.drafters * (self.drafter.device_weight_bytes(layout) + cache)
 
 
+#: Steps that check no drafted token, and make one each.
+NOTHING_DRAFTED = Speculation(0, 0.0)
+
+
 def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> Speculation | None:
     """Return the speculation of the first two arguments; None for none of them.
 
@@ -77,12 +81,8 @@ def read_speculation(draft_tokens: Any, acceptance: Any, draft: Any = None) -> S
             f"{lacking} is missing: speculation needs draft_tokens (--draft-tokens), the tokens that are drafted for a "
             "step, and acceptance (--acceptance), the share of them that is accepted"
         )
-    is_number = isinstance(acceptance, (int, float)) and not isinstance(acceptance, bool)
-    if not is_number or not 0 <= acceptance <= 1:
-        raise ArgumentError(
-            f"acceptance={shown(acceptance)}: give the share of drafted tokens that is accepted, from 0 to 1"
-        )
-    return Speculation(at_least(1)("draft_tokens", draft_tokens), float(acceptance))
+    share = between(0, 1, "the share of drafted tokens that is accepted, from 0 to 1")
+    return Speculation(at_least(1)("draft_tokens", draft_tokens), float(share("acceptance", acceptance)))
 
 
 def read_parameters(draft: Any) -> int | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
 from profilerkit.devices import DeviceInfo
-from profilerkit.errors import ArgumentError, InputError
+from profilerkit.errors import InputError
 from profilerkit.process.cached import cached_property
 
 from ..checkpoints.formats import WeightFormat
@@ -238,9 +238,7 @@ class StepCost:
         Raises `InputError` if the model does not take so many tokens.
         """
         batch, new_tokens = at_least(1)("batch", batch), at_least(1)("new_tokens", new_tokens)
-        if not isinstance(cached, int) or isinstance(cached, bool) or cached < 0:
-            raise ArgumentError(f"cached={cached!r}: give a whole number from 0")
-        return self.run_together([Piece(batch, new_tokens, cached, logits)])
+        return self.run_together([Piece(batch, new_tokens, at_least(0)("cached", cached), logits)])
 
     def run_together(self, pieces: Sequence[Piece]) -> Step:
         """Return what a step takes whose sequences are not all alike; weights are read once.
@@ -252,7 +250,7 @@ class StepCost:
         for piece in pieces:
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
-        read, written = map(round, count_cache_traffic(self.cache, pieces))
+        traffic = count_cache_traffic(self.cache, pieces)
         sequences, tokens = _count_sequences(pieces), _count_tokens(pieces)
         return Step(
             "engine",
@@ -260,8 +258,8 @@ class StepCost:
             self.weight_bytes_read(tokens, is_first=_has_first(pieces))
             + round(self._count_adapter_bytes(sequences, sequences))
             + self._count_encoder_bytes(pieces),
-            read,
-            written,
+            round(traffic.read),
+            round(traffic.written),
             tuple(self._list_terms(pieces)),
         )
 
@@ -299,8 +297,8 @@ class StepCost:
         sequences = _count_sequences(device_pieces)
         batch = min(_count_sequences(pieces), sequences * layout.data)
         amounts["adapters"] = self._count_adapter_bytes(sequences, batch, layout.data) / shares
-        read, written = count_cache_traffic(self.cache, device_pieces, layout.tensor)
-        amounts |= {"cache, read": read / stages, "cache, written": written / stages}
+        traffic = count_cache_traffic(self.cache, device_pieces, layout.tensor)
+        amounts |= {"cache, read": traffic.read / stages, "cache, written": traffic.written / stages}
         bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
         for name, amount in amounts.items():
             if amount:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from profilerkit.trace.layer_paths import parent_path, walk_outwards
@@ -69,7 +69,7 @@ def weight_parts(
     ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
     were looked at.
     """
-    sizes: defaultdict[WeightPart, _Sizes] = defaultdict(_Sizes)
+    parts: dict[WeightPart, WeightPart] = {}
     in_files = dict(packed or {})
     with_experts: set[str] = set()
     for layer, weight, part in weights:
@@ -80,16 +80,19 @@ def weight_parts(
             files = in_files[layer.path]
             stored, dtype = files.bytes, files.dtype if form is None else form.name
             in_files[layer.path] = replace(files, bytes=0)  # all bytes of the layer count with its first weight
-        size = sizes[replace(part, dtype=dtype)]
-        size.elements += weight.count
-        size.bytes += stored
-        size.layers += part.routing is None or layer.path not in with_experts
+        kind = replace(part, dtype=dtype, layers=0)
+        total = parts.get(kind, kind)
+        # A layer of experts counts once, however many weights it has.
+        is_counted = part.routing is not None and layer.path in with_experts
+        parts[kind] = replace(
+            total,
+            elements=total.elements + weight.count,
+            bytes=total.bytes + stored,
+            layers=total.layers + (0 if is_counted else 1),
+        )
         if part.routing is not None:
             with_experts.add(layer.path)
-    parts = (
-        replace(part, elements=size.elements, bytes=size.bytes, layers=size.layers) for part, size in sizes.items()
-    )
-    return tuple(sorted(parts, key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
+    return tuple(sorted(parts.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 
 def list_matrices(weights: Iterable[LayerWeight]) -> tuple[MatrixShape, ...]:
@@ -105,15 +108,6 @@ def list_matrices(weights: Iterable[LayerWeight]) -> tuple[MatrixShape, ...]:
             rows, columns = weight.shape[:2]
             counts[MatrixShape(layer.path.rpartition(".")[2], rows, columns, 1)] += 1
     return tuple(replace(matrix, count=count) for matrix, count in counts.items())
-
-
-@dataclass(slots=True)
-class _Sizes:
-    """The elements and bytes of weights that are alike; layers of experts, of other kinds weights."""
-
-    elements: int = 0
-    bytes: int = 0
-    layers: int = 0
 
 
 def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median, median_high
 from typing import Any
 
 from profilerkit.devices.info import DeviceInfo, Figure
@@ -127,8 +128,8 @@ class Calibration:
     @cached_property
     def log_error(self) -> float:
         """The typical error of a single operator: the median of the absolute errors of all points, as a logarithm."""
-        errors = sorted(abs(error) for table in self.tables for error in table.errors)
-        return errors[len(errors) // 2] if errors else math.log(2)
+        errors = [abs(error) for table in self.tables for error in table.errors]
+        return median_high(errors) if errors else math.log(2)
 
     def is_corrected(self, phase: str) -> bool:
         """Say whether enough networks ran in a phase to correct predictions by."""
@@ -142,10 +143,10 @@ class Calibration:
         Algorithmic Learning in a Random World, 2005);
         with fewer than nine networks the interval is widened to a factor of two.
         """
-        ratios = sorted(math.log(network.ratio) for network in self.networks if network.phase == phase)
+        ratios = [math.log(network.ratio) for network in self.networks if network.phase == phase]
         if not self.is_corrected(phase):
             return 1.0, 1 / _WITHOUT_NETWORKS, _WITHOUT_NETWORKS
-        middle = ratios[len(ratios) // 2] if len(ratios) % 2 else sum(ratios[len(ratios) // 2 - 1 :][:2]) / 2
+        middle = median(ratios)
         offsets = sorted(abs(ratio - middle) for ratio in ratios)
         rank = math.ceil((len(offsets) + 1) * COVERED)
         width = offsets[rank - 1] if rank <= len(offsets) else max(offsets[-1], math.log(2))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from statistics import median_high
 from typing import TypeVar
 
 import msgspec
@@ -98,18 +99,12 @@ def calibrate(
         ratios += measure_networks(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
     points = sum(len(table.points) for table in tables)
-    facts = describe_left_out("operators", points, len(cases) - len(failed)) | describe_left_out(
-        "networks", *_count_networks(ratios, networks)
-    )
+    facts = describe_left_out("operators", points, len(cases) - len(failed))
+    facts |= describe_left_out("networks", len({ratio.name for ratio in ratios}), len(networks))
     if failed:
         facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
     result = _device(info, calibration, time.perf_counter() - began)
     return replace(result, facts={**result.facts, **facts})
-
-
-def _count_networks(ratios: Sequence[Network], networks: Sequence[CalibrationNetwork]) -> tuple[int, int]:
-    """Return how many networks were measured, and how many there are."""
-    return len({ratio.name for ratio in ratios}), len(networks)
 
 
 def describe_left_out(what: str, measured: int, number: int) -> dict[str, str]:
@@ -139,7 +134,7 @@ def measure_tables(
     If the time is over before all are measured, those that are left out are spread over all kinds and sizes. An
     operator that the device refuses, as some are in some dtypes, goes to ``leave_out``; without that it raises.
     """
-    listed = in_spread_order(cases, _find_group)
+    listed = in_spread_order(cases, lambda case: case.name.partition(" ")[0])
     points: dict[tuple[str, str], list[Point]] = {}
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
@@ -186,10 +181,6 @@ def _measure_case(
 def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
     """Return whether there is a product and traffic: with less there is no peak and no bandwidth."""
     return {len(point.sizes) > 1 for one_point in points.values() for point in one_point} == {True, False}
-
-
-def _find_group(case: CalibrationCase) -> str:
-    return case.name.partition(" ")[0]
 
 
 def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
@@ -339,5 +330,5 @@ def _peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
 
 def _find_median_spread(calibration: Calibration) -> float:
     """Return the median of the spreads of all points."""
-    spreads = sorted(point.spread for table in calibration.tables for point in table.points)
-    return float(f"{spreads[len(spreads) // 2]:.3g}")
+    spreads = (point.spread for table in calibration.tables for point in table.points)
+    return float(f"{median_high(spreads):.3g}")

@@ -15,9 +15,8 @@ from profilerkit.trace.records import ModelTrace, OpRecord
 from .bound import Bound, compulsory_bytes, compute_bound, count_bytes
 from .calibration import Calibration, name_phase
 from .cases import CompiledSeconds
-from .notes import write_notes
 from .regions import Region, find_family, find_kind, find_regions, find_shape, is_free, with_whole_recurrences
-from .text import write_prediction
+from .text import write_notes, write_prediction
 
 __all__ = ["NothingToPredictError", "Prediction", "predict_trace"]
 
@@ -50,15 +49,15 @@ class Prediction:
 
     device: DeviceInfo
     bound: Bound
-    estimate: float | None
     low: float
-    high: float | None
     binds: str
-    device_seconds: float | None
-    host_seconds: float | None
     layers: LayerTable
     phase: str
     notes: tuple[str, ...] = ()
+    estimate: float | None = None
+    high: float | None = None
+    device_seconds: float | None = None
+    host_seconds: float | None = None
 
     @property
     def tier(self) -> str:
@@ -113,21 +112,8 @@ def predict_trace(
     phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
     if calibration is None:
         bound = compute_bound(trace, device, dtype)
-        layers = _compute_layer_bounds(trace, device, dtype)
-        notes = write_notes(trace, bound, device, dtype)
-        return Prediction(
-            device,
-            bound,
-            estimate=None,
-            low=bound.seconds,
-            high=None,
-            binds=bound.binds,
-            device_seconds=None,
-            host_seconds=None,
-            layers=layers,
-            phase=phase,
-            notes=notes,
-        )
+        layers, notes = _compute_layer_bounds(trace, device, dtype), write_notes(trace, bound, device, dtype)
+        return Prediction(device, bound, bound.seconds, bound.binds, layers, phase, notes)
     return _estimate(trace, device, calibration, phase, dtype, compiled)
 
 
@@ -151,7 +137,7 @@ def _estimate(
     return Prediction(
         device,
         bound,
-        estimate,
+        estimate=estimate,
         low=max(min(total * low, estimate), bound.seconds),
         high=None if trace.uncounted else estimate * high / middle,  # as wide where the bound is above the middle
         binds="dispatch" if host > device_seconds else _find_binding(timed),

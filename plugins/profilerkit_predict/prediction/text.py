@@ -1,16 +1,24 @@
-"""A prediction as text: how long, what binds it, the layers that take most, and what a reader must know besides."""
+"""A prediction in words: how long, what binds it, the layers that take most, and what a reader must know besides."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from profilerkit.devices.info import DeviceInfo
+from profilerkit.devices.products import find_dtype
 from profilerkit.piping.quantity import Scale, scale_value
+from profilerkit.trace.records import ModelTrace
+
+from .bound import Bound, find_free_growth, may_use_tf32
+from .calibration import Calibration
+from .regions import selects
 
 if TYPE_CHECKING:
     from .predicting import Prediction
 
-__all__ = ["write_prediction"]
+__all__ = ["write_notes", "write_prediction"]
 
 _SHOWN_LAYERS = 3
 
@@ -46,3 +54,43 @@ def _list_layers(prediction: Prediction) -> Iterator[str]:
 
 def _write_seconds(seconds: float) -> str:
     return str(scale_value(seconds, "s", Scale.TIME))
+
+
+def write_notes(
+    trace: ModelTrace,
+    bound: Bound,
+    device: DeviceInfo,
+    dtype: str | None = None,
+    calibration: Calibration | None = None,
+    *,
+    compiled: bool = False,
+) -> tuple[str, ...]:
+    """Return the notes of a prediction; the first says that nothing was measured."""
+    notes = ["predicted, not measured", "attention counts in full"]
+    if calibration is None:
+        notes.append("by data sheet: a bound, with nothing in the device's caches before")
+        if bound.traffic is None:
+            notes.append("the bandwidth of the device's memory is not known: products alone bound it")
+        notes += _of_bounds(trace, device, dtype)
+    else:
+        notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
+        if compiled and not any(network.is_compiled for network in calibration.networks):
+            notes.append("no compiled network was measured: the interval is wide; 'profilerkit calibrate --compiled'")
+    growth = find_free_growth(trace, bound)
+    if growth > 1:
+        notes.append(f"weights bind: by the bound a batch up to {growth} times as large takes a tenth longer at most")
+    if trace.uncounted:
+        notes.append(f"without the cost of {', '.join(trace.missing)}")
+    return tuple(notes)
+
+
+def _of_bounds(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
+    """Yield what was assumed so that the bound holds for any run, and what it does not hold for."""
+    products = [operator for operator in trace.operators if operator.macs]
+    faster = {may_use_tf32(operator, device) for operator in products if find_dtype(operator) == "float32"}
+    if dtype is None and True in faster:
+        yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
+    if dtype is None and False in faster and (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf):
+        yield "other float32 products at their own peak; dtype='tf32' where TF32 is on (TensorFlow's and JAX's default)"
+    if any(map(selects, products)):
+        yield "of the experts of a layer, the bytes of one: which are chosen depends on values"

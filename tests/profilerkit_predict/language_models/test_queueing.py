@@ -10,7 +10,7 @@ from toy_language_model import DEVICE, toy_facts
 from profilerkit import ArgumentError
 from profilerkit.devices import DeviceInfo
 from profilerkit_predict.language_models import StepCost
-from profilerkit_predict.language_models.arrivals import predict_arrivals, read_rate
+from profilerkit_predict.language_models.arrivals import RATE, predict_arrivals
 from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
 from profilerkit_predict.language_models.requests import Request, make_report
@@ -123,4 +123,4 @@ def test_a_rate_that_nothing_follows_for_is_noted() -> None:
 @pytest.mark.parametrize("rate", [0, -1, True, "2", float("inf")])
 def test_a_rate_that_is_none_is_an_error(rate: Any) -> None:
     with pytest.raises(ArgumentError, match="give the requests that arrive in a second, a number above 0"):
-        read_rate(rate)
+        RATE("rate", rate)
