@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.titles import split_words, write_title
 from profilerkit.plugging.offers import list_status_keys
-from profilerkit.render.console import draw_parts, fits, to_text
-from profilerkit.render.grids import Grid, Notes, visible
+from profilerkit.render.console import draw_parts, to_text
+from profilerkit.render.grids import Grid, visible
 
 from .rows import Row, Value
 from .series import CaseName, join_rows
@@ -43,14 +40,12 @@ _PROBLEMS, _WARNINGS, _NAMED = 8, 5, 3
 
 def summarize(finished: AuditResult, color: bool = False) -> str:
     """Return the text that ends the command, as wide as the terminal; ``color`` adds the colors of one."""
-    survey = _Survey()
-    for row in finished.rows():
-        survey.add(row)
-    metrics = _choose_metrics(finished.metrics, survey.metrics)
-    costs = [to_text(_draw_costs(finished, survey, metrics), color=color)] if metrics else []
-    problems = "\n".join(map(visible, [*survey.list_problems(), *survey.list_warnings()]))
+    rows = list(finished.rows())
+    costs = _draw_costs(finished.metrics, rows)
+    problems = "\n".join(map(visible, [*_list_problems(rows), *_list_warnings(rows)]))
     places = map(visible, _list_places(finished))  # whole, however narrow the terminal: they have commands
-    return "\n\n".join([*costs, "\n".join([*filter(None, [to_text(Text(problems))]), *places])])
+    table = [] if costs is None else [to_text(draw_parts([costs]), color=color)]
+    return "\n\n".join([*table, "\n".join([*filter(None, [to_text(Text(problems))]), *places])])
 
 
 def shorten_store(store: str) -> str:
@@ -58,6 +53,12 @@ def shorten_store(store: str) -> str:
     path = Path(store)
     is_inside = "://" not in store and path.is_relative_to(Path.cwd())
     return str(path.relative_to(Path.cwd())) if is_inside else hide_password(store)
+
+
+def shorten(text: str, longest: int = 200) -> str:
+    """Return a text in one line, its end left out where it is long; files in the current folder by their names."""
+    line = " ".join(text.replace(f"{Path.cwd()}{os.sep}", "").split())
+    return f"{line[:longest]}{'...' if len(line) > longest else ''}"
 
 
 def _list_places(finished: AuditResult) -> Iterator[str]:
@@ -73,86 +74,23 @@ def _list_places(finished: AuditResult) -> Iterator[str]:
         yield f"({NOT_IN_KEY})"
 
 
-#: A model with one setting, on one kind of machine.
-_Case: TypeAlias = tuple[CaseName, str]
+def _list_problems(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield each problem with how many rows have it, the most frequent first, and below it their models."""
+    models_by_problem: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        for problem in _explain_row(row):
+            models_by_problem[shorten(problem)][row.spec] += 1
+    ranked = sorted(models_by_problem.items(), key=lambda problem: -problem[1].total())
+    for problem, models in ranked[:_PROBLEMS]:
+        more = [f"{len(models) - _NAMED} more"] if len(models) > _NAMED else []
+        yield f"{models.total()} {problem}"
+        yield f"  {', '.join([*list(models)[:_NAMED], *more])}"
+    if len(ranked) > _PROBLEMS:
+        others = sum(models.total() for _, models in ranked[_PROBLEMS:])
+        yield f"{others} with {len(ranked) - _PROBLEMS} other reasons"
 
 
-def _name_case(row: Row) -> _Case:
-    return CaseName.of(row), row.machine
-
-
-def _list_numbers(row: Row) -> list[str]:
-    """Return the metrics that a row has a number of."""
-    return [name for name, value in row.values.items() if value.value is not None]
-
-
-def _read_cases(finished: AuditResult, sizes: Mapping[_Case, int]) -> Iterator[Row]:
-    """Yield a row for each case that has a number; entries of a plan that measured one case are one row.
-
-    ``sizes`` are how many rows with a number each case has: only rows that wait for others of their case are kept.
-    """
-    waiting: dict[_Case, list[Row]] = defaultdict(list)
-    for row in filter(_list_numbers, finished.rows()):
-        case = _name_case(row)
-        waiting[case].append(row)
-        if len(waiting[case]) == sizes[case]:
-            yield join_rows(waiting.pop(case))
-
-
-@dataclass
-class _Survey:
-    """What the rows of a run say together; the rows are not kept, as there may be ten thousand.
-
-    Attributes:
-        metrics: The metrics that a row has a number of.
-        problems: The models with the same problem, each problem with how many rows have it.
-        warnings: How many rows have each warning.
-        cases: How many rows with a number each case has: a case is a line of the table.
-    """
-
-    metrics: dict[str, None] = field(default_factory=dict)
-    problems: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    warnings: Counter[str] = field(default_factory=Counter)
-    cases: Counter[_Case] = field(default_factory=Counter)
-    _rows: int = 0
-    _settings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def add(self, row: Row) -> None:
-        """Take in a row."""
-        numbers = _list_numbers(row)
-        self._rows += 1
-        if numbers:
-            self.cases[_name_case(row)] += 1
-        self.metrics.update(dict.fromkeys(numbers))
-        for name, setting in row.settings.items():
-            self._settings[name][str(setting)] += 1
-        self.warnings.update(str(text) for text in row.conditions.get("warnings", ()))
-        for problem in _list_problems(row):
-            self.problems[shorten(problem)][row.spec] += 1
-
-    @property
-    def settings(self) -> list[str]:
-        """The settings that are not the same in all rows."""
-        return [name for name, values in self._settings.items() if max(values.values()) < self._rows]
-
-    def list_problems(self) -> Iterator[str]:
-        """Yield each problem with how many rows have it, and below it their models."""
-        ranked = sorted(self.problems.items(), key=lambda problem: -problem[1].total())
-        for problem, models in ranked[:_PROBLEMS]:
-            more = [f"{len(models) - _NAMED} more"] if len(models) > _NAMED else []
-            yield f"{models.total()} {problem}"
-            yield f"  {', '.join([*list(models)[:_NAMED], *more])}"
-        if len(ranked) > _PROBLEMS:
-            rows = sum(models.total() for _, models in ranked[_PROBLEMS:])
-            yield f"{rows} with {len(ranked) - _PROBLEMS} other reasons"
-
-    def list_warnings(self) -> Iterator[str]:
-        """Yield the most frequent warnings."""
-        for text, count in self.warnings.most_common(_WARNINGS):
-            yield f"warning of {count} {'row' if count == 1 else 'rows'}: {shorten(text)}"
-
-
-def _list_problems(row: Row) -> Iterator[str]:
+def _explain_row(row: Row) -> Iterator[str]:
     """Yield why a row is not complete, and what is not plausible in it."""
     if row.reason:
         code = f" ({row.failure.value})" if row.failure else ""
@@ -160,13 +98,50 @@ def _list_problems(row: Row) -> Iterator[str]:
     yield from (f"not plausible: {flag}" for flag in row.flags)
 
 
-def shorten(text: str, longest: int = 200) -> str:
-    """Return a text in one line, its end left out where it is long; files in the current folder by their names."""
-    line = " ".join(text.replace(f"{Path.cwd()}{os.sep}", "").split())
-    return f"{line[:longest]}{'...' if len(line) > longest else ''}"
+def _list_warnings(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the most frequent warnings."""
+    warnings = Counter(str(text) for row in rows for text in row.conditions.get("warnings", ()))
+    for text, count in warnings.most_common(_WARNINGS):
+        yield f"warning of {count} {'row' if count == 1 else 'rows'}: {shorten(text)}"
 
 
 # The table ------------------------------------------------------------------------------------------------------------
+
+
+def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
+    """Return the table of what has numbers, the largest first; of many rows the two ends. None if nothing has any.
+
+    A line is a model with one setting on one kind of machine. A narrow terminal leaves out the settings, if the models
+    are told apart without them, and then the last metrics. ``named`` are the metrics of the plan.
+    """
+    counted = [row for row in rows if any(value.value is not None for value in row.values.values())]
+    cases: dict[tuple[CaseName, str], list[Row]] = defaultdict(list)
+    for row in counted:
+        cases[CaseName.of(row), row.machine].append(row)
+    numbers = dict.fromkeys(name for row in counted for name, value in row.values.items() if value.value is not None)
+    metrics = _choose_metrics(named, numbers)
+    if not metrics:
+        return None
+    first = metrics[0]
+    ranked = sorted(map(join_rows, cases.values()), key=lambda row: _rank(row.values.get(first)), reverse=True)
+    shown = ranked if len(ranked) <= _MOST else [*ranked[:_ENDS], *ranked[-_ENDS:]]
+    settings = _find_differing_settings(rows)
+    titles = ["Model", *(["Settings"] if settings else []), *map(_fold_title, metrics)]
+    cells = [_write_cells(row, settings, metrics) for row in shown]
+    order = f"by {' '.join(split_words(first))}"
+    title = f"{len(ranked)} row{'' if len(ranked) == 1 else 's'} {order}, the largest first"
+    if len(shown) < len(ranked):
+        title = f"{len(ranked)} rows {order}: the {_ENDS} largest and the {_ENDS} smallest"
+        cells.insert(_ENDS, [(f"... {len(ranked) - len(shown)} others", ""), *[("", "")] * (len(titles) - 1)])
+    is_told_apart = len({row.spec for row in shown}) == len(shown)
+    return Grid(
+        title,
+        tuple(titles),
+        tuple(tuple(text for text, _ in row) for row in cells),
+        numeric=frozenset(range(len(titles) - len(metrics), len(titles))),
+        marks={(line, column): mark for line, row in enumerate(cells) for column, (_, mark) in enumerate(row) if mark},
+        least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, metrics[:0:-1])),
+    )
 
 
 def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]:
@@ -176,79 +151,24 @@ def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]
     return [*(name for name in named or _USUAL if name in numbers), *scores]
 
 
-def _draw_costs(finished: AuditResult, survey: _Survey, metrics: Sequence[str]) -> _Costs:
-    """Return the table of the rows that have numbers, the largest first; of many rows the two ends."""
-    first, count = metrics[0], len(survey.cases)
-
-    def rank(numbered: tuple[int, Row]) -> tuple[bool, float, int]:
-        """Return what rows are ordered by: of equal ones the earlier is the larger, so that none is at both ends."""
-        number, row = numbered
-        value = row.values[first].value if first in row.values else None
-        return value is not None, value or 0, -number
-
-    def read() -> Iterator[tuple[int, Row]]:
-        return enumerate(_read_cases(finished, survey.cases))
-
-    by = f"by {' '.join(split_words(first))}"
-    if count <= _MOST:
-        title = f"{count} row{'' if count == 1 else 's'} {by}, the largest first"
-        ranked, left_out = sorted(read(), key=rank, reverse=True), 0
-    else:
-        title = f"{count} rows {by}: the {_ENDS} largest and the {_ENDS} smallest"
-        smallest = heapq.nsmallest(_ENDS, read(), rank)
-        ranked, left_out = [*heapq.nlargest(_ENDS, read(), rank), *reversed(smallest)], count - 2 * _ENDS
-    return _Costs(title, [row for _, row in ranked], metrics, survey.settings, left_out)
+def _find_differing_settings(rows: Sequence[Row]) -> list[str]:
+    """Return the settings that are not the same in all rows."""
+    names = dict.fromkeys(name for row in rows for name in row.settings)
+    return [name for name in names if len({str(row.settings.get(name)) for row in rows}) > 1]
 
 
-class _Costs:
-    """Rows as a table, with the columns that there is room for.
+def _rank(value: Value | None) -> tuple[bool, float]:
+    """Return what rows are ordered by; those without a number are the last."""
+    number = None if value is None else value.value
+    return number is not None, number or 0
 
-    Args:
-        title: What stands above the table.
-        rows: The rows, in their order.
-        metrics: The metrics, those that are needed least last.
-        settings: The settings that tell rows apart.
-        left_out: How many rows are left out in the middle.
-    """
 
-    def __init__(
-        self, title: str, rows: Sequence[Row], metrics: Sequence[str], settings: Sequence[str], left_out: int = 0
-    ) -> None:
-        self._title, self._rows, self._left_out = title, rows, left_out
-        self._settings, self._metrics = settings, metrics
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        has_settings, metrics = bool(self._settings), list(self._metrics)
-        is_told_apart = len({row.spec for row in self._rows}) == len(self._rows)
-        while not fits(self._make_grid(has_settings, metrics), options.max_width):
-            if has_settings and is_told_apart:
-                has_settings = False
-            elif len(metrics) > 1:
-                metrics.pop()
-            else:
-                break
-        left_out = ["settings"] if self._settings and not has_settings else []
-        left_out += self._metrics[len(metrics) :]
-        notes = [Notes((f"No room for {', '.join(left_out)}.",))] if left_out else []
-        yield draw_parts([self._make_grid(has_settings, metrics), *notes])
-
-    def _make_grid(self, has_settings: bool, metrics: Sequence[str]) -> Grid:
-        titles = ["Model", *(["Settings"] if has_settings else []), *map(_fold_title, metrics)]
-        cells = [self._list_cells(row, has_settings, metrics) for row in self._rows]
-        if self._left_out:
-            cells.insert(_ENDS, [(f"... {self._left_out} others", ""), *[("", "")] * (len(titles) - 1)])
-        marks = {(line, column): mark for line, row in enumerate(cells) for column, (_, mark) in enumerate(row) if mark}
-        texts = tuple(tuple(text for text, _ in row) for row in cells)
-        numeric = frozenset(range(len(titles) - len(metrics), len(titles)))
-        return Grid(self._title, tuple(titles), texts, numeric, marks=marks)
-
-    def _list_cells(self, row: Row, has_settings: bool, metrics: Sequence[str]) -> list[tuple[str, str]]:
-        """Return the cells of a row, each with its mark; a row that is not plausible has an exclamation mark too."""
-        spec = row.spec if len(row.spec) <= _LONGEST_SPEC else f"...{row.spec[3 - _LONGEST_SPEC :]}"
-        model = (f"! {spec}", "failed") if row.flags else (spec, "")
-        settings = ", ".join(f"{name}={row.settings[name]}" for name in self._settings if name in row.settings)
-        values = [_write_value(row.values.get(name)) for name in metrics]
-        return [model, *([(settings, "")] if has_settings else []), *values]
+def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the cells of a row, each with its mark; a row that is not plausible has an exclamation mark too."""
+    spec = row.spec if len(row.spec) <= _LONGEST_SPEC else f"...{row.spec[3 - _LONGEST_SPEC :]}"
+    model = (f"! {spec}", "failed") if row.flags else (spec, "")
+    text = ", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)
+    return [model, *([(text, "")] if settings else []), *(_write_value(row.values.get(name)) for name in metrics)]
 
 
 def _fold_title(metric: str) -> str:

@@ -187,7 +187,7 @@ def test_a_narrow_terminal_leaves_out_columns(is_told_apart: bool, monkeypatch: 
     assert ".../path/of/models/to/net_" in table
     assert ("batch_size=8" in table) is not is_told_apart
     # with a space before and behind each and a gap of one: (1 + 36 + 1) + 3 * (3 + 11) = 80; settings take 3 + 12
-    expected = "No room for settings, metric_d." if is_told_apart else "No room for metric_b, metric_c, metric_d."
+    expected = "(no room for Settings, Metric d)" if is_told_apart else "(no room for Metric d, Metric c, Metric b)"
     assert expected in table
     assert "continued" not in table
 
