@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from enum import Enum
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -23,24 +21,8 @@ __all__ = ["FORMS", "Form", "Line"]
 #: that only some models have is a column of theirs alone.
 Line: TypeAlias = Mapping[str, Any]
 
-
-class _Kind(Enum):
-    """What a column holds."""
-
-    TEXT = "text"
-    COUNT = "whole numbers"
-    NUMBER = "numbers"
-
-
-#: The columns of whole numbers.
+#: The columns of whole numbers; metrics (``value.macs``) and ``seconds`` are numbers, and all others are texts.
 _COUNTS = ("number", "of", "attempt", "id", "peak_bytes")
-
-
-def _find_kind(column: str) -> _Kind:
-    """Return what a column holds; each metric has a column of its own, such as ``value.macs``."""
-    if column in _COUNTS:
-        return _Kind.COUNT
-    return _Kind.NUMBER if column.startswith("value.") or column == "seconds" else _Kind.TEXT
 
 
 def _list_columns(lines: Iterable[Line]) -> list[str]:
@@ -51,7 +33,7 @@ def _list_columns(lines: Iterable[Line]) -> list[str]:
 # JSON lines -----------------------------------------------------------------------------------------------------------
 
 
-def _write_jsonl(file: Path, lines: Iterable[Line]) -> None:
+def _write_jsonl(file: Path, lines: Sequence[Line]) -> None:
     write_text(file, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 
 
@@ -75,8 +57,7 @@ _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 _MOST_DIGITS = 19
 
 
-def _write_csv(file: Path, lines: Iterable[Line]) -> None:
-    lines = list(lines)
+def _write_csv(file: Path, lines: Sequence[Line]) -> None:
     text = StringIO()
     writer = csv.DictWriter(text, _list_columns(lines), lineterminator="\r\n")
     writer.writeheader()
@@ -85,35 +66,24 @@ def _write_csv(file: Path, lines: Iterable[Line]) -> None:
 
 
 def _read_csv(file: Path) -> Iterator[Line]:
-    with file.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream)
-        while (cells := _read_cells(reader)) is not None:
-            if None in cells or None in cells.values():  # what `csv` makes of too many and of too few cells
-                raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
-            yield {column: _parse_cell(column, text) for column, text in cells.items()}
-
-
-def _read_cells(reader: csv.DictReader[str]) -> dict[str, str] | None:
-    """Return the cells of the next row by their columns; None at the end of the file."""
-    with _allow_long_cells():
-        return next(reader, None)
-
-
-@contextmanager
-def _allow_long_cells() -> Iterator[None]:
-    """Let cells be long while a row is read: the limit is one for the whole process, and the caller's between rows."""
+    """Yield the lines of a file, which is read whole: the limit of a cell's length is one for the whole process."""
     previous = csv.field_size_limit(_LONGEST_CELL)
     try:
-        yield
+        with file.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
     finally:
         csv.field_size_limit(previous)
+    for cells in rows:
+        if None in cells or None in cells.values():  # what `csv` makes of too many and of too few cells
+            raise ReportFileError(f"{file}: a row has another number of columns: was it cut off?")
+        yield {column: _parse_cell(column, text) for column, text in cells.items()}
 
 
 def _parse_cell(column: str, text: str) -> Any:
     """Return the value of a cell: CSV has texts alone, and whole numbers are part of the digest of a line."""
     plain = _unescape(text)
     is_number = plain.isdecimal() and len(plain) <= _MOST_DIGITS
-    return int(plain) if is_number and _find_kind(column) is _Kind.COUNT else plain
+    return int(plain) if is_number and column in _COUNTS else plain
 
 
 def _escape(value: Any) -> Any:
@@ -137,17 +107,17 @@ def _unescape(text: str) -> str:
 # Parquet --------------------------------------------------------------------------------------------------------------
 
 
-def _write_parquet(file: Path, lines: Iterable[Line]) -> None:
+def _write_parquet(file: Path, lines: Sequence[Line]) -> None:
     arrow, parquet = _import_arrow()
-    lines = list(lines)
-    types = {_Kind.TEXT: arrow.string(), _Kind.COUNT: arrow.int64(), _Kind.NUMBER: arrow.float64()}
     arrays = {}
     for column in _list_columns(lines):
-        kind = _find_kind(column)
         values = [line.get(column) for line in lines]
-        if kind is _Kind.NUMBER:  # a count of one model may be beyond 64 bits
-            values = [None if value is None else float(value) for value in values]
-        arrays[column] = arrow.array(values, type=types[kind])
+        if column in _COUNTS:
+            arrays[column] = arrow.array(values, arrow.int64())
+        elif column.startswith("value.") or column == "seconds":  # a count of one model may be beyond 64 bits
+            arrays[column] = arrow.array([None if value is None else float(value) for value in values], arrow.float64())
+        else:
+            arrays[column] = arrow.array(values, arrow.string())
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.table(arrays), sink)
     write_bytes(file, sink.getvalue().to_pybytes())
@@ -183,7 +153,7 @@ class Form(NamedTuple):
         read: Yields the lines of a file; raises `ReportFileError` for a file that is not of this form.
     """
 
-    write: Callable[[Path, Iterable[Line]], None]
+    write: Callable[[Path, Sequence[Line]], None]
     read: Callable[[Path], Iterator[Line]]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from profilerkit import CommandInfo, hookimpl
 from profilerkit.plugging.extension import EngineInfo, OptionInfo, import_later
 
+_COMMANDS = "profilerkit_audits.commands"
+
 
 @hookimpl
 def profilerkit_commands() -> list[CommandInfo]:
@@ -12,31 +14,31 @@ def profilerkit_commands() -> list[CommandInfo]:
     return [
         CommandInfo(
             "audit",
-            import_later("profilerkit_audits.commands.audit:command"),
+            import_later(f"{_COMMANDS}.audit:command"),
             "Profile many models and store their reports.",
             ("profilerkit audit plan.toml --dry-run", "profilerkit audit --store runs.db --diff last~1 last"),
         ),
         CommandInfo(
             "history",
-            import_later("profilerkit_audits.commands.history:command"),
+            import_later(f"{_COMMANDS}.reading:history"),
             "Show the values of a metric over commits, versions and machines.",
             ("profilerkit history torchvision:resnet18 --metric macs --store runs.db",),
         ),
         CommandInfo(
             "regressions",
-            import_later("profilerkit_audits.commands.regressions:command"),
+            import_later(f"{_COMMANDS}.reading:regressions"),
             "Show which counts and times of an audit changed.",
             ("profilerkit regressions --store runs.db --since last",),
         ),
         CommandInfo(
             "export",
-            import_later("profilerkit_audits.commands.export:command"),
+            import_later(f"{_COMMANDS}.reading:export"),
             "Write the reports of an audit to Parquet, JSON lines or CSV.",
             ("profilerkit export runs.db --output rows.csv",),
         ),
         CommandInfo(
             "dashboard",
-            import_later("profilerkit_audits.commands.dashboard:command"),
+            import_later(f"{_COMMANDS}.reading:dashboard"),
             "Write one page for all models of an audit.",
             ("profilerkit dashboard runs.db --output audit.html",),
         ),
@@ -46,7 +48,7 @@ def profilerkit_commands() -> list[CommandInfo]:
 @hookimpl
 def profilerkit_options() -> list[OptionInfo]:
     """Return the option of ``profile`` that puts the report into a store."""
-    stores = "profilerkit_audits.commands.stores"
+    stores = f"{_COMMANDS}.stores"
     return [OptionInfo("--store", import_later(f"{stores}:report_option"), import_later(f"{stores}:put_report"))]
 
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
-from xml.etree import ElementTree as ET
 
 from profilerkit.errors import BudgetError
-from profilerkit.render.grids import Grid, visible
+from profilerkit.render.grids import Grid
 from profilerkit.render.markdown import escape, table
 from profilerkit.results.report import Report
 from profilerkit_budgets import Budget, Finding, Verdict, check
-from profilerkit_budgets.forms import format_junit, format_text
+from profilerkit_budgets.forms import format_junit_suites, format_text
 from profilerkit_budgets.limits import Limit
 
 from .rows import Row
@@ -167,17 +166,7 @@ def _draw_markdown(checked: RunCheck) -> str:
 
 
 def _draw_junit(checked: RunCheck) -> str:
-    """Return a test suite for each model, as `profilerkit_budgets.forms` has it."""
-    total: Counter[str] = Counter(dict.fromkeys(("tests", "failures", "errors", "skipped"), 0))
-    suites = ET.Element("testsuites")
-    for case, findings in checked.findings.items():
-        for suite in ET.fromstring(format_junit(findings, visible(str(case)))):
-            total.update({name: int(suite.get(name, 0)) for name in total})
-            suites.append(suite)
-    for name, count in total.items():
-        suites.set(name, str(count))
-    ET.indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+    return format_junit_suites({str(case): findings for case, findings in checked.findings.items()})
 
 
 #: The forms by name, for the command line.

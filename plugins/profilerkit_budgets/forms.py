@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 from profilerkit.piping.quantity import format_number
@@ -10,7 +12,15 @@ from profilerkit.render.grids import Grid, visible
 
 from .checking import Finding, Verdict
 
-__all__ = ["FORMS", "format_headline", "format_junit", "format_markdown", "format_text", "summarize"]
+__all__ = [
+    "FORMS",
+    "format_headline",
+    "format_junit",
+    "format_junit_suites",
+    "format_markdown",
+    "format_text",
+    "summarize",
+]
 
 _MARKS = {Verdict.PASSED: "ok", Verdict.FAILED: "FAILED", Verdict.UNCERTAIN: "uncertain"}
 #: The verdicts that break a budget, the worst first, as verbs of a limit.
@@ -73,23 +83,32 @@ def format_markdown(findings: Sequence[Finding], name: str) -> str:
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
     """Return a JUnit test suite with a case for each finding; an uncertain one is skipped, with what is known."""
-    failures, skipped = (
-        sum(finding.verdict is verdict for finding in findings) for verdict in (Verdict.FAILED, Verdict.UNCERTAIN)
-    )
-    counts = {"tests": str(len(findings)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
-    suite = ET.Element("testsuite", {"name": visible(f"profilerkit budget of {name}"), **counts})
-    for finding in findings:
-        case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
-        text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
-        if finding.verdict is Verdict.PASSED:
-            ET.SubElement(case, "system-out").text = text
-        else:
-            kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
-            ET.SubElement(case, kind, message=visible(finding.detail)).text = text
-    suites = ET.Element("testsuites", dict(counts))
-    suites.append(suite)
+    return format_junit_suites({name: findings})
+
+
+def format_junit_suites(findings_by_name: Mapping[str, Sequence[Finding]]) -> str:
+    """Return a JUnit test suite for each model, by its name, as `format_junit` has it."""
+    suites = ET.Element("testsuites", _count_junit(chain.from_iterable(findings_by_name.values())))
+    for name, findings in findings_by_name.items():
+        title = visible(f"profilerkit budget of {name}")
+        suite = ET.SubElement(suites, "testsuite", {"name": title, **_count_junit(findings)})
+        for finding in findings:
+            case = ET.SubElement(suite, "testcase", classname=visible(name), name=_name_finding(finding))
+            text = "\n".join(map(visible, (finding.detail, *_list_remarks(finding))))
+            if finding.verdict is Verdict.PASSED:
+                ET.SubElement(case, "system-out").text = text
+            else:
+                kind = "failure" if finding.verdict is Verdict.FAILED else "skipped"
+                ET.SubElement(case, kind, message=visible(finding.detail)).text = text
     ET.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _count_junit(findings: Iterable[Finding]) -> dict[str, str]:
+    """Return the attributes of a suite that count its cases."""
+    counts = Counter(finding.verdict for finding in findings)
+    failures, skipped = counts[Verdict.FAILED], counts[Verdict.UNCERTAIN]
+    return {"tests": str(counts.total()), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
 
 
 def _list_remarks(finding: Finding) -> tuple[str, ...]:

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from profilerkit.cli import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, say
+from profilerkit.cli import INTERRUPTED, NOT_KEPT, emit, say
 from profilerkit.cli.options import TypedOption
-from profilerkit.errors import ArgumentError, NotOfferedError, PlanError, StoreError
 from profilerkit.process.clean_output import wants_color
 
-from .runs import choose_store, show_check, show_diff
-from .stores import form_option
+from .runs import show_check, show_diff
+from .stores import emit_json, form_option, report_errors
 
 if TYPE_CHECKING:
     from ..running import Audit, AuditResult
@@ -82,10 +78,10 @@ def command(
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
     if diff:
-        show_diff(choose_store(plan, options["store"]), diff, form, quiet, strict)
+        show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
         return
     if check is not None:
-        show_check(choose_store(plan, options["store"]), check, budget, form, quiet, strict)
+        show_check(_choose_store(plan, options["store"]), check, budget, form, quiet, strict)
         return
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
@@ -93,7 +89,7 @@ def command(
         raise click.BadParameter(f"{form!r}: rows are printed as console or json", param_hint="--format")
     if budget is not None:
         raise click.UsageError("--budget is for --check; the budgets of an audit stand in its plan")
-    with _report_errors():
+    with report_errors("PLAN"):
         audit = _read_audit(plan, quiet or dry_run, options)
         if dry_run:
             _print_estimate(audit, form)
@@ -104,28 +100,21 @@ def command(
     _end(audit, finished, strict)
 
 
-@contextmanager
-def _report_errors() -> Iterator[None]:
-    """Say what is wrong with a plan, an engine or a store, and leave with the exit code of it."""
-    try:
-        yield
-    except (PlanError, ArgumentError) as error:
-        raise click.BadParameter(str(error), param_hint="PLAN") from error
-    except NotOfferedError as error:
-        raise click.BadParameter(str(error), param_hint="--engine") from error
-    except StoreError as error:
-        fail(str(error), MODEL_FAILED, error)
+def _choose_store(plan: str | None, store: str | None) -> str:
+    """Return the store: the one that is named, or the one beside the plan."""
+    if store is not None:
+        return store
+    if plan is None:
+        raise click.UsageError("give --store, or the PLAN whose store stands beside it")
+    return str(Path(plan).with_suffix(".db"))
 
 
 def _read_audit(path: str, quiet: bool, options: dict[str, Any]) -> Audit:
-    try:
-        from ..running import Audit, Watch
-    except ImportError as error:
-        fail(f"audits need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
     from ..plan import Plan
-    from .progress import watch
+    from ..running import Audit, Watch
+    from .progress import ShownProgress
 
-    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else watch(sys.stderr))
+    return Audit(Plan.load(Path(path)), **options, watch=Watch() if quiet else ShownProgress(sys.stderr))
 
 
 def _print_estimate(audit: Audit, form: str) -> None:
@@ -134,7 +123,10 @@ def _print_estimate(audit: Audit, form: str) -> None:
     from ..estimating import describe, estimate
 
     estimated = estimate(audit)
-    emit(json.dumps(msgspec.to_builtins(estimated), indent=1) if form == "json" else describe(estimated))
+    if form == "json":
+        emit_json(msgspec.to_builtins(estimated))
+    else:
+        emit(describe(estimated))
 
 
 def _run(audit: Audit) -> AuditResult:
@@ -150,17 +142,14 @@ def _run(audit: Audit) -> AuditResult:
 
 
 def _print_result(finished: AuditResult, form: str) -> None:
-    """Print the summary, or the rows as a list in JSON, one at a time: there may be ten thousand."""
+    """Print the summary, or the rows as a list in JSON, one in a line."""
     if form == "console":
         from ..summary import summarize
 
         emit(summarize(finished, wants_color()), colored=True)
-        return
-    emit("[")
-    texts = (json.dumps(row.to_dict(), ensure_ascii=False) for row in finished.rows())
-    for text, following in pairwise(chain(texts, [""])):
-        emit(f"{text}," if following else text)
-    emit("]")
+    else:
+        rows = ",\n".join(json.dumps(row.to_dict(), ensure_ascii=False) for row in finished.rows())
+        emit(f"[\n{rows}\n]")
 
 
 def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:

@@ -1,43 +1,26 @@
-"""What the commands that read a store share: their options, their errors, and tables as text."""
+"""What the commands of audits share, and where ``profile --store`` puts a report."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from profilerkit.cli import MODEL_FAILED, USAGE, fail
+from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.options import format_option
 from profilerkit.cli.output import cannot_write
-from profilerkit.errors import ArgumentError, BudgetError, StoreError
+from profilerkit.errors import ArgumentError, BudgetError, NotOfferedError, PlanError
 
 if TYPE_CHECKING:
     from profilerkit import Report
     from profilerkit.render.grids import Grid
 
-__all__ = [
-    "FORMS",
-    "draw_grid",
-    "form_option",
-    "put_report",
-    "report_option",
-    "report_store_errors",
-    "run_option",
-    "store_option",
-]
+__all__ = ["FORMS", "draw_grid", "emit_json", "form_option", "put_report", "report_errors", "report_option"]
 
-_C = TypeVar("_C", bound="Callable[..., Any] | click.Command")
 FORMS = ("console", "json", "markdown")
-
-store_option: Callable[[_C], _C] = click.option(
-    "--store", required=True, metavar="URL", help="The store: sqlite:///runs.db, a path, or postgresql://..."
-)
-
-run_option: Callable[[_C], _C] = click.option(
-    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default the newest row of each case."
-)
 
 #: The option of ``profile``.
 report_option: click.Option = click.Option(
@@ -47,14 +30,10 @@ report_option: click.Option = click.Option(
 
 def put_report(store: str, report: Report, spec: str) -> None:
     """Put a report into a store; it was printed before, so that nothing is lost if that fails."""
-    try:
+    with report_errors("--store"):
         from ..adding import add_report
-    except ImportError as error:
-        fail(f"stores need packages that are not installed ({error}): pip install 'profilerkit[audit]'", USAGE, error)
-    try:
+
         add_report(store, report, spec)
-    except StoreError as error:
-        fail(str(error), MODEL_FAILED, error)
 
 
 def form_option(*forms: str, help: str = "") -> Callable[[Any], Any]:
@@ -69,21 +48,31 @@ def form_option(*forms: str, help: str = "") -> Callable[[Any], Any]:
 
 
 @contextmanager
-def report_store_errors(argument: str) -> Iterator[None]:
-    """Say what is wrong with a store or an argument, and leave with the exit code of it."""
+def report_errors(argument: str) -> Iterator[None]:
+    """Say what is wrong with an argument, a plan, a budget, a file or the installation, and leave with its exit code.
+
+    ``argument`` is what a message about a wrong value names. An error of a store is said by the command line itself.
+    """
     try:
         yield
-    except ArgumentError as error:
+    except (ArgumentError, PlanError) as error:
         raise click.BadParameter(str(error), param_hint=argument) from error
+    except NotOfferedError as error:
+        raise click.BadParameter(str(error), param_hint="--engine") from error
     except BudgetError as error:
         raise click.UsageError(str(error)) from error
-    except StoreError as error:
-        fail(str(error), MODEL_FAILED, error)
     except OSError as error:
+        if error.filename is None:  # no file that could not be written
+            raise
         cannot_write(error)
     except ImportError as error:
         needed = "pip install 'profilerkit[audit,regressions]'"
         fail(f"this needs packages that are not installed ({error}): {needed}", USAGE, error)
+
+
+def emit_json(content: Any) -> None:
+    """Print values that JSON holds."""
+    emit(json.dumps(content, indent=1, ensure_ascii=False))
 
 
 def draw_grid(grid: Grid, form: str) -> str:

@@ -17,7 +17,7 @@ from profilerkit.cli import main
 from profilerkit.isolation import processes
 from profilerkit_audits import Row, RowStatus, Store, read_export
 from profilerkit_audits.cases import Case
-from profilerkit_audits.commands.progress import PlainLines, TerminalLine, watch
+from profilerkit_audits.commands.progress import ShownProgress
 from profilerkit_audits.running import AuditResult
 from profilerkit_audits.summary import summarize
 
@@ -170,7 +170,7 @@ class Terminal(io.StringIO):
 
 
 def told(stream: Any) -> str:
-    shown = watch(stream)
+    shown = ShownProgress(stream)
     cases = [Case(f"nets.py:net_{number}", Path(), key=str(number)) for number in range(3)]
     shown.begin(4, 1)
     for case in cases:
@@ -182,7 +182,6 @@ def told(stream: Any) -> str:
 
 
 def test_plain_lines_in_a_pipe() -> None:
-    assert isinstance(watch(io.StringIO()), PlainLines)
     assert told(io.StringIO()).splitlines() == [
         "4 cases, 1 of them in the store already",
         "[2/4, 0 s left] complete nets.py:net_0",
@@ -193,7 +192,6 @@ def test_plain_lines_in_a_pipe() -> None:
 
 def test_one_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(watch(Terminal()), TerminalLine)
     shown = told(Terminal())
     assert "3 running, 1/4 done, 0 failed" in shown
     assert "1 running, 3/4 done, 1 failed, 0 s left" in shown

@@ -8,7 +8,7 @@ import pytest
 from audit_rows import fill
 from click.testing import CliRunner
 
-from profilerkit.cli import cli
+from profilerkit.cli import cli, main
 from profilerkit_audits import Store
 
 
@@ -27,10 +27,11 @@ def test_it_writes_the_page(path: Path) -> None:
     assert not output.with_name("audit-models").exists(), "no row has a report"
 
 
-def test_a_store_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli, ["dashboard", str(tmp_path / "none.db"), "-o", str(tmp_path / "audit.html")])
-    assert result.exit_code == 3
-    assert "there is no store" in result.output
+def test_a_store_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["dashboard", str(tmp_path / "none.db"), "-o", str(tmp_path / "audit.html")])
+    assert end.value.code == 3
+    assert "there is no store" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,0 +1,135 @@
+"""The commands that read a store: ``history``, ``regressions``, ``export`` and ``dashboard``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from profilerkit.cli import NOT_KEPT, emit
+from profilerkit.cli.options import output_option
+
+from .stores import FORMS, draw_grid, emit_json, form_option, report_errors
+
+if TYPE_CHECKING:
+    from ..regression_search import Regressions
+
+__all__ = ["dashboard", "export", "history", "regressions"]
+
+_store_option = click.option(
+    "--store", required=True, metavar="URL", help="The store: sqlite:///runs.db, a path, or postgresql://..."
+)
+_run_option = click.option(
+    "--run", metavar="RUN", help="Only this run: its identifier, or last~N. By default the newest row of each case."
+)
+_private_option = click.option(
+    "--private", is_flag=True, help="Keep secrets, names of users and hosts, and absolute paths."
+)
+
+
+@click.command("history")
+@click.argument("model")
+@click.option("--metric", required=True, metavar="METRIC", help="The metric, such as macs or execution_time.")
+@_store_option
+@form_option(*FORMS)
+def history(model: str, metric: str, store: str, form: str) -> None:
+    """Show the values of a metric over commits, versions and machines.
+
+    MODEL is the text of a model in the store, a pattern of texts, or the name of a model.
+    """
+    with report_errors("MODEL"):
+        from .. import histories
+
+        found = histories.history(store, model, metric)
+    if form == "json":
+        emit_json([series.to_dict() for series in found])
+    else:
+        emit("\n\n".join(draw_grid(series.grid(), form) for series in found))
+
+
+@click.command("regressions")
+@_store_option
+@click.option("--rate", default=0.05, show_default=True, help="False discoveries among the steps in times, at most.")
+@click.option("--min-change", default=0.02, show_default=True, help="The least step in a time that is reported.")
+@click.option("--window", default=60, show_default=True, help="How many of the newest nights are searched for steps.")
+@click.option("--since", metavar="RUN", help="Only what moved since this run began: its identifier, or last~N.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if something became worse.")
+@form_option(*FORMS)
+def regressions(strict: bool, form: str, **options: Any) -> None:
+    """Show which counts and times of an audit changed: counts with the layers responsible, times by change points.
+
+    Times are compared within one kind of machine. A change that all models share is put down to the machine.
+    """
+    with report_errors("options"):
+        from .. import regression_search
+
+        result = regression_search.regressions(**options)
+    if form == "json":
+        emit_json(result.to_dict())
+    else:
+        emit(_write_regressions(result, form))
+    if strict and result.is_worse:
+        sys.exit(NOT_KEPT)
+
+
+def _write_regressions(result: Regressions, form: str) -> str:
+    from ..changes import draw_changes
+    from ..regression_search import draw_steps
+
+    grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
+    for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):
+        grids += [draw_steps(steps, title)] if steps else []
+    searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
+    searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
+    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), "\n".join([searched, *result.notes])])
+
+
+@click.command("export")
+@click.argument("store")
+@output_option("The file to write: .parquet, .jsonl or .csv.", required=True)
+@_run_option
+@_private_option
+@click.option("-q", "--quiet", is_flag=True, help="Do not print the number of rows.")
+def export(store: str, output: Path, run: str | None, private: bool, quiet: bool) -> None:
+    """Write the rows of a store, with their reports, to a file: Parquet, JSON lines or CSV.
+
+    STORE is the path or URL of the store of an audit. 'profilerkit_audits.read_export' reads the file.
+    """
+    with report_errors("--output or --run"):
+        from .. import exporting
+        from ..store import Store
+
+        with Store.open(store, create=False) as opened:
+            count = exporting.export(opened, output, run, private)
+    if not quiet:
+        emit(f"{count} rows in {output}")
+
+
+@click.command("dashboard")
+@click.argument("store")
+@output_option("The page to write, such as audit.html.", required=True)
+@_run_option
+@click.option(
+    "--pages/--no-pages",
+    default=True,
+    show_default=True,
+    help="Also write the page of each model, into a folder beside the file.",
+)
+@_private_option
+@click.option("-q", "--quiet", is_flag=True, help="Do not print what was written.")
+def dashboard(store: str, output: Path, run: str | None, pages: bool, private: bool, quiet: bool) -> None:
+    """Write the store of an audit as one page: table, Pareto front, histories, and a link to each model's page.
+
+    STORE is the path or URL of the store of an audit. The page needs no network.
+    """
+    with report_errors("--run"):
+        from ..dashboard.writing import write
+        from ..store import Store
+
+        with Store.open(store, create=False) as opened:
+            written = write(opened, output, run, private, pages)
+    if not quiet:
+        beside = f", and {written.pages} pages of models in {output.stem}-models" if written.pages else ""
+        emit(f"{written.rows} rows in {output}{beside}")
