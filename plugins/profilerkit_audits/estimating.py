@@ -77,8 +77,10 @@ def _read_store(audit: Audit) -> tuple[list[Case], dict[str, float]]:
         return list(audit.cases.values()), {}
     with Store.open(audit.url, create=False) as store:
         pending = audit.split(store)[1]
-        seconds = {spec: [row.seconds for row in store.rows(spec=spec)] for spec in {case.spec for case in pending}}
-    return pending, {spec: max(taken) for spec, taken in seconds.items() if taken}
+        longest: dict[str, float] = {}
+        for row in store.rows():
+            longest[row.spec] = max(row.seconds, longest.get(row.spec, 0.0))
+    return pending, longest
 
 
 def describe(estimated: Estimate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from profilerkit.errors import FailureCode, PlanError, ProfilerKitError, by_likeness, classify
+from profilerkit.isolation.interpreters import make_command
 from profilerkit.plugging.offers import list_loaders
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module, list_definitions
 
@@ -24,7 +24,6 @@ __all__ = ["Listing", "ask_loader", "find_specs", "is_pattern"]
 
 #: Seconds that a library may take to list its models.
 PATIENCE = 300
-_PROGRAM = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from {0} import main; main(sys.argv[1])"
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ def _list_library(prefix: str) -> Listing:
         raise PlanError(
             f"{prefix + ':'!r} cannot list its models; these can: {', '.join(by_likeness(prefix, loaders))}"
         )
-    path = json.dumps([str(Path(entry).absolute()) for entry in sys.path])
-    command = [sys.executable, "-c", _PROGRAM.format(__name__), prefix, path]
+    command = make_command(__name__, prefix)
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False)
         return msgspec.json.decode(done.stdout.rpartition(b"\n")[2], type=Listing)
@@ -155,6 +153,6 @@ def ask_loader(prefix: str) -> Listing:
         return Listing((), text, classify(error))
 
 
-def main(prefix: str) -> None:
-    """Print what a loader lists, as JSON in the last line of standard output."""
-    sys.stdout.write(f"\n{msgspec.json.encode(ask_loader(prefix)).decode()}")
+def main() -> None:
+    """Print what the loader lists that the first argument names, as JSON in the last line of standard output."""
+    sys.stdout.write(f"\n{msgspec.json.encode(ask_loader(sys.argv[1])).decode()}")

@@ -15,7 +15,7 @@ from profilerkit.isolation.run import IsolatedRun, pump
 from .cases import Case
 from .engine import Engine, EngineOptions
 from .machines import Busyness, read_machine
-from .outcomes import Outcome, measure_noise, pick_quietest, read_outcome, without_run
+from .outcomes import Outcome, is_noisy, pick_quietest, read_outcome, without_run
 
 __all__ = ["LocalEngine", "State", "count_cores", "may_go", "may_start"]
 
@@ -194,7 +194,7 @@ class LocalEngine(Engine):
         self._sessions = [session for session in self._sessions if not session.run.over]
         for session in over:
             outcomes = [*session.tries, session.finish(self.machine)]
-            if len(outcomes) <= self.options.repeats and measure_noise(outcomes[-1]) is not None:
+            if len(outcomes) <= self.options.repeats and is_noisy(outcomes[-1]):
                 self._again.append((session.case, outcomes))
             else:
                 yield pick_quietest(outcomes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from profilerkit.isolation.run import IsolatedRun
     from profilerkit.results.report import Report
 
-__all__ = ["Outcome", "measure_noise", "pick_quietest", "read_outcome", "without_run"]
+__all__ = ["Outcome", "is_noisy", "pick_quietest", "read_outcome", "without_run"]
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,15 @@ def _list_times(report: Report) -> Iterator[Measurement]:
     return (record.value for record in report.statuses.values() if isinstance(record.value, Measurement))
 
 
-def measure_noise(outcome: Outcome) -> float | None:
-    """Return the largest noise among the times of an outcome if it should be measured again; None otherwise.
+def is_noisy(outcome: Outcome) -> bool:
+    """Return whether an outcome should be measured again.
 
     It should if a median is not known as well as was requested, or if the machine was busy with other things.
     """
     if outcome.report is None or outcome.row.status is RowStatus.FAILED:
-        return None
-    times = list(_list_times(outcome.report))
-    is_flaky = any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in times)
-    return max(time.noise for time in times) if is_flaky else None
+        return False
+    times = _list_times(outcome.report)
+    return any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in times)
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,69 +38,58 @@ class Connection:
     """
 
     def __init__(self, address: str | None, workers: int | None) -> None:
-        self._ray: Any = import_module("ray")
-        self._owns = not self._ray.is_initialized()
-        self._folder: Path | None = None
-        if not self._owns:
+        #: What `close` does, the last entry first.
+        self._undo = ExitStack()
+        ray: Any = import_module("ray")
+        if ray.is_initialized():
             return
-        self._before = _Process()
         address = address or os.environ.get("RAY_ADDRESS") or "local"
         options: dict[str, Any] = {"address": address}
-        if address == "local":
-            self._folder = _make_socket_folder()
-            options |= {"num_cpus": workers, "_temp_dir": None if self._folder is None else str(self._folder)}
-        try:
-            _send_messages_to_stderr(self._before)
-            self._ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            self.close()
-            reason = " ".join(str(error).split())[:300]
-            raise NotOfferedError(
-                f"the engine 'ray' cannot connect to a cluster at {address!r}: {reason}; give the address that "
-                "'ray start --head' printed, or none for a cluster of this machine"
-            ) from error
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as undo:
+            if address == "local":
+                folder = _make_socket_folder()
+                options |= {"num_cpus": workers, "_temp_dir": None if folder is None else str(folder)}
+                if folder is not None:
+                    undo.callback(_remove, folder)
+            _restore_process(undo)
+            _send_messages_to_stderr(undo)
+            undo.callback(ray.shutdown)
+            try:
+                ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning", **options)
+            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+                reason = " ".join(str(error).split())[:300]
+                raise NotOfferedError(
+                    f"the engine 'ray' cannot connect to a cluster at {address!r}: {reason}; give the address that "
+                    "'ray start --head' printed, or none for a cluster of this machine"
+                ) from error
+            self._undo = undo.pop_all()
 
     def close(self) -> None:
         """End the connection, and a cluster of its own, and set this process as it was."""
-        if not self._owns:
-            return
-        self._owns = False
-        self._ray.shutdown()
-        self._before.restore()
-        if self._folder is not None:
-            _remove(self._folder)
+        self._undo.close()
 
 
-class _Process:
-    """What a connection to Ray changes in this process and leaves changed when it ends."""
+def _restore_process(undo: ExitStack) -> None:
+    """Have what Ray changes in this process set as it is now: variables, signal handlers, the hook for errors."""
+    variables, hook, has_tracebacks = dict(os.environ), sys.excepthook, faulthandler.is_enabled()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def __init__(self) -> None:
-        self._variables = dict(os.environ)
-        self._tracebacks = faulthandler.is_enabled()
-        self._hook = sys.excepthook
-        self._signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        self.undo: list[Callable[[], None]] = []
-
-    def restore(self) -> None:
-        """Set it as it was."""
-        for name in set(os.environ) - set(self._variables):
+    def restore() -> None:
+        for name in set(os.environ) - set(variables):
             del os.environ[name]
-        os.environ.update(self._variables)
-        if faulthandler.is_enabled() and not self._tracebacks:
+        os.environ.update(variables)
+        if not has_tracebacks:
             faulthandler.disable()
-        sys.excepthook = self._hook
+        sys.excepthook = hook
         if threading.current_thread() is threading.main_thread():
-            for number, handler in self._signals.items():
+            for number, handler in handlers.items():
                 if handler is not None and signal.getsignal(number) is not handler:
                     signal.signal(number, handler)
-        while self.undo:
-            self.undo.pop()()
+
+    undo.callback(restore)
 
 
-def _send_messages_to_stderr(process: _Process) -> None:
+def _send_messages_to_stderr(undo: ExitStack) -> None:
     """Have what Ray says about its nodes go to standard error: standard output belongs to the results."""
     worker: Any = import_module("ray._private.worker")
     original = getattr(worker, "print_to_stdstream", None)
@@ -111,7 +100,7 @@ def _send_messages_to_stderr(process: _Process) -> None:
         original({**data, "is_err": True}, *arguments, **options)
 
     worker.print_to_stdstream = to_stderr
-    process.undo.append(lambda: setattr(worker, "print_to_stdstream", original))
+    undo.callback(setattr, worker, "print_to_stdstream", original)
 
 
 def _make_socket_folder() -> Path | None:

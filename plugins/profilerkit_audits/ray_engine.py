@@ -111,7 +111,7 @@ class RayEngine(Engine):
         task = _Task(case, _count_cpus(case), lost_nodes)
         on_gpu = {} if case.device == "cpu" else {"num_gpus": 1}
         run = self._run.options(num_cpus=task.cpus, **on_gpu)
-        tasks[run.remote(case, self.options.repeats, task.cpus)] = task
+        tasks[run.remote(case, self.options.repeats)] = task
 
     def _fit(self, tasks: dict[Any, _Task]) -> None:
         """Hand over again what waits for more CPUs than any node has any more, since a node was lost."""
@@ -123,11 +123,12 @@ class RayEngine(Engine):
                 self._submit(task.case, tasks, task.lost_nodes)
 
     def _collect(self, reference: Any, tasks: dict[Any, _Task]) -> Outcome | None:
-        """Return what came of a task; None if it is started again, since its node was lost or it was not alone."""
+        """Return what came of a task; None if it is started again, since its node was lost."""
         task = tasks.pop(reference)
         case = task.case
         try:
-            outcome: Outcome | None = ray.get(reference)
+            outcome: Outcome = ray.get(reference)
+            return outcome
         except _LOST as error:
             lost_nodes = task.lost_nodes + 1
             if lost_nodes <= LOST_NODES:
@@ -141,9 +142,6 @@ class RayEngine(Engine):
             return _fail(case, FailureCode.LOST, reason, error)
         except RayError as error:
             return _fail(case, FailureCode.ENGINE, "the cluster could not run it", error)
-        if outcome is None:
-            self._submit(case, tasks, task.lost_nodes)
-        return outcome
 
 
 def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outcome:
@@ -155,11 +153,7 @@ def _fail(case: Case, code: FailureCode, reason: str, error: Exception) -> Outco
 
 def _count_cpus(case: Case) -> float:
     """Return how many CPUs a case claims: all of a node if it is timed on a CPU, and of the largest if they differ."""
-    return max([1.0, *_list_cpus()]) if _is_timed_on_cpu(case) else 1
-
-
-def _is_timed_on_cpu(case: Case) -> bool:
-    return case.is_timed and case.device == "cpu"
+    return max([1.0, *_list_cpus()]) if case.is_timed and case.device == "cpu" else 1
 
 
 def _list_cpus() -> list[float]:
@@ -176,24 +170,12 @@ def _find_problem(case: Case) -> str:
 # On a node ------------------------------------------------------------------------------------------------------------
 
 
-def _run_on_node(case: Case, repeats: int, cpus: float) -> Outcome | None:
-    """Run a case on the node that Ray has chosen, by the engine of one machine.
-
-    Returns None for a case that is to be timed and has not all CPUs of the node, because a larger node has joined the
-    cluster since the case was handed over.
-    """
+def _run_on_node(case: Case, repeats: int) -> Outcome:
+    """Run a case on the node that Ray has chosen, by the engine of one machine."""
     from .local_engine import LocalEngine
 
-    if _is_timed_on_cpu(case) and cpus < _count_cpus_here():
-        return None
     with _keep_threads():
         return next(LocalEngine(EngineOptions(workers=1, repeats=repeats)).run([case]))
-
-
-def _count_cpus_here() -> float:
-    """Return the CPUs of the node of this task."""
-    here = ray.get_runtime_context().get_node_id()
-    return sum(float(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from dataclasses import replace as with_fields
 from importlib.metadata import version
@@ -128,12 +128,17 @@ class Audit:
             options = EngineOptions(self.plan.workers, self.plan.repeats, self.address, self.watch.start)
             self.watch.begin(number, len(reused))
             engine = find_engine(self.engine)(options)
-            with _record_end(store, run), closing(engine.run(pending)) as outcomes:
-                for outcome in outcomes:
-                    row = replace(outcome.row, run=run.run, commit=run.commit)
-                    row = store.add(row, outcome.report, outcome.machine)
-                    counts[row.status.value] += 1
-                    self.watch.end(outcome.case, row)
+            try:
+                with closing(engine.run(pending)) as outcomes:
+                    for outcome in outcomes:
+                        row = replace(outcome.row, run=run.run, commit=run.commit)
+                        row = store.add(row, outcome.report, outcome.machine)
+                        counts[row.status.value] += 1
+                        self.watch.end(outcome.case, row)
+            except KeyboardInterrupt:
+                store.end_run(run.run, "interrupted")
+                raise
+            store.end_run(run.run)  # a run that ends by an error, or is killed, has no end
         metrics = dict.fromkeys(name for entry in self.plan.models for name in entry.metrics or ())
         return AuditResult(run.run, self.url, dict(counts), len(pending), len(reused), tuple(metrics))
 
@@ -149,17 +154,6 @@ class Audit:
         facts = {"engine": self.engine, "profilerkit": version("profilerkit"), "cases": len(self.cases)}
         about: dict[str, Any] = {"plan": self.plan.to_dict(), "machine": digest_machine(self.machine)}
         return Run(facts=facts, commit=find_commit(self.plan.folder), **about)
-
-
-@contextmanager
-def _record_end(store: Store, run: Run) -> Iterator[None]:
-    """Write the end of a run, unless it ends by an error or is killed."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        store.end_run(run.run, "interrupted")
-        raise
-    store.end_run(run.run)
 
 
 def audit(

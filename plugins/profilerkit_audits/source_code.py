@@ -208,14 +208,7 @@ def _digest_path(path: Path) -> str:
 
 
 def _digest_file(path: Path) -> str:
-    """Return the digest of a file's bytes, read once for each time it was written."""
-    facts = path.stat()
-    return _digest_at(str(path), facts.st_mtime_ns, facts.st_size)
-
-
-@lru_cache(maxsize=1000)
-def _digest_at(path: str, modified: int, size: int) -> str:
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

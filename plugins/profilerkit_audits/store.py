@@ -121,9 +121,7 @@ class Store:
         Raises `StoreError` if that is not possible, and for a file that does not exist without ``create``.
         """
         url = parse_url(store)
-        path = _find_file(url)
-        if path is not None:
-            _require_file(path, create)
+        path = _find_file(url, create)
         try:
             engine = create_engine(url, pool_pre_ping=path is None)
         except (ImportError, NoSuchModuleError) as error:
@@ -133,10 +131,10 @@ class Store:
             set_up(engine)
         opened = cls(engine, path)
         try:
-            with opened._read() as connection:
+            with opened._transact() as connection:
                 created = schema.is_created(connection)
             if not created:
-                with opened._write() as connection:
+                with opened._transact(writes=True) as connection:
                     schema.create(connection)
         except BaseException:
             opened.close()
@@ -167,14 +165,14 @@ class Store:
     def begin_run(self, run: Run, machine: Mapping[str, str]) -> Run:
         """Insert the beginning of a run; returns it with its identifier and the moment."""
         run = replace(run, run=run.run or uuid.uuid4().hex, started=run.started or read_clock())
-        with self._write() as connection:
+        with self._transact(writes=True) as connection:
             _insert_machine(connection, run.machine, machine)
             connection.execute(schema.runs.insert().values(run=run.run, started=run.started, content=encode(run)))
         return run
 
     def end_run(self, run: str, outcome: str = "done") -> None:
         """Insert the end of a run."""
-        with self._write() as connection:
+        with self._transact(writes=True) as connection:
             connection.execute(schema.run_ends.insert().values(run=run, ended=read_clock(), outcome=outcome))
 
     def add(self, row: Row, report: Report | None = None, machine: Mapping[str, str] | None = None) -> Row:
@@ -184,7 +182,7 @@ class Store:
         """
         content = {"checksum": ""} if report is None else to_dict(report)
         row = replace(row, checksum=content["checksum"], created=row.created or read_clock())
-        with self._write() as connection:
+        with self._transact(writes=True) as connection:
             _insert_machine(connection, row.machine, machine or {})
             if report is not None:
                 text = json.dumps(content, ensure_ascii=False, allow_nan=False)
@@ -198,7 +196,7 @@ class Store:
         """Say that a run consists of rows, too, that were there already."""
         lines = [{"run": run, "row": number} for number in ids]
         if lines:
-            with self._write() as connection:
+            with self._transact(writes=True) as connection:
                 connection.execute(schema.run_rows.insert(), lines)
 
     # Reading ----------------------------------------------------------------------------------------------------------
@@ -210,7 +208,7 @@ class Store:
         for start in range(0, len(requested), _AT_ONCE):
             some = requested[start : start + _AT_ONCE]
             query = select(schema.rows).where(schema.rows.c.key.in_(some)).order_by(schema.rows.c.attempt)
-            with self._read() as connection:
+            with self._transact() as connection:
                 newest |= {row.key: row for row in map(_read_row, connection.execute(query))}
         return newest
 
@@ -238,14 +236,14 @@ class Store:
     def list_members(self, run: str) -> frozenset[int]:
         """Return the numbers of the rows that a run consists of: those that it measured, and those that it reused."""
         query = select(schema.run_rows.c.row).where(schema.run_rows.c.run == run)
-        with self._read() as connection:
+        with self._transact() as connection:
             return frozenset(connection.execute(query).scalars())
 
     def _read_rows(self, query: Select[Any]) -> Iterator[Row]:
         """Yield rows page by page, so that neither the database nor this process holds all of them at once."""
         last = -1
         while True:
-            with self._read() as connection:
+            with self._transact() as connection:
                 lines = list(connection.execute(query.where(schema.rows.c.id > last).limit(_AT_ONCE)))
             yield from map(_read_row, lines)
             if len(lines) < _AT_ONCE:
@@ -267,7 +265,7 @@ class Store:
         if not row.checksum:
             return None
         query = select(schema.reports.c.content).where(schema.reports.c.checksum == row.checksum)
-        with self._read() as connection:
+        with self._transact() as connection:
             content = connection.execute(query).scalar()
         if content is None:
             raise StoreError(f"the report of row {row.id} is not in the store")
@@ -280,7 +278,7 @@ class Store:
         """Return all runs, the oldest first."""
         query = select(schema.runs.c.content, schema.run_ends.c.ended, schema.run_ends.c.outcome)
         query = query.outerjoin(schema.run_ends, schema.run_ends.c.run == schema.runs.c.run)
-        with self._read() as connection:
+        with self._transact() as connection:
             lines = list(connection.execute(query.order_by(schema.runs.c.started, schema.runs.c.run)))
         return [
             replace(msgspec.convert(json.loads(line.content), Run), ended=line.ended or "", outcome=line.outcome or "")
@@ -289,19 +287,13 @@ class Store:
 
     def machines(self) -> dict[str, dict[str, str]]:
         """Return the facts of every kind of machine, by its digest."""
-        with self._read() as connection:
+        with self._transact() as connection:
             return {line.machine: json.loads(line.facts) for line in connection.execute(select(schema.machines))}
 
     # Transactions -----------------------------------------------------------------------------------------------------
 
-    def _write(self) -> AbstractContextManager[Connection]:
-        return self._transact(writes=True)
-
-    def _read(self) -> AbstractContextManager[Connection]:
-        return self._transact(writes=False)
-
     @contextmanager
-    def _transact(self, writes: bool) -> Iterator[Connection]:
+    def _transact(self, writes: bool = False) -> Iterator[Connection]:
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -337,17 +329,19 @@ def _read_row(line: Any) -> Row:
         raise StoreError(f"row {line.id} of the store is damaged: {error}") from error
 
 
-def _find_file(url: URL) -> Path | None:
-    """Return the file of an SQLite store; None for a database in memory, and for other databases."""
-    in_memory = not url.database or url.database == ":memory:"
-    return None if url.get_backend_name() != "sqlite" or in_memory else Path(str(url.database))
+def _find_file(url: URL, create: bool) -> Path | None:
+    """Return the file of an SQLite store; None for a database in memory, and for other databases.
 
-
-def _require_file(path: Path, create: bool) -> None:
+    Raises `StoreError` if there is no such file and none is to be made, or no folder for it.
+    """
+    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+        return None
+    path = Path(str(url.database))
     if not path.exists() and not create:
         raise StoreError(f"there is no store {str(path)!r}; give the path or URL that an audit wrote to")
     if not path.absolute().parent.is_dir():
         raise StoreError(f"there is no folder {str(path.absolute().parent)!r} for the store {path.name!r}")
+    return path
 
 
 def _explain(error: DBAPIError) -> str:

@@ -13,7 +13,7 @@ from profilerkit.cli.completing import models
 from profilerkit.cli.measuring import Request, is_saved, load_report, measure_specs, profile_spec
 from profilerkit.cli.options import (
     TypedOption,
-    format_option,
+    choose_form,
     input_options,
     isolation_options,
     measuring_options,
@@ -29,21 +29,6 @@ if TYPE_CHECKING:
     from . import Budget, Finding
 
 __all__ = ["command"]
-
-
-def _check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return the name of a format; raises `click.BadParameter` where there is none of it."""
-    from .forms import FORMS
-
-    if value not in FORMS and not context.resilient_parsing:
-        raise click.BadParameter(f"{value!r}: there are {', '.join(FORMS)}")
-    return value
-
-
-def _complete_form(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from .forms import FORMS
-
-    return [form for form in FORMS if form.startswith(incomplete)]
 
 
 @click.command("check")
@@ -72,7 +57,7 @@ def _complete_form(context: click.Context, parameter: click.Parameter, incomplet
 @input_options
 @measuring_options
 @isolation_options
-@format_option("Format of the result: console, markdown or junit.", _check_form, shell_complete=_complete_form)
+@choose_form("console", "markdown", "junit")
 @output_option("Write the result to a file instead of standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress; only set the exit code.")
 @click.option("--strict", is_flag=True, help="Also fail if a measured ratio is too uncertain to decide.")
@@ -92,7 +77,7 @@ def command(
 
     MODEL is a model as 'profilerkit profile' takes it, or a report that was saved as JSON.
     """
-    from .retrying import select_broken
+    from .checking import select_broken
 
     budget = _read_budget(path, limit, baseline, update)
     request = Request(**{**how, "metric": tuple(dict.fromkeys((*budget.metrics, *how["metric"])))})
@@ -126,7 +111,7 @@ def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None
 def _check(
     model: str, baseline: str | None, request: Request, budget: Budget, retries: int, strict: bool
 ) -> tuple[Report, list[Finding]]:
-    from .retrying import check_with_retries
+    from .checking import check_with_retries
 
     try:
         return check_with_retries(lambda: _measure(model, baseline, request), budget, retries, strict)

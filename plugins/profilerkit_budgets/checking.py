@@ -1,13 +1,18 @@
-"""Checking a report against a budget: which limits are kept, broken or uncertain."""
+"""Checking a report against a budget: which limits are kept, broken or uncertain.
+
+Where only times break a budget a model may be measured again: a time may be long because the machine was busy, a count
+may not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from profilerkit.error_text import shown
 from profilerkit.errors import BudgetError
 from profilerkit.results.report import Report
+from profilerkit.times.measurement import Measurement
 
 from .baselines import require_same_call
 from .findings import Finding, Verdict
@@ -15,7 +20,7 @@ from .layer_limits import check_layers
 from .limits import Budget, Limit
 from .metric_limits import check_metric
 
-__all__ = ["Finding", "Verdict", "check"]
+__all__ = ["Finding", "Verdict", "check", "check_with_retries", "select_broken"]
 
 
 def check(report: Report, budget: Budget, baseline: Report | None = None) -> list[Finding]:
@@ -55,3 +60,42 @@ def _add_note(finding: Finding, report: Report, remark: str) -> Finding:
     record = report.statuses.get(finding.subject) if finding.limit.pattern is None else None
     notes = (record.note if record is not None else "", remark if finding.limit.relative else "")
     return replace(finding, note="; ".join(filter(None, notes)))
+
+
+# Measuring again ------------------------------------------------------------------------------------------------------
+
+
+def select_broken(findings: Sequence[Finding], strict: bool = False) -> list[Finding]:
+    """Return the findings that break a budget: those that failed and, if ``strict``, those that are uncertain."""
+    verdicts = {Verdict.FAILED, Verdict.UNCERTAIN} if strict else {Verdict.FAILED}
+    return [finding for finding in findings if finding.verdict in verdicts]
+
+
+def check_with_retries(
+    measure: Callable[[], tuple[Report, Report | None]], budget: Budget, retries: int = 0, strict: bool = False
+) -> tuple[Report, list[Finding]]:
+    """Measure and check; if only limits of measured values are broken, do so again, at most ``retries`` times.
+
+    The first measurement that keeps the budget counts, otherwise the last. A finding of a later one says which it was.
+    ``measure`` returns the report and the baseline. Raises what `check` raises.
+    """
+    for attempt in range(retries + 1):
+        report, baseline = measure()
+        findings = check(report, budget, baseline)
+        if attempt:
+            findings = [_name_attempt(finding, report, attempt, retries) for finding in findings]
+        failing = select_broken(findings, strict)
+        if not failing or not all(_is_measured(finding, report) for finding in failing):
+            break
+    return report, findings
+
+
+def _is_measured(finding: Finding, report: Report) -> bool:
+    record = report.statuses.get(finding.limit.key)
+    return finding.limit.pattern is None and record is not None and isinstance(record.value, Measurement)
+
+
+def _name_attempt(finding: Finding, report: Report, attempt: int, retries: int) -> Finding:
+    if not _is_measured(finding, report):
+        return finding
+    return replace(finding, detail=f"{finding.detail}, in measurement {attempt + 1} of at most {retries + 1}")

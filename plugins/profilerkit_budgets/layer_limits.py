@@ -10,14 +10,15 @@ from typing import Any
 from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import format_number
+from profilerkit.render.columns import Column
 from profilerkit.results.report import Report
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.alignment import align
 from profilerkit.trace.bounds import Bounds
 
 from .findings import Finding, Verdict, compute_excess, divide_ends, explain_uncertainty, judge
-from .layer_columns import LAYER_COLUMNS, LayerColumn
 from .limits import Limit
+from .responsible import LAYER_COLUMNS, has_column
 
 __all__ = ["check_layers"]
 
@@ -33,28 +34,28 @@ def check_layers(report: Report, limit: Limit, baseline: Report | None) -> Itera
         raise BudgetError(f"{limit}: layers have limits of {', '.join(LAYER_COLUMNS)}, not of {limit.key}")
     if report.layers is None:
         raise BudgetError(f"{limit}: the report of {report.name} holds no layers")
-    if not column.is_in(report):
-        raise BudgetError(f"{limit}: the layers of {report.name} have no {column.name}; make the report again")
+    if not has_column(report, column):
+        raise BudgetError(f"{limit}: the layers of {report.name} have no {column}; make the report again")
     rows = [row for row in report.layers if row["path"]]
     matching = [row for row in rows if fnmatchcase(row["path"], limit.pattern or "")]
     if not matching:
         nearest = ", ".join(by_likeness(limit.pattern or "", [row["path"] for row in rows])[:5])
         raise BudgetError(f"{limit}: no layer matches; the nearest paths are: {nearest}")
     before = _read_values_before(report, baseline, column) if limit.relative and baseline is not None else {}
-    checked = _LayerLimit(limit, column, limit.bound(column.unit), _list_uncounted(report, column), before)
+    checked = _LayerLimit(limit, column, limit.bound(Column.of(column).unit), _list_uncounted(report, column), before)
     yield from map(checked.check, matching)
 
 
-def _list_uncounted(report: Report, column: LayerColumn) -> str:
+def _list_uncounted(report: Report, column: str) -> str:
     """Return what the counts of a column lack; an empty text if they are complete."""
-    record = report.statuses.get(column.name)
+    record = report.statuses.get(column)
     return ", ".join(record.missing) if record is not None and record.completeness is Completeness.PARTIAL else ""
 
 
-def _read_values_before(report: Report, baseline: Report, column: LayerColumn) -> dict[str, float]:
+def _read_values_before(report: Report, baseline: Report, column: str) -> dict[str, float]:
     """Return the values of the baseline's layers, by the paths that they have in the report."""
-    rows = align(baseline, report, columns=(column.name,))
-    pairs = {row["other_path"]: row[column.name] for row in rows}
+    rows = align(baseline, report, columns=(column,))
+    pairs = {row["other_path"]: row[column] for row in rows}
     return {path: value for path, value in pairs.items() if path is not None and value is not None}
 
 
@@ -71,17 +72,17 @@ class _LayerLimit:
     """
 
     limit: Limit
-    column: LayerColumn
+    column: str
     bound: float
     uncounted: str
     before: Mapping[str, float]
 
     def check(self, row: Mapping[str, Any]) -> Finding:
         """Return the finding of a layer."""
-        path, counted = row["path"], row[self.column.name]
+        path, counted = row["path"], row[self.column]
         if counted is None:
-            return Finding(self.limit, path, Verdict.FAILED, f"its {self.column.name} are not counted")
-        text = self.column.write(counted)
+            return Finding(self.limit, path, Verdict.FAILED, f"its {self.column} are not counted")
+        text = Column.of(self.column).show(counted)
         if not self.limit.relative:
             return self._judge(path, float(counted), self._read_ends(row), text)
         if path not in self.before:
@@ -89,7 +90,9 @@ class _LayerLimit:
         before = self.before[path]
         ratio = Ratio.of(before, float(counted)).value if counted or before else 1.0  # nothing stays nothing
         ends = divide_ends(self._read_ends(row), before) if self.uncounted else Bounds(ratio, ratio)
-        return self._judge(path, ratio, ends, f"{format_number(ratio)}x ({text} after {self.column.write(before)})")
+        return self._judge(
+            path, ratio, ends, f"{format_number(ratio)}x ({text} after {Column.of(self.column).show(before)})"
+        )
 
     def _judge(self, path: str, value: float, ends: Bounds, text: str) -> Finding:
         verdict, sign = judge(self.limit, self.bound, ends, value), ends.sign(value)
@@ -98,7 +101,7 @@ class _LayerLimit:
 
     def _read_ends(self, row: Mapping[str, Any]) -> Bounds:
         """Return the two ends of a layer's count: equal ones if all of it is counted."""
-        name = self.column.name
+        name = self.column
         if f"{name}_low" in row:
             return Bounds(row[f"{name}_low"], row[f"{name}_high"])
         return Bounds(row[name], None if self.uncounted else row[name])

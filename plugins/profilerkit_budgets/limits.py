@@ -30,21 +30,9 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
 }
 _WRITTEN = re.compile(r"\s*(<=|>=|==|<|>)\s*([+-]?[\d_]+(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+)\s*([^\s\d].*?)?\s*")
-_SI = {
-    "": 1.0,
-    "n": 1e-9,
-    "u": 1e-6,
-    "µ": 1e-6,
-    "m": 1e-3,
-    "k": 1e3,
-    "K": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "P": 1e15,
-}
+_SI = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-_PREFIXES = {**_SI, **_IEC}
+_PREFIXES = {"": 1.0, **_SI, **_IEC}
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,22 @@ def budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         **keywords: Any,
     ) -> Report:
         __tracebackhide__ = True
+        from profilerkit.arguments.checks import at_least
+        from profilerkit.cli.configuration import read_configuration
         from profilerkit.errors import ProfilerKitError
 
+        from . import Budget
+
         try:
-            check = _BudgetCheck.read(request, model, inputs, keywords, layers, strict, retries)
-            return check.run(baseline)
+            configuration = read_configuration(request.config.rootpath)
+            limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
+            others = {name: value for name, value in keywords.items() if name not in limits}
+            if layers:
+                limits["layers"] = layers
+            limiting = Budget.of(limits) if limits else _read_configured(configuration)
+            retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
+            arguments = {"inputs": inputs, **configuration.profile_arguments, **others}
+            return _BudgetCheck(request, model, arguments, limiting, strict, retries).run(baseline)
         except ProfilerKitError as error:
             raise _hide_own_frames(error) from error.__cause__  # what else led to it is of no use to a reader
 
@@ -118,40 +129,13 @@ class _BudgetCheck:
     strict: bool
     retries: int
 
-    @classmethod
-    def read(
-        cls,
-        request: pytest.FixtureRequest,
-        model: Any,
-        inputs: Any,
-        keywords: Mapping[str, Any],
-        layers: Mapping[str, Mapping[str, Any]] | None,
-        strict: bool,
-        retries: int,
-    ) -> _BudgetCheck:
-        """Divide the keywords of a call into limits and arguments; what is not given is that of ``pyproject.toml``."""
-        from profilerkit.arguments.checks import at_least
-        from profilerkit.cli.configuration import read_configuration
-
-        from . import Budget
-
-        configuration = read_configuration(request.config.rootpath)
-        limits = {name: value for name, value in keywords.items() if _is_limit(name, value)}
-        arguments = {name: value for name, value in keywords.items() if name not in limits}
-        if layers:
-            limits["layers"] = layers
-        budget = Budget.of(limits) if limits else _read_configured(configuration)
-        retries = at_least(0, "how often to measure again, zero or more times, such as 2")("retries", retries)
-        arguments = {"inputs": inputs, **configuration.profile_arguments, **arguments}
-        return cls(request, model, arguments, budget, strict, retries)
-
     def run(self, baseline: Any) -> Report:
         """Return the report of the model; the test fails if a limit is not kept.
 
         A baseline in a file is recorded instead, if that was requested: then only the limits count that need none.
         """
         from .baselines import read_baseline
-        from .retrying import check_with_retries
+        from .checking import check_with_retries
 
         if isinstance(baseline, (str, PathLike)):
             path = self.request.path.parent / baseline
@@ -178,8 +162,8 @@ class _BudgetCheck:
 
     def _require_kept(self, report: Report, findings: Sequence[Finding]) -> None:
         """Fail the test if a limit is broken."""
+        from .checking import select_broken
         from .forms import format_text
-        from .retrying import select_broken
 
         # What record_property does; that fixture also warns beside --junitxml, which is an error under -W error.
         properties = [(f"{finding.subject}: {finding.limit}", finding.detail) for finding in findings]

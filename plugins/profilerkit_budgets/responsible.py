@@ -9,18 +9,29 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
+from profilerkit.render.columns import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, require_layers
 from profilerkit.trace.records import LayerTable
 
-from .layer_columns import LAYER_COLUMNS, LayerColumn
+__all__ = ["LAYER_COLUMNS", "has_column", "list_responsible"]
 
-__all__ = ["list_responsible"]
+#: The column of the layer table that each metric is divided among layers by, by its key, and by the name of the column.
+#: A metric has the column that counts the same thing: frozen layers have parameters, but no trainable ones, and the
+#: bytes of a quantized layer are not in proportion to its parameters.
+LAYER_COLUMNS = {
+    "params": "params",
+    "total_params": "params",
+    "trainable_params": "trainable_params",
+    "model_size": "weight_bytes",
+    "macs": "macs",
+    "flops": "flops",
+}
 
 #: The metrics that are explained by the time of the layers.
 _TIME_METRICS = ("execution_time", "throughput")
 #: The time of a layer without that of the layers inside it, which would be named for the same seconds again.
-_OWN_TIME = LayerColumn("own_forward_seconds", "s", Scale.TIME)
+_OWN_TIME = "own_forward_seconds"
 #: How many layers are named.
 _NAMED = 3
 
@@ -57,11 +68,16 @@ def list_responsible(report: Report, key: str, baseline: Report | None) -> tuple
     if key in _TIME_METRICS:
         return _list_slowest(report)
     column = LAYER_COLUMNS.get(key)
-    if column is None or report.layers is None or not column.is_in(report):
+    if column is None or report.layers is None or not has_column(report, column):
         return ()
-    if baseline is not None and column.is_in(baseline):
+    if baseline is not None and has_column(baseline, column):
         return _list_most_grown(baseline, report, column)
-    return _list_costliest(report.layers, column, report.layers[0][column.name])
+    return _list_costliest(report.layers, column, report.layers[0][column])
+
+
+def has_column(report: Report, column: str) -> bool:
+    """Return whether the layers of a report have a column; a report may have no layers at all."""
+    return report.layers is not None and column in report.layers.columns
 
 
 def _list_slowest(report: Report) -> tuple[str, ...]:
@@ -72,35 +88,35 @@ def _list_slowest(report: Report) -> tuple[str, ...]:
     return _list_costliest(record.value, _OWN_TIME, record.value[0]["forward_seconds"])
 
 
-def _list_costliest(layers: LayerTable, column: LayerColumn, whole: float | None) -> tuple[str, ...]:
+def _list_costliest(layers: LayerTable, column: str, whole: float | None) -> tuple[str, ...]:
     """Return the layers with the largest amounts in a column, each with its share of the amount of the whole model."""
     texts = []
-    name = _find_own(column.name, layers)
+    name = _find_own(column, layers)
     for row in layers.top(_NAMED, by=name):
         amount = row[name]
         if amount:
             share = f", {format_number(100 * amount / whole)} %" if whole else ""
-            texts.append(f"{_name_layer(row['path'], row['type'])}: {column.write(amount)}{share}")
+            texts.append(f"{_name_layer(row['path'], row['type'])}: {Column.of(column).show(amount)}{share}")
     return tuple(texts)
 
 
-def _list_most_grown(baseline: Report, report: Report, column: LayerColumn) -> tuple[str, ...]:
+def _list_most_grown(baseline: Report, report: Report, column: str) -> tuple[str, ...]:
     """Return the layers whose amounts in a column grew most since the baseline, and say which of them are new."""
     grown = sorted(_find_grown(baseline, report, column), key=lambda layer: layer.growth, reverse=True)
     texts = []
     for layer in grown[:_NAMED]:
         added = ", added" if layer.is_new else ""
-        texts.append(f"{_name_layer(layer.path, layer.type)}: +{column.write(layer.growth)}{added}")
+        texts.append(f"{_name_layer(layer.path, layer.type)}: +{Column.of(column).show(layer.growth)}{added}")
     return tuple(texts)
 
 
-def _find_grown(baseline: Report, report: Report, column: LayerColumn) -> Iterator[_GrownLayer]:
+def _find_grown(baseline: Report, report: Report, column: str) -> Iterator[_GrownLayer]:
     """Yield the layers that grew without those inside of them; for a column without own amounts, innermost layers."""
-    name = _find_own(column.name, require_layers(baseline), require_layers(report))
+    name = _find_own(column, require_layers(baseline), require_layers(report))
     for row in align(baseline, report, columns=(name,)):
         before = row[name] or 0  # None where the baseline has no such layer
         after = row[f"other_{name}"] or 0  # None where the layer was removed
-        if (name != column.name or row["is_leaf"]) and after > before:
+        if (name != column or row["is_leaf"]) and after > before:
             yield _GrownLayer(row["other_path"], row["type"], after - before, row["change"] == "added")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profilerkit.render.bounds import KINDS, write_in_full
@@ -67,24 +67,13 @@ class Value:
 def describe_value(report: Report, record: StatusRecord, grid: Grid, row: int) -> Value:
     """Return the value of one model, from a row of its grid: the metric, the value, the unit, the completeness."""
     _, text, unit, _ = grid.rows[row]
-    value = record.value
-    measured = record.text_parts
+    value, measured = record.value, record.text_parts
+    bare = _make_value(report, record, text, grid.marks.get((row, 1), ""))
     if measured is None or not isinstance(value, Measurement):
-        interval = write_in_full(record)
-    else:
-        text = f"{record.sign}{measured.number}"
-        interval = measured.interval if value.is_range else f"{value.interval_name} {measured.interval}"
-    return Value(
-        model=visible(report.name),
-        text=text,
-        unit=unit,
-        interval=interval,
-        state=record.completeness.value,
-        reason=write_reason(record),
-        bars=_draw_bars(value.samples) if isinstance(value, Measurement) else (),
-        sign=record.sign,
-        mark=grid.marks.get((row, 1), ""),
-    )
+        return replace(bare, unit=unit, interval=write_in_full(record))
+    interval = measured.interval if value.is_range else f"{value.interval_name} {measured.interval}"
+    text = f"{record.sign}{measured.number}"
+    return replace(bare, text=text, unit=unit, interval=interval, bars=_draw_bars(value.samples))
 
 
 def compare_values(comparison: Comparison, records: Sequence[StatusRecord | None], grid: Grid, row: int) -> list[Value]:
@@ -94,24 +83,20 @@ def compare_values(comparison: Comparison, records: Sequence[StatusRecord | None
     """
     values = []
     for index, (report, record) in enumerate(zip(comparison.reports, records, strict=True)):
-        column, column_of_better = 1 + index, len(records) + index
-        name, text = visible(report.name), grid.rows[row][column]
-        if record is None:
-            values.append(Value(name, text, state="absent"))
-            continue
-        better = grid.rows[row][column_of_better] if index else "-"
-        value = Value(
-            model=name,
-            text=text,
-            state=record.completeness.value,
-            reason=write_reason(record),
-            better="" if better == "-" else better,
-            sign=record.sign,
-            mark=grid.marks.get((row, column), ""),
-            verdict=grid.marks.get((row, column_of_better), "") if index else "",
-        )
+        text, better = grid.rows[row][1 + index], grid.rows[row][len(records) + index]
+        value = _make_value(report, record, text, grid.marks.get((row, 1 + index), ""))
+        if record is not None and index and better != "-":
+            value = replace(value, better=better, verdict=grid.marks.get((row, len(records) + index), ""))
         values.append(value)
     return values
+
+
+def _make_value(report: Report, record: StatusRecord | None, text: str, mark: str) -> Value:
+    """Return a value with what every page says of it; without a record nobody has measured it."""
+    name = visible(report.name)
+    if record is None:
+        return Value(name, text, state="absent")
+    return Value(name, text, state=record.completeness.value, reason=write_reason(record), sign=record.sign, mark=mark)
 
 
 def write_reason(record: StatusRecord) -> str:

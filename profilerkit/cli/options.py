@@ -20,6 +20,7 @@ from ..times.sampling import SAMPLING_CHECKS
 __all__ = [
     "SharedOption",
     "TypedOption",
+    "choose_form",
     "console_or_json",
     "format_option",
     "input_options",
@@ -282,6 +283,21 @@ def format_option(
     """Return the option ``--format`` of a command, with its help and what checks the name."""
     attributes |= {"metavar": "NAME", "default": default, "show_default": True, "callback": callback}
     return click.option("--format", "form", help=help, **attributes)
+
+
+def choose_form(*forms: str, help: str = "") -> Callable[[F], F]:
+    """Return the option ``--format`` with these names; its help names them unless another one is given."""
+
+    def check(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        if value not in forms and not context.resilient_parsing:
+            raise click.BadParameter(f"{value!r}: there are {', '.join(forms)}")
+        return value
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [form for form in forms if form.startswith(incomplete)]
+
+    listing = f"Format of the result: {', '.join(forms[:-1])} or {forms[-1]}."
+    return format_option(help or listing, check, shell_complete=complete)
 
 
 #: The option ``--format`` of a command whose result no renderer shows.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["STYLES", "draw_parts", "fits", "grid_text", "layer_table", "render", "to_text"]
+__all__ = ["STYLES", "draw_parts", "grid_text", "layer_table", "render", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
 LONGEST_NAME = 36
@@ -63,7 +63,7 @@ def to_text(renderable: RenderableType, width: int | None = None, color: bool = 
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
-def fits(grid: Grid, width: int) -> bool:
+def _fits(grid: Grid, width: int) -> bool:
     """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
     return _add_widths(best for _, best in _measure_columns(grid)) <= width
 
@@ -162,12 +162,12 @@ def _leave_out_columns(grid: Grid, available: int) -> tuple[Grid, list[str]]:
     """
     left_out: list[str] = []
     for title in filter(grid.titles.__contains__, grid.least_needed):
-        if fits(_without_columns(grid, left_out), available):
+        if _fits(_without_columns(grid, left_out), available):
             break
         left_out.append(title)
     for title in left_out[:-1]:
         others = [other for other in left_out if other != title]
-        if fits(_without_columns(grid, others), available):
+        if _fits(_without_columns(grid, others), available):
             left_out = others
     return _without_columns(grid, left_out), [
         " ".join(title.split()) for title in left_out if title not in ("Type", "")

@@ -121,7 +121,7 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_row_that_was_damaged_is_an_error_and_no_wrong_number(store: Store) -> None:
     store.add(row(begun(store)))
-    with store._write() as connection:
+    with store._transact(writes=True) as connection:
         connection.exec_driver_sql('UPDATE rows SET content = replace(content, \'"samples": 12\', \'"samples": "x"\')')
     with pytest.raises(StoreError, match="row 1 of the store is damaged: Expected `int`, got `str`"):
         list(store.rows())

@@ -9,7 +9,7 @@ from drawn_reports import TEACHER, record
 
 from profilerkit import Measurement, Report
 from profilerkit_budgets import Budget
-from profilerkit_budgets.retrying import check_with_retries, select_broken
+from profilerkit_budgets.checking import check_with_retries, select_broken
 
 
 def make_timed(seconds: float, macs: int = 10) -> Report:

@@ -64,7 +64,7 @@ def fill(store: Store, count: int, times: int = 1) -> list[str]:
 
 def insert(store: Store, several: list[Row]) -> None:
     """Insert rows as `Store.add` does, all in one transaction."""
-    with store._write() as connection:
+    with store._transact(writes=True) as connection:
         for row in several:
             number = insert_new(connection, rows, key=row.key, attempt=row.attempt, spec=row.spec, content=encode(row))
             connection.execute(run_rows.insert().values(run=row.run, row=number))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import INTERRUPTED, NOT_KEPT, emit, say
-from profilerkit.cli.options import TypedOption
+from profilerkit.cli.options import TypedOption, choose_form
 from profilerkit.process.clean_output import wants_color
 
-from .runs import show_check, show_diff
-from .stores import emit_json, form_option, report_errors
+from .stores import draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
     from ..running import Audit, AuditResult
@@ -44,7 +43,7 @@ FORMS = ("console", "json", "markdown", "junit")
     help="The cluster of the engine ray; by default one on this machine.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would run and an estimate of the time, and run nothing.")
-@form_option(
+@choose_form(
     *FORMS, help="Format of the printed rows: console or json; of --diff also markdown, of --check markdown or junit."
 )
 @click.option("--diff", nargs=2, metavar="OLD NEW", help="Run nothing; show what moved between two runs of the store.")
@@ -78,10 +77,10 @@ def command(
     if diff and (check is not None or budget is not None):
         raise click.UsageError("give --diff, or --check with its --budget")
     if diff:
-        show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
+        _show_diff(_choose_store(plan, options["store"]), diff, form, quiet, strict)
         return
     if check is not None:
-        show_check(_choose_store(plan, options["store"]), check, budget, form, quiet, strict)
+        _show_check(_choose_store(plan, options["store"]), check, budget, form, quiet, strict)
         return
     if plan is None:
         raise click.UsageError("Missing argument 'PLAN'.")
@@ -161,3 +160,44 @@ def _end(audit: Audit, finished: AuditResult, strict: bool) -> None:
         say(f"Over budget: {line}")
     if over or (strict and finished.counts.get("complete", 0) < sum(finished.counts.values())):
         sys.exit(NOT_KEPT)
+
+
+# Runs that are over ---------------------------------------------------------------------------------------------------
+
+
+def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict: bool) -> None:
+    """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
+    _require_form(form, ("console", "json", "markdown"), "--diff")
+    with report_errors("--diff"):
+        from ..changes import draw_changes
+        from ..run_diff import diff_runs
+
+        result = diff_runs(store, *runs)
+    if not quiet and form == "json":
+        emit_json(result.to_dict())
+    elif not quiet:
+        title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
+        grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
+        emit("\n\n".join([*grid, result.summary()]))
+    if strict and any(change.verdict in ("worse", "lost") for change in result.changes):
+        sys.exit(NOT_KEPT)
+
+
+def _show_check(store: str, run: str, budget: str | None, form: str, quiet: bool, strict: bool) -> None:
+    """Print which limits a run keeps; leave with 1 if one is broken."""
+    _require_form(form, ("console", "markdown", "junit"), "--check")
+    with report_errors("--check"):
+        from profilerkit_budgets import Budget
+
+        from ..run_budgets import FORMS, check_run
+
+        result = check_run(store, run, None if budget is None else Budget.load(budget))
+    if not quiet:
+        emit(FORMS[form](result).rstrip("\n"))
+    if result.is_broken(strict):
+        sys.exit(NOT_KEPT)
+
+
+def _require_form(form: str, forms: tuple[str, ...], option: str) -> None:
+    if form not in forms:
+        raise click.BadParameter(f"{form!r}: with {option} there are {', '.join(forms)}", param_hint="--format")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import NOT_KEPT, emit
-from profilerkit.cli.options import output_option
+from profilerkit.cli.options import choose_form, output_option
 
-from .stores import FORMS, draw_grid, emit_json, form_option, report_errors
+from .stores import FORMS, draw_grid, emit_json, report_errors
 
 if TYPE_CHECKING:
     from ..regression_search import Regressions
@@ -33,7 +33,7 @@ _private_option = click.option(
 @click.argument("model")
 @click.option("--metric", required=True, metavar="METRIC", help="The metric, such as macs or execution_time.")
 @_store_option
-@form_option(*FORMS)
+@choose_form(*FORMS)
 def history(model: str, metric: str, store: str, form: str) -> None:
     """Show the values of a metric over commits, versions and machines.
 
@@ -56,7 +56,7 @@ def history(model: str, metric: str, store: str, form: str) -> None:
 @click.option("--window", default=60, show_default=True, help="How many of the newest nights are searched for steps.")
 @click.option("--since", metavar="RUN", help="Only what moved since this run began: its identifier, or last~N.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if something became worse.")
-@form_option(*FORMS)
+@choose_form(*FORMS)
 def regressions(strict: bool, form: str, **options: Any) -> None:
     """Show which counts and times of an audit changed: counts with the layers responsible, times by change points.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from profilerkit.cli import USAGE, emit, fail
-from profilerkit.cli.options import format_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, BudgetError, NotOfferedError, PlanError
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from profilerkit import Report
     from profilerkit.render.grids import Grid
 
-__all__ = ["FORMS", "draw_grid", "emit_json", "form_option", "put_report", "report_errors", "report_option"]
+__all__ = ["FORMS", "draw_grid", "emit_json", "put_report", "report_errors", "report_option"]
 
 FORMS = ("console", "json", "markdown")
 
@@ -34,17 +33,6 @@ def put_report(store: str, report: Report, spec: str) -> None:
         from ..adding import add_report
 
         add_report(store, report, spec)
-
-
-def form_option(*forms: str, help: str = "") -> Callable[[Any], Any]:
-    """Return the option ``--format`` with these names; its help names them unless another one is given."""
-
-    def check(context: click.Context, parameter: click.Parameter, value: str) -> str:
-        if value not in forms and not context.resilient_parsing:
-            raise click.BadParameter(f"{value!r}: there are {', '.join(forms)}")
-        return value
-
-    return format_option(help or f"Format of the result: {', '.join(forms[:-1])} or {forms[-1]}.", check)
 
 
 @contextmanager

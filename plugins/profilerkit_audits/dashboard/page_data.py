@@ -16,9 +16,7 @@ from profilerkit.errors import StoreError
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.piping.status import Metric
 from profilerkit.piping.titles import write_title
-from profilerkit.plugging import offers
 from profilerkit.render.grids import visible
 from profilerkit.results.report import Report
 from profilerkit_pages.page_parts import pack
@@ -48,7 +46,6 @@ def make_page_data(
     context = _Context(machines, private)
     newest = [subject.newest for subject in subjects]
     metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
-    kinds = {offer.item.NAME: offer.item for offer in offers.list_status_keys() if issubclass(offer.item, Metric)}
     columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
     columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
     columns["busy"] = [row.conditions.get("busy") for row in newest]
@@ -58,7 +55,7 @@ def make_page_data(
     return {
         "ids": [subject.id for subject in subjects],
         "columns": columns,
-        "metrics": [_describe_metric(name, newest, kinds.get(name), find_report, context.text) for name in metrics],
+        "metrics": [_describe_metric(name, newest, find_report, context.text) for name in metrics],
         "histories": histories,
         "versions": list(map(json.loads, context.versions)),
     }
@@ -145,22 +142,22 @@ def _describe_machine(facts: Mapping[str, str]) -> str:
 
 
 def _find_kind(
-    name: str, rows: Sequence[Row], kind: type[Metric] | None, find_report: Callable[[Row], Report | None]
+    name: str, rows: Sequence[Row], find_report: Callable[[Row], Report | None]
 ) -> tuple[Scale | None, Comparative]:
-    """Return how a metric is scaled and compared: as the report of a row has it, or else as plugins offer it."""
+    """Return how a metric is scaled and compared, as the report of a row with a value has it."""
     row = next((row for row in rows if name in row.values and row.values[name].value is not None), None)
     with suppress(StoreError):  # of a report that is damaged
         report = None if row is None else find_report(row)
         if report is not None and name in report.statuses:
             return report.statuses[name].scale, report.statuses[name].comparative
-    return (None, Comparative.NONE) if kind is None else (kind.SCALE, kind.COMPARATIVE)
+    return None, Comparative.NONE
 
 
 def _describe_metric(
-    name: str, rows: Sequence[Row], kind: type[Metric] | None, find_report: Callable[[Row], Report | None], text: Text
+    name: str, rows: Sequence[Row], find_report: Callable[[Row], Report | None], text: Text
 ) -> dict[str, Any]:
     """Return a metric with its value in each row, and what is said of values that are not complete."""
-    scale, comparative = _find_kind(name, rows, kind, find_report)
+    scale, comparative = _find_kind(name, rows, find_report)
     values = [row.values.get(name) for row in rows]
     unit = next((value.unit for value in values if value is not None and value.unit), "")
     content: dict[str, Any] = {

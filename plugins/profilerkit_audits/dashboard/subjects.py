@@ -63,11 +63,9 @@ def group_rows(
 
 def _join_runs(rows: Iterable[Row]) -> list[Row]:
     """Return a row for each run; one that was measured again in the same run stays a row of its own."""
-    runs: list[list[Row]] = []
+    runs: list[dict[str, Row]] = []
     for row in rows:
-        is_beside = bool(runs) and row.run == runs[-1][-1].run and row.key not in {other.key for other in runs[-1]}
-        if is_beside:
-            runs[-1].append(row)
-        else:
-            runs.append([row])
-    return [join_rows(several) for several in runs]
+        if not runs or row.key in runs[-1] or row.run != next(iter(runs[-1].values())).run:
+            runs.append({})
+        runs[-1][row.key] = row
+    return [join_rows(list(several.values())) for several in runs]

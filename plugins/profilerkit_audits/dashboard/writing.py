@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +14,15 @@ from typing import Any
 
 from profilerkit.process.files import write_text
 from profilerkit.render.grids import visible
+from profilerkit.results.saving import parse, reseal
+from profilerkit_pages import html
 from profilerkit_pages.page_data import embed
 from profilerkit_pages.page_parts import join_scripts, render_page, source
 
-from ..hiding import hide_text
+from ..hiding import hide, hide_text
+from ..rows import Row
 from ..series import find_run
 from ..store import Run, Store
-from .model_pages import write_pages
 from .page_data import make_page_data
 from .subjects import Subject, group_rows
 
@@ -50,9 +54,28 @@ def write(
     """
     output = Path(path)
     subjects = _find_subjects(store, run)
-    addresses = write_pages(store, [subject.newest for subject in subjects], output, private) if pages else []
+    addresses = [_write_model(store, subject.newest, output, private) for subject in subjects] if pages else []
     write_text(output, _draw(store, subjects, addresses, private))
     return Output(len(subjects), sum(map(bool, addresses)))
+
+
+def _write_model(store: Store, row: Row, output: Path, private: bool) -> str:
+    """Write the page of a row's report, for ``audit.html`` into the folder ``audit-models``; returns its address.
+
+    A file is named by what is in it (the report's checksum and the page's own style and script), so that a page which
+    is there already is not written again. The address is empty for a row without a report.
+    """
+    if not row.checksum:
+        return ""
+    folder = output.with_name(f"{output.stem}-models")
+    name = f"{hashlib.sha256(f'{row.checksum}{private}{html.assets()}'.encode()).hexdigest()[:20]}.html"
+    if not (folder / name).is_file():
+        content = store.report_json(row) or b"null"
+        if not private:
+            content = json.dumps(reseal(hide(json.loads(content)))).encode()
+        folder.mkdir(exist_ok=True)
+        write_text(folder / name, html.render(parse(content, f"the report of row {row.id}")))
+    return f"{folder.name}/{name}"
 
 
 def render(store: Store, run: str | None = None, private: bool = False) -> str:
