@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from profilerkit.plugging.extension import EngineInfo
 
     from .adding import add_report
-    from .changes import Change
+    from .changes import Change, RunDiff, diff_runs
     from .engine import Engine
     from .exporting import export, read_export
     from .histories import History, Point, history
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from .regression_search import Regressions, Step, regressions
     from .rows import Row, RowStatus, Value
     from .run_budgets import RunCheck, check_run
-    from .run_diff import RunDiff, diff_runs
     from .running import Audit, audit
     from .store import Run, Store
 
@@ -57,7 +56,7 @@ _MODULES = module_of_each(
         "profilerkit.errors": "FailureCode",
         "profilerkit.plugging.extension": "EngineInfo",
         ".adding": "add_report",
-        ".changes": "Change",
+        ".changes": "Change RunDiff diff_runs",
         ".engine": "Engine",
         ".exporting": "export read_export",
         ".histories": "History Point history",
@@ -65,7 +64,6 @@ _MODULES = module_of_each(
         ".regression_search": "Regressions Step regressions",
         ".rows": "Row RowStatus Value",
         ".run_budgets": "RunCheck check_run",
-        ".run_diff": "RunDiff diff_runs",
         ".running": "Audit audit",
         ".store": "Run Store",
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.errors import NotOfferedError, by_likeness
 from profilerkit.plugging.extension import EngineInfo
-from profilerkit.plugging.manager import Offer, list_offers
+from profilerkit.plugging.manager import list_offers
 from profilerkit.plugging.named import load_offer
 from profilerkit.plugging.sources import require_unique
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .cases import Case
     from .outcomes import Outcome
 
-__all__ = ["Engine", "EngineInfo", "EngineOptions", "find_engine", "list_engines"]
+__all__ = ["Engine", "EngineInfo", "EngineOptions", "find_engine"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,13 @@ class Engine(ABC):
 
 
 def find_engine(name: str) -> type[Engine]:
-    """Return the class of an engine; raises `NotOfferedError` for an unknown name, and if it cannot be loaded."""
-    engines = {offer.item.name: offer for offer in _list_offers()}
+    """Return the class of an engine.
+
+    Raises `NotOfferedError` for an unknown name, and if it cannot be loaded; `RegistrationConflictError` if two plugins
+    offer engines of the same name.
+    """
+    offers = require_unique("engine", list_offers("profilerkit_engines", EngineInfo))
+    engines = {offer.item.name: offer for offer in offers}
     if name not in engines:
         raise NotOfferedError(
             f"there is no engine {name!r}; there are, nearest first: {', '.join(by_likeness(name, engines))}"
@@ -85,15 +90,6 @@ def find_engine(name: str) -> type[Engine]:
             f"the engine {name!r} cannot be used: {missing}; install it with: pip install '{requirement}'"
         ) from missing
     return engine
-
-
-def list_engines() -> list[EngineInfo]:
-    """Return the engines of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return [offer.item for offer in _list_offers()]
-
-
-def _list_offers() -> list[Offer[EngineInfo]]:
-    return require_unique("engine", list_offers("profilerkit_engines", EngineInfo))
 
 
 def _is_engine(loaded: object) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.render.grids import Grid
 
-from .machines import shorten_commit
+from .machines import shorten_commit, shorten_moment
 from .rows import Row, Value
 from .series import CaseName, find_causes, find_rows, group_by_case, is_exact, open_store
 from .store import Store
@@ -63,12 +63,18 @@ class History:
 
 def _list_cells(point: Point) -> tuple[str, ...]:
     row, value = point.row, point.value
-    moment = row.created[:16].replace("T", " ")
     mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
     flags = [f"not plausible: {flag}" for flag in row.flags]
     shown = value.text if value.value is not None else "-"
     commit = shorten_commit(row.commit, 10) or "-"
-    return moment, commit, row.machine[:8] or "-", shown, mark, "; ".join([*point.causes, *flags])
+    return (
+        shorten_moment(row.created, 16),
+        commit,
+        row.machine[:8] or "-",
+        shown,
+        mark,
+        "; ".join([*point.causes, *flags]),
+    )
 
 
 def history(store: Store | str | PathLike[str], model: str, metric: str) -> list[History]:

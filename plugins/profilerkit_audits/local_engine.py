@@ -135,7 +135,10 @@ class LocalEngine(Engine):
                     raise
                 yield from finished  # only now: while the caller stores them, the next models run
                 self._give_turns(more or bool(self._again))
-                pump([session.run for session in self._sessions], self._has_news)
+                pump(
+                    [session.run for session in self._sessions],
+                    lambda: any(session.run.over or session.is_at_gate() for session in self._sessions),
+                )
                 finished = [*self._finish()]
         finally:
             for session in self._sessions:
@@ -174,9 +177,6 @@ class LocalEngine(Engine):
         if warm is None or warm in self._cold:
             return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
         return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
-
-    def _has_news(self) -> bool:
-        return any(session.run.over or session.is_at_gate() for session in self._sessions)
 
     def _give_turns(self, more: bool) -> None:
         """Stop models that have arrived at their gate, and let one go if it may have the machine."""

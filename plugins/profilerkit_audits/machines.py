@@ -15,7 +15,15 @@ from typing import Any
 
 from profilerkit.process.environment import machine
 
-__all__ = ["Busyness", "digest_machine", "find_commit", "read_machine", "read_stated_machine", "shorten_commit"]
+__all__ = [
+    "Busyness",
+    "digest_machine",
+    "find_commit",
+    "read_machine",
+    "read_stated_machine",
+    "shorten_commit",
+    "shorten_moment",
+]
 
 #: What makes a machine one of a kind: neither its name nor the version of its kernel.
 _KIND = ("system", "architecture", "cpu", "cores", "usable_cores", "memory_bytes")
@@ -111,6 +119,11 @@ def shorten_commit(commit: str, length: int = 12) -> str:
     ('0123456789ab+', '0123+')
     """
     return commit[:length] + "+" * (len(commit) > length and commit.endswith("+"))
+
+
+def shorten_moment(moment: str, length: int = 19) -> str:
+    """Return a moment as it is written in short: with 19 characters to the second, with 16 to the minute."""
+    return moment[:length].replace("T", " ")
 
 
 def _call_git(folder: Path, *arguments: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.render.grids import Grid
 
 from .changes import Change, compare_rows, judge_move
+from .machines import shorten_moment
 from .rows import Row, Value
 from .series import CaseName, find_causes, find_run, group_by_case, is_exact, open_store
 from .steps import MIN_NIGHTS, control_rate, find_share, find_splits
@@ -229,40 +230,33 @@ def _make_searches(series: Mapping[CaseName, list[Row]]) -> tuple[list[_Search],
 
 
 def _find_steps(search: _Search, window: int, notes: list[str]) -> Iterator[Step]:
-    """Yield the candidates of all series of a search, and of what they have in common."""
+    """Yield the candidates of all series of a search, and of what they have in common.
+
+    Searched are the logarithms of the times, each without what all models have in common in its night.
+    """
     common = search.find_common()
-    if not common:
+    if common:
+        nights = search.order_nights()
+        yield from _split(search, None, [nights[run] for run in common], list(common.values()), window)
+    else:
         notes.append(
             f"{search.metric} on machine {search.machine[:8] or '-'}: fewer than {MIN_MODELS} models a night, so that "
             "a step of the machine cannot be told apart from one of a model"
         )
-    for series in _list_series(search, common):
-        shown = series.rows[-window:]
-        for split in find_splits(series.logs[-window:], history=series.logs):
-            change = math.exp(split.after - split.before) - 1
-            old, new = shown[split.index - 1], shown[split.index]
-            yield Step(series.case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
-
-
-class _Series(NamedTuple):
-    """What is searched for steps: the rows of a case, or of no one where it is what all have in common; and values.
-
-    The values are the logarithms of the times, each without what all models have in common in its night.
-    """
-
-    case: CaseName | None
-    rows: list[Row]
-    logs: list[float]
-
-
-def _list_series(search: _Search, common: Mapping[str, float]) -> Iterator[_Series]:
-    """Yield what all models have in common, by night, and what each case has besides."""
-    if common:
-        nights = search.order_nights()
-        yield _Series(None, [nights[run] for run in common], list(common.values()))
     for case, rows in search.nights.items():
         logs = [value - common.get(run, 0.0) for run, value in search.read_logs(case).items()]
-        yield _Series(case, list(rows.values()), logs)
+        yield from _split(search, case, list(rows.values()), logs, window)
+
+
+def _split(
+    search: _Search, case: CaseName | None, rows: Sequence[Row], logs: Sequence[float], window: int
+) -> Iterator[Step]:
+    """Yield the candidates in the newest nights of one series, whose verdicts and rates are not known yet."""
+    shown = rows[-window:]
+    for split in find_splits(logs[-window:], history=logs):
+        change = math.exp(split.after - split.before) - 1
+        old, new = shown[split.index - 1], shown[split.index]
+        yield Step(case, search.metric, search.machine, change, split.p, 1.0, "moved", old, new)
 
 
 def _describe(step: Step, store: Store) -> Step:
@@ -281,7 +275,7 @@ def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:
             step.verdict,
             f"{100 * step.change:+.1f} %",
             f"{step.q:.2g}",
-            step.new.created[:16].replace("T", " "),
+            shorten_moment(step.new.created, 16),
             step.machine[:8],
             "; ".join(step.causes),
         )

@@ -61,9 +61,12 @@ def check_run(store: Store | str | PathLike[str], run: str, budget: Budget | Non
     """
     with open_store(store) as opened:
         chosen = find_run(opened, run)
-        limits = budget if budget is not None else _read_budgets(chosen.plan.get("budgets"))
-        findings = _check_rows(opened, chosen.run, limits)
-    unmatched = _list_unmatched(findings, limits)
+        if budget is None:
+            if not chosen.plan.get("budgets"):
+                raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
+            budget = Budget.of(chosen.plan["budgets"])
+        findings = _check_rows(opened, chosen.run, budget)
+    unmatched = _list_unmatched(findings, budget)
     if unmatched:
         raise BudgetError(f"no model of the run has a layer that these limits match: {'; '.join(unmatched)}")
     return RunCheck(chosen.run, findings)
@@ -105,12 +108,6 @@ def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[
         case: tuple(_check_case([(row, store.report(row)) for row in rows], budget))
         for case, rows in group_by_case(store.rows(run=run)).items()
     }
-
-
-def _read_budgets(budgets: object) -> Budget:
-    if not isinstance(budgets, Mapping) or not budgets:
-        raise BudgetError("the plan of the run has no budgets: give a budget, such as macs = '<= 5 G'")
-    return Budget.of(budgets)
 
 
 def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:

@@ -99,8 +99,8 @@ def _read_budget(path: str | None, limits: tuple[str, ...], baseline: str | None
 
     try:
         budget = read_budget(path, limits)
-        if not update:
-            _require_limits(budget)
+        if not update and not budget.limits:
+            raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
         _require_units(budget)
         _require_baseline(budget, baseline, update)
     except BudgetError as error:
@@ -156,11 +156,6 @@ def _record_baseline(model: str, baseline: str, request: Request) -> None:
         cannot_write(error)
     if not request.quiet:
         emit(line)
-
-
-def _require_limits(budget: Budget) -> None:
-    if not budget.limits:
-        raise BudgetError("give a budget: --budget budget.toml, or --limit 'macs <= 5 G'")
 
 
 def _require_units(budget: Budget) -> None:

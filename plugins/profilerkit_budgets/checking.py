@@ -6,7 +6,7 @@ may not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from profilerkit.error_text import shown
@@ -17,7 +17,7 @@ from profilerkit.times.measurement import Measurement
 from .baselines import require_same_call
 from .findings import Finding, Verdict
 from .layer_limits import check_layers
-from .limits import Budget, Limit
+from .limits import Budget
 from .metric_limits import check_metric
 
 __all__ = ["Finding", "Verdict", "check", "check_with_retries", "select_broken"]
@@ -38,7 +38,12 @@ def check(report: Report, budget: Budget, baseline: Report | None = None) -> lis
         relative = next(limit for limit in budget.limits if limit.relative)
         raise BudgetError(f"{relative} is relative, and there is no baseline to compare with; give one")
     remark = require_same_call(report, baseline) if budget.needs_baseline and baseline is not None else ""
-    findings = [finding for limit in budget.limits for finding in _check_limit(report, limit, baseline)]
+    findings: list[Finding] = []
+    for limit in budget.limits:
+        if limit.pattern is None:
+            findings.append(check_metric(report, limit, baseline))
+        else:
+            findings += check_layers(report, limit, baseline)
     return [_add_note(finding, report, remark) for finding in findings]
 
 
@@ -46,13 +51,6 @@ def _require_types(report: Report, budget: Budget, baseline: Report | None) -> N
     for name, value, kind in (("report", report, Report), ("budget", budget, Budget), ("baseline", baseline, Report)):
         if not (isinstance(value, kind) or (name == "baseline" and value is None)):
             raise BudgetError(f"{name}={shown(value)}: give a {kind.__name__}")
-
-
-def _check_limit(report: Report, limit: Limit, baseline: Report | None) -> Iterator[Finding]:
-    if limit.pattern is None:
-        yield check_metric(report, limit, baseline)
-    else:
-        yield from check_layers(report, limit, baseline)
 
 
 def _add_note(finding: Finding, report: Report, remark: str) -> Finding:

@@ -186,7 +186,6 @@ REMEMBERED = {
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
     "profilerkit_audits/source_code.py": {
-        "_digest_at",
         "_find_distributions",
         "_find_imports",
         "_has_version",

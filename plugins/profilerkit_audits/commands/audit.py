@@ -169,8 +169,7 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
     _require_form(form, ("console", "json", "markdown"), "--diff")
     with report_errors("--diff"):
-        from ..changes import draw_changes
-        from ..run_diff import diff_runs
+        from ..changes import diff_runs, draw_changes
 
         result = diff_runs(store, *runs)
     if not quiet and form == "json":

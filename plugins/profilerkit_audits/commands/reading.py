@@ -42,11 +42,11 @@ def history(model: str, metric: str, store: str, form: str) -> None:
     with report_errors("MODEL"):
         from .. import histories
 
-        found = histories.history(store, model, metric)
+        cases = histories.history(store, model, metric)
     if form == "json":
-        emit_json([series.to_dict() for series in found])
+        emit_json([series.to_dict() for series in cases])
     else:
-        emit("\n\n".join(draw_grid(series.grid(), form) for series in found))
+        emit("\n\n".join(draw_grid(series.grid(), form) for series in cases))
 
 
 @click.command("regressions")

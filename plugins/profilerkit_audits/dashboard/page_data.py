@@ -22,7 +22,7 @@ from profilerkit.results.report import Report
 from profilerkit_pages.page_parts import pack
 
 from ..hiding import hide_text
-from ..machines import shorten_commit
+from ..machines import shorten_commit, shorten_moment
 from ..rows import Row
 from .subjects import Subject
 
@@ -88,7 +88,7 @@ class _Context:
             "settings": lambda row: text(_describe_settings(row.settings)),
             "model_type": lambda row: text(row.model_type),
             "commit": lambda row: text(shorten_commit(row.commit)),
-            "created": lambda row: _shorten_moment(row.created),
+            "created": lambda row: shorten_moment(row.created),
             "machine": lambda row: self.machines.get(row.machine) or row.machine[:8],
             "versions": self.number_versions,
         }
@@ -101,7 +101,7 @@ class _Context:
         """Return every measurement of a subject, column by column."""
         rows = subject.rows
         return {
-            "at": [_shorten_moment(row.created) for row in rows],
+            "at": [shorten_moment(row.created) for row in rows],
             "status": [row.status.value for row in rows],
             "commit": [self.text(shorten_commit(row.commit)) for row in rows],
             "versions": [self.number_versions(row) for row in rows],
@@ -120,10 +120,6 @@ def _describe_settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()
     )
-
-
-def _shorten_moment(moment: str) -> str:
-    return moment[:19].replace("T", " ")
 
 
 def _describe_machine(facts: Mapping[str, str]) -> str:

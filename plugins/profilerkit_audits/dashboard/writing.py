@@ -20,6 +20,7 @@ from profilerkit_pages.page_data import embed
 from profilerkit_pages.page_parts import join_scripts, render_page, source
 
 from ..hiding import hide, hide_text
+from ..machines import shorten_moment
 from ..rows import Row
 from ..series import find_run
 from ..store import Run, Store
@@ -106,7 +107,7 @@ def _draw(store: Store, subjects: Sequence[Subject], addresses: Sequence[str], p
 def _list_facts(subjects: Sequence[Subject], runs: Sequence[Run], name: str) -> list[tuple[str, str]]:
     facts = [("Store", name), ("Runs", str(len(runs)))]
     if runs:
-        facts.append(("Last run", runs[-1].started[:19].replace("T", " ") + " UTC"))
+        facts.append(("Last run", f"{shorten_moment(runs[-1].started)} UTC"))
     machines = {row.machine for subject in subjects for row in subject.rows}
     facts.append(("Kinds of machine", str(len(machines))))
     facts += _describe_business(subjects)
