@@ -6,6 +6,9 @@ Slices are run with ``-k``: ``pytest tests/attack/test_keras_attack.py -k "cachi
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 from attack_sampling import WHOLE, sample
@@ -13,13 +16,14 @@ from time_limits import run_python
 
 pytest.importorskip("tensorflow")
 pytest.importorskip("tf_keras")
-from attack_cases import NO_CONTEXT, NO_FAULT, Allowed, Case
+import keras
+from attack_cases import NO_CONTEXT, NO_FAULT, Allowed, Case, quiet
 from keras_allowed import ALLOWED, surprises
 from keras_calls import CALLS, FEW
 from keras_contexts import CONTEXTS, REFUSED
 from keras_faults import FAULTS
-from keras_harness import find_case_differences, find_error
-from keras_subjects import MODELS
+from keras_harness import find_case_differences, find_error, made
+from keras_subjects import MODELS, Subject
 
 from profilerkit import TracingError
 
@@ -66,6 +70,36 @@ def test_what_cannot_be_profiled_is_refused(case: Case) -> None:
 @pytest.mark.parametrize("entry", sample(ALLOWED, 2), ids=lambda entry: str(entry.example))
 def test_what_is_allowed_still_differs(entry: Allowed) -> None:
     assert any(entry.covers(entry.example, item) for item in find_case_differences(entry.example)), entry.reason
+
+
+@pytest.mark.parametrize("model", ["restless", "module", "closure"])
+def test_what_a_plain_call_changes_is_found(model: str) -> None:
+    """Each of these changes itself when it is called, which is done here in the place of a profile."""
+    assert find_case_differences(Case(model, "static_profile"), do=Subject.__call__)
+
+
+#: What is done to an ordinary model or the process, and the fact that must be named.
+DAMAGE: dict[str, tuple[Callable[[Subject], Any], str]] = {
+    "an attribute": (lambda subject: setattr(subject.model.layers[1], "left_behind", True), "*.left_behind"),
+    "a weight": (lambda subject: subject.model.weights[0].assign_add(subject.model.weights[0]), "*kernel* value"),
+    "a policy": (lambda subject: keras.config.set_dtype_policy("mixed_float16"), "process keras settings"),
+    "a layer's name used": (lambda subject: keras.layers.Dense(1), "process keras state"),
+    "the environment": (lambda subject: os.environ.update(LEFT="1"), "process environment"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_found_by_name(name: str) -> None:
+    damage, fact = DAMAGE[name]
+    found = [item.fact for item in find_case_differences(Case("sequential", "static_profile"), do=damage)]
+    assert any(fnmatchcase(difference, fact) for difference in found), found
+
+
+@pytest.mark.parametrize("call", sample(list(CALLS), 3))
+def test_every_call_gets_through_with_an_ordinary_model(call: str) -> None:
+    """A call that always raised would change nothing, and every case of it would pass."""
+    with made("sequential", NO_FAULT) as subject, quiet():
+        CALLS[call](subject)
 
 
 in_a_process_of_its_own = pytest.mark.skipif(not WHOLE, reason="a process of its own; make attack runs it")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 ATTACK = ROOT / "tests" / "attack"
 #: What is run in so many parts; every other file is one.
-SPLIT = {"untouched_torch": 24, "test_keras_attack.py": 8, "test_hostile_reports.py": 4}
+SPLIT = {"untouched_torch": 24, "test_fuzz.py": 20, "test_keras_attack.py": 8, "test_hostile_reports.py": 4}
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.part:
         return run_all(list_parts(options.only), options.jobs, options.folder)
     path, number, of = options.part
-    # One test may run a chunk of the fuzzer for an hour.
-    own = ["-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0", "--durations=10", str(ATTACK / path)]
+    # The name of a test is written before it runs, so that one which ends the process is found in the log.
+    own = ["-v", "-p", "no:cacheprovider", "--durations=10", str(ATTACK / path)]
     return int(pytest.main(own, plugins=[Part(path, int(number), int(of))]))
 
 

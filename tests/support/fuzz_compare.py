@@ -20,10 +20,7 @@ from profilerkit import ModelInputs, profile
 from profilerkit.profiler import compute_report
 from profilerkit.trace.records import ModelTrace, OpRecord
 
-__all__ = ["HARM", "Difference", "Truth", "differences", "find_truth"]
-
-#: Differences that hurt the user's model or process, not a number.
-HARM = {"state", "inputs", "output", "random", "settings", "cache"}
+__all__ = ["Difference", "Truth", "differences", "find_truth"]
 
 #: Operators that are left out of the lists that are compared, with the reason. Their MACs are compared all the same.
 LEFT_OUT = {

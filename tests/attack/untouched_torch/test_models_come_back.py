@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
 import pytest
-from attack_cases import Allowed, Case
+import torch
+from attack_cases import NO_FAULT, Allowed, Case, quiet
 from attack_sampling import WHOLE, sample
 
 from .allowed import ALLOWED, surprises
+from .calls import CALLS
 from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
-from .harness import differences_alone
+from .harness import differences_alone, find_case_differences, is_around, made
+from .subjects import Subject
 
 pytestmark = [
     pytest.mark.slow,
@@ -41,3 +50,37 @@ def test_nothing_differs_where_the_process_could_end(case: Case) -> None:
 def test_what_is_allowed_still_differs(entry: Allowed) -> None:
     """In a process of its own: what torch.compile writes to the environment, it writes once in a process."""
     assert any(entry.covers(entry.example, item) for item in differences_alone(entry.example)), entry.reason
+
+
+@pytest.mark.parametrize("model", ["plain", "slots", "random_generators", "running_statistics", "step_counter"])
+def test_what_a_plain_call_changes_is_found(model: str) -> None:
+    """Each of these changes in a plain call, which is made here in the place of a profile."""
+    found = find_case_differences(Case(model, "static_profile"), Subject.__call__)
+    assert [item for item in found if item.fact.startswith(("model", "process")) and not is_around(item.fact)]
+
+
+#: What is done to an ordinary model or the process, and the fact that must be named.
+DAMAGE: dict[str, tuple[Callable[[Subject], Any], str]] = {
+    "a version alone": (lambda s: s.model[0].weight.detach().add_(0), "model*weight* version"),
+    "a gradient": (lambda s: s().sum().backward(), "model*weight*.grad"),
+    "a flag": (lambda s: s.model[1].eval(), "model._modules*.training"),
+    "a hook": (lambda s: s.model[0].register_forward_hook(id), "model*_forward_hooks keys"),
+    "the input": (lambda s: s.args[0].add_(1), "inputs* values"),
+    "the default dtype": (lambda s: torch.set_default_dtype(torch.float64), "process default dtype"),
+    "the environment": (lambda s: os.environ.update(PLANTED="1"), "process environment"),
+    "a warnings filter": (lambda s: warnings.simplefilter("error"), "process warnings filters"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_found_by_name(name: str) -> None:
+    damage, fact = DAMAGE[name]
+    found = [item.fact for item in find_case_differences(Case("plain", "static_profile"), damage)]
+    assert any(fnmatchcase(difference, fact) for difference in found), found
+
+
+@pytest.mark.parametrize("call", sample(list(CALLS), 6))
+def test_every_call_gets_through_with_an_ordinary_model(call: str) -> None:
+    """A call that always raised would change nothing, and every case of it would pass."""
+    with made("plain", NO_FAULT) as (subject, _, _), quiet():
+        CALLS[call].do(subject)
