@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "examples"), str(ROOT / "benchmarks")]
 
@@ -211,7 +213,7 @@ def _inside(options: argparse.Namespace) -> None:
     with Path(rows).open("w", encoding="utf-8") as file:
         for row in module.measure(where, step.part, step.parts):
             kind = "fact" if isinstance(row, dict) else "skipped" if isinstance(row, Skipped) else "result"
-            file.write(json.dumps([kind, row if isinstance(row, dict) else vars(row)]) + "\n")
+            file.write(json.dumps([kind, row if isinstance(row, dict) else msgspec.structs.asdict(row)]) + "\n")
             file.flush()
 
 

@@ -60,26 +60,6 @@ def test_no_two_boxes_overlap_and_every_room_has_one(package: str, script: Any) 
         )
 
 
-def test_arrows_that_follow_from_others_are_left_out(script: Any) -> None:
-    graph = {"a": {"b", "c", "d"}, "b": {"c"}, "c": set(), "d": set()}
-    assert script.without_implied(graph) == {"a": {"b", "d"}, "b": {"c"}, "c": set(), "d": set()}
-
-
-def test_a_circle_is_not_drawn(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in {"__init__": "", "low": "from . import high", "high": "from .low import f"}.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.setitem(script.PACKAGES, "package", tmp_path)
-    with pytest.raises(SystemExit, match=r"^rooms import each other in a circle: package\.high, package\.low$"):
-        script.arrows("package")
-
-
-def test_a_room_lies_above_all_that_it_imports(script: Any) -> None:
-    graph = {"top": {"middle", "bottom"}, "middle": {"bottom"}, "bottom": set()}
-    placed = script.layout(graph)
-    heights = {name: placed.centers[name][1] for name in graph}
-    assert heights["top"] < heights["middle"] < heights["bottom"]
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_file_that_a_page_names_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

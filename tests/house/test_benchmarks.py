@@ -30,38 +30,6 @@ def test_every_path_that_a_benchmark_names_exists() -> None:
     assert outcome.stdout == ""
 
 
-def test_lines_of_code_are_those_with_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    code_lines = importlib.import_module("code_lines")
-    text = '''"""A module.
-
-It has three lines of docstring.
-"""
-
-# A comment.
-import x  # 1
-
-
-class C:  # 2
-    """A class."""
-
-    y = """no
-    docstring"""  # 3, 4
-
-    def f(self):  # 5
-        """A function."""
-        return [  # 6
-            1,  # 7
-
-        ]  # 8
-'''
-    assert code_lines.code_lines(text) == 8
-    assert code_lines.code_lines('def f():\n    """Only a docstring."""\n') == 1
-    assert code_lines.find_part("backends/profilerkit_torch/costs/matmul.py") == "backends/profilerkit_torch"
-    assert code_lines.find_part("profilerkit/costs/matmul.py") == "profilerkit"
-    assert code_lines.find_part("tests/profilerkit/trace/test_table.py") == "tests/profilerkit"
-
-
 @pytest.fixture
 def tables(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the module of the page's tables."""
@@ -87,11 +55,6 @@ def test_a_table_is_read_from_the_page_as_it_was_written(tables: Any, page: Path
         assert tables.read_table(page, "times", table.guarded) == table
     text = page.read_text(encoding="utf-8")
     assert text.startswith("Before.\n") and text.endswith("After.\n") and text.count("two words") == 1
-
-
-def test_a_page_without_a_place_for_a_table_says_so(tables: Any, page: Path) -> None:
-    with pytest.raises(SystemExit, match="no place for 'sizes': '.. measured sizes: begin'"):
-        tables.write_tables(page, {"sizes": "1"})
 
 
 def test_a_guarded_figure_may_be_a_tenth_worse(tables: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-import pytest
 from source_tree import packages, read_tree, walk
 
 from profilerkit_metrics.discovery import status_keys
@@ -68,17 +67,10 @@ def test_the_core_names_no_metric_and_no_plugin() -> None:
     assert found == ALLOWED
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("x = statuses.get('layer_times')", "layer_times"),
-        ("import_later('profilerkit_audits.plan:Plan')", "profilerkit_audits"),
-        ("'torch' in sys.modules", "torch"),
-    ],
-)
-def test_a_name_in_a_string_is_found(code: str, name: str) -> None:
-    assert names_in(ast.parse(code)) == {name}
-
-
-def test_docstrings_and_columns_are_no_names() -> None:
-    assert names_in(ast.parse("'''layer_times'''\n__all__ = ['operator_table']\nrow['macs']")) == set()
+def test_a_name_in_a_string_is_found_and_a_docstring_is_none() -> None:
+    lines = (
+        "'''layer_times'''",
+        "__all__ = ['operator_table']",
+        "row['macs'], statuses.get('sparsity'), import_later('profilerkit_audits.plan:Plan'), 'torch' in sys.modules",
+    )
+    assert names_in(ast.parse("\n".join(lines))) == {"sparsity", "profilerkit_audits", "torch"}

@@ -19,19 +19,6 @@ def test_tests_of_a_file_are_named_the_nearest_first() -> None:
     assert all((ROOT / name).is_file() for _, name in found)
 
 
-def test_a_module_that_a_backend_imports_has_tests_of_that_backend() -> None:
-    found = {
-        test.relative_to(ROOT).parts[1] for _, test in find_covering(ROOT / "profilerkit/backend_kit/call_stack.py")
-    }
-    assert "profilerkit_torch" in found
-
-
-def test_tests_of_every_backend_are_near_to_each_backends_file() -> None:
-    for file in ("profilerkit_torch/evaluation.py", "profilerkit_tensorflow/running/runs.py"):
-        word = "running" if "running" in file else "evaluation"
-        assert (0, ROOT / f"tests/backends/test_{word}_of_backends.py") in list(find_covering(ROOT / "backends" / file))
-
-
 def test_another_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="is no source file of the project; give one such as profilerkit/piping"):
         list(find_covering(tmp_path / "net.py"))

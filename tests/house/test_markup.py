@@ -42,21 +42,6 @@ def test_no_first_cell_of_a_simple_table_goes_on_below(path: Path) -> None:
     assert cut == []
 
 
-def test_a_cut_cell_is_found() -> None:
-    table = [
-        "=====  ====",
-        "a      b",
-        "=====  ====",
-        "one,   1",
-        "two    2",
-        "\\      3",
-        "=====  ====",
-        "text, no table",
-        "x",
-    ]
-    assert list(first_cells(table)) == [("one,", "two"), ("two", "\\")]
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_heading_has_an_empty_line_above(path: Path) -> None:
     """With another line above, the heading and its underline are text."""

@@ -95,13 +95,9 @@ def test_only_the_places_that_are_listed_take_errors_of_memory_for_others() -> N
     ("code", "is_found"),
     [
         ("try:\n    f()\nexcept Exception:\n    pass", True),
-        ("try:\n    f()\nexcept (ValueError, Exception) as error:\n    raise TypeError from error", True),
-        ("try:\n    f()\nexcept:\n    pass", True),
         ("with contextlib.suppress(Exception):\n    f()", True),
         ("try:\n    f()\nexcept MemoryError:\n    raise\nexcept Exception:\n    pass", False),
         ("try:\n    f()\nexcept Exception as error:\n    raise explain_failure(error)", False),
-        ("try:\n    f()\nexcept BaseException:\n    g()\n    raise", False),
-        ("try:\n    f()\nexcept ValueError:\n    pass", False),
     ],
 )
 def test_a_place_is_found(code: str, is_found: bool) -> None:

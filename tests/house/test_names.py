@@ -97,25 +97,9 @@ def test_functions_are_verbs(name: str) -> None:
     assert len(ending_in_of) <= ENDING_IN_OF.get(name, 0), ending_in_of
 
 
-def test_unclear_names_are_seen(tmp_path: Path) -> None:
+def test_what_says_nothing_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
-    path.write_text("found = 1\ndef f(given):\n    given.held = lambda own: own\n    def _place(): ...\n")
-    assert sorted(name.partition(":")[2] for name in unclear_names(path)) == [
-        "1 found",
-        "2 given",
-        "3 held",
-        "3 own",
-        "4 _place",
-    ]
-
-
-def test_functions_that_are_no_verbs_are_seen(tmp_path: Path) -> None:
-    path = tmp_path / "module.py"
-    names = ("counted_macs", "_watching", "kept_apart", "shape_of", "of", "feed", "count_of_layers", "find")
-    path.write_text("".join(f"def {name}(): ...\n" for name in names))
-    assert [function.rpartition(" ")[2] for function in list_participles(path)] == [
-        "counted_macs",
-        "_watching",
-        "kept_apart",
-    ]
-    assert [function.rpartition(" ")[2] for function in list_endings(path)] == ["shape_of", "of"]
+    path.write_text("found = 1\ndef counted_macs(given): ...\ndef shape_of(): ...\ndef feed(): ...\n")
+    assert sorted(name.rpartition(" ")[2] for name in unclear_names(path)) == ["found", "given"]
+    assert [name.rpartition(" ")[2] for name in list_participles(path)] == ["counted_macs"]
+    assert [name.rpartition(" ")[2] for name in list_endings(path)] == ["shape_of"]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
-__all__ = ["FORMAT", "Content", "Result", "Skipped", "StepEnd", "read", "write"]
+import msgspec
 
-FORMAT = "profilerkit.gpu-results"
+__all__ = ["Content", "Result", "Skipped", "StepEnd", "read", "write"]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """One number of one step, in base units, beside another word for it; a check is 1 where it must be 1.
 
     Attributes:
@@ -32,8 +28,8 @@ class Result:
     step: str
     name: str
     metric: str
-    value: float
-    oracle: float
+    value: float | bool
+    oracle: float | bool
     oracle_name: str
     unit: str = ""
     within: float | None = None
@@ -52,8 +48,7 @@ class Result:
         return self.within is None or abs(self.value - self.oracle) <= self.within * abs(self.oracle)
 
 
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """What a step left out, and why."""
 
     step: str
@@ -61,8 +56,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class StepEnd:
+class StepEnd(msgspec.Struct, frozen=True, omit_defaults=True):
     """How a step ended: "done", "failed" or "out of time", after so many seconds."""
 
     step: str
@@ -71,8 +65,7 @@ class StepEnd:
     message: str = ""
 
 
-@dataclass(frozen=True)
-class Content:
+class Content(msgspec.Struct, frozen=True, tag_field="format", tag="profilerkit.gpu-results"):
     """All that is in a file."""
 
     device: str
@@ -83,38 +76,11 @@ class Content:
 
 
 def write(path: Path, content: Content) -> None:
-    """Write what was measured to a file, each result on one line."""
-    parts = [f'"format": {json.dumps(FORMAT)}', f'"device": {json.dumps(content.device)}']
-    parts.append(f'"environment": {json.dumps(dict(content.environment), indent=1)}')
-    for name in ("steps", "results", "skipped"):
-        rows = ",\n".join(json.dumps(_without_defaults(row)) for row in getattr(content, name))
-        parts.append(f'"{name}": [\n{rows}\n]')
+    """Write what was measured to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
-
-
-def _without_defaults(row: Any) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in fields(row)}
-    return {name: value for name, value in asdict(row).items() if value != defaults[name]}
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1))
 
 
 def read(path: Path) -> Content:
-    """Return what is in a file; raises `ValueError`, naming the place, for any other content."""
-    content: Any = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{path} holds no results of a GPU: its format is not {FORMAT!r}")
-    kinds = {"steps": StepEnd, "results": Result, "skipped": Skipped}
-    rows = {
-        name: [_row(kind, row, f"{path}: {name}[{i}]") for i, row in enumerate(content[name])]
-        for name, kind in kinds.items()
-    }
-    return Content(str(content["device"]), dict(content["environment"]), **rows)
-
-
-def _row(kind: Any, row: Any, place: str) -> Any:
-    for field in fields(kind):
-        value = row.get(field.name, field.default)
-        expected = str if field.type == "str" else (int, float)
-        if not isinstance(value, expected) and not (field.type == "float | None" and value is None):
-            raise ValueError(f"{place}.{field.name} is {row.get(field.name)!r}")
-    return kind(**row)
+    """Return what is in a file; raises `msgspec.ValidationError`, naming the place, for any other content."""
+    return msgspec.json.decode(path.read_bytes(), type=Content)

@@ -1,10 +1,10 @@
-"""Where sources use private names of a framework: found in the syntax tree, with aliases resolved."""
+"""Where sources use private names of a framework: found in the syntax tree."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -52,53 +52,63 @@ def private_uses(path: Path, banned: frozenset[str] = frozenset()) -> list[Use]:
     and where they stand in a text.
     """
     tree = read_tree(path)
-    aliases = dict(_imports(tree))
-    for _ in range(2):  # an alias of an alias
-        aliases |= dict(_list_assigned(tree, aliases))
-    return sorted(set(_uses(tree, aliases, banned)))
-
-
-def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    modules = dict(_list_modules(tree))
+    modules |= dict(_list_aliases(tree, modules))
+    documentation = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    uses: set[Use] = set()
     for node in walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+        if isinstance(node, (ast.ImportFrom, ast.Import)):
+            uses |= {Use(node.lineno, name) for name in _list_imported(node) if _is_private_path(name)}
+        elif isinstance(node, ast.Attribute):
+            dotted = _find_dotted(node, modules)
+            if _is_private_path(dotted):
+                uses.add(Use(node.lineno, dotted))
+            elif not dotted and is_private(node.attr) and _is_of_others(node, banned):
+                uses.add(Use(node.lineno, f"?.{node.attr}"))
+        elif isinstance(node, ast.Call) and _last(node.func) in _READERS:
+            names = set(filter(is_private, map(_text, node.args[:2]))) - _own_names()
+            uses |= {Use(node.lineno, f"?.{name}") for name in names}
+        elif isinstance(node, ast.Constant) and id(node) not in documentation:
+            text = _text(node)
+            if text in banned:
+                uses.add(Use(node.lineno, f"?.{text}"))
+            elif re.fullmatch(r"\w+(\.\w+)+", text) and _is_private_path(text):
+                uses.add(Use(node.lineno, text))
+    return sorted(uses)
 
 
-def _list_assigned(tree: ast.Module, aliases: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _list_imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the full names of what a statement imports; nothing for one from our own package."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [f"{node.module}.{alias.name}" for alias in node.names if not node.level]
+
+
+def _list_modules(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield under which name a file has what it imports, and the full name."""
     for node in walk(tree):
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        value = getattr(node, "value", None)
-        if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(value, ast.expr):
-            if isinstance(value, ast.Call) and _last(value.func) == "vars" and value.args:
-                value = value.args[0]
-            found = _find_dotted(value, aliases)
-            if found and found.partition(".")[0] in ROOTS:
-                yield targets[0].id, found
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias, name in zip(node.names, _list_imported(node), strict=False):
+                is_package = isinstance(node, ast.Import) and not alias.asname
+                yield (name.partition(".")[0],) * 2 if is_package else (alias.asname or alias.name, name)
 
 
-def _find_dotted(node: ast.expr, aliases: dict[str, str]) -> str:
-    """Return the dotted path that an expression is, from the package on; empty for any other expression."""
-    if isinstance(node, ast.Name):
-        return aliases.get(node.id, "")
+def _list_aliases(tree: ast.Module, modules: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield names that stand for a part of a framework, with what they stand for: ``aten = torch.ops.aten``."""
+    for node in walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            dotted = _find_dotted(node.value, modules)
+            if isinstance(target, ast.Name) and dotted.partition(".")[0] in ROOTS:
+                yield target.id, dotted
+
+
+def _find_dotted(node: ast.expr, modules: Mapping[str, str]) -> str:
+    """Return the dotted path that an expression is, from an imported module on; empty for any other expression."""
     if isinstance(node, ast.Attribute):
-        owner = _find_dotted(node.value, aliases)
+        owner = _find_dotted(node.value, modules)
         return f"{owner}.{node.attr}" if owner else ""
-    if isinstance(node, ast.Call):
-        name = _last(node.func)
-        if name == "getattr" and len(node.args) > 1 and (literal := _text(node.args[1])):
-            owner = _find_dotted(node.args[0], aliases)
-            return f"{owner}.{literal}" if owner else ""
-        if name == "import_module" and node.args:
-            return _text(node.args[0])
-        if name == "vars" and node.args:
-            return _find_dotted(node.args[0], aliases)
-    return ""
+    return modules.get(node.id, "") if isinstance(node, ast.Name) else ""
 
 
 def _text(node: ast.expr) -> str:
@@ -107,49 +117,6 @@ def _text(node: ast.expr) -> str:
 
 def _last(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-
-
-def _uses(tree: ast.Module, aliases: dict[str, str], banned: frozenset[str]) -> Iterator[Use]:
-    inner = {id(node.value) for node in walk(tree) if isinstance(node, ast.Attribute)}
-    documentation = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
-    for node in walk(tree):
-        if isinstance(node, (ast.ImportFrom, ast.Import)):
-            yield from _list_imported(node)
-        elif isinstance(node, ast.expr) and (path := _find_dotted(node, aliases)):
-            if id(node) not in inner and not isinstance(node, ast.Name) and _is_private_path(path):
-                yield Use(node.lineno, path)
-        elif isinstance(node, ast.Attribute):
-            if is_private(node.attr) and _is_of_others(node, banned):
-                yield Use(node.lineno, f"?.{node.attr}")
-        elif isinstance(node, ast.Call):
-            yield from _read_by_text(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
-            yield from _written(node.lineno, node.value, banned)
-
-
-def _written(line: int, text: str, banned: frozenset[str]) -> Iterator[Use]:
-    """Yield the private name that a text is: one of those that are banned, or a dotted path."""
-    if text in banned:
-        yield Use(line, f"?.{text}")
-    elif re.fullmatch(r"\w+(\.\w+)+", text) and _is_private_path(text):
-        yield Use(line, text)
-
-
-def _list_imported(node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
-    """Yield the private names that a statement imports; one from our own package is none."""
-    if isinstance(node, ast.Import):
-        paths = [alias.name for alias in node.names]
-    else:
-        paths = [f"{node.module}.{alias.name}" for alias in node.names if not node.level]
-    yield from (Use(node.lineno, path) for path in paths if _is_private_path(path))
-
-
-def _read_by_text(call: ast.Call) -> Iterator[Use]:
-    """Yield what ``getattr(value, "_name")`` and the like read of an object that is not known."""
-    if _last(call.func) in _READERS:
-        for text in filter(is_private, map(_text, call.args[:2])):
-            if text not in _own_names():
-                yield Use(call.lineno, f"?.{text}")
 
 
 def _is_of_others(node: ast.Attribute, banned: frozenset[str]) -> bool:
