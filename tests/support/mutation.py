@@ -21,9 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from formula_cases import CASES, CONSTANTS, agrees, distinct_constants
 from keras_layer_cases import KERAS_LAYERS, SPELT_OUT
 from linear_algebra_cases import LINEAR_ALGEBRA
-from registry_checks import CHECKS
 
-from profilerkit.costs import cost, families, registry
+from profilerkit.costs import families
 
 __all__ = ["Mutant", "is_noticed", "mutants"]
 
@@ -63,13 +62,9 @@ class Mutant:
         return ast.fix_missing_locations(tree)
 
 
-def modules() -> dict[str, ModuleType]:
-    return {**families(), "cost": cost, "registry": registry}
-
-
 def mutants() -> list[Mutant]:
     """Return every fault of the kinds that are known here, in every module of formulas."""
-    return [mutant for module in modules().values() for mutant in _list_mutants(module)]
+    return [mutant for module in families().values() for mutant in _list_mutants(module)]
 
 
 def _list_mutants(module: ModuleType) -> Iterator[Mutant]:
@@ -130,10 +125,6 @@ def is_noticed(mutant: Mutant) -> bool:
 
 def _holds(module: ModuleType) -> bool:
     name = module.__name__.rpartition(".")[2]
-    if name in ("cost", "registry"):
-        for check in CHECKS:
-            check()
-        return True
     with pytest.MonkeyPatch.context() as monkeypatch:
         distinct_constants(monkeypatch)
         if name == "linear_algebra":
