@@ -31,7 +31,10 @@ def test_keras_on_jax() -> None:
     pytest.importorskip("keras")
     pytest.importorskip("jax")
     done = run_program(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SUPPORT / "keras_on_jax.py")],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *map(str, (SUPPORT / "keras_elsewhere.py", SUPPORT / "keras_on_jax.py")),
+        ],
         env=environment("jax"),
     )
     assert " passed" in done.stdout

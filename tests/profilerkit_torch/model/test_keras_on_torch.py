@@ -19,14 +19,14 @@ from profilerkit.plugging.backends import find_backend
 
 pytestmark = pytest.mark.slow
 
-IN_ITS_PROCESS = SUPPORT / "keras_on_torch.py"
+IN_ITS_PROCESS = [str(SUPPORT / name) for name in ("keras_elsewhere.py", "keras_on_torch.py")]
 
 
 def test_keras_on_torch() -> None:
     pytest.importorskip("keras")
     pytest.importorskip("torch")
     done = run_program(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(IN_ITS_PROCESS)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *IN_ITS_PROCESS],
         variables={"KERAS_BACKEND": "torch", "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert " passed" in done.stdout
