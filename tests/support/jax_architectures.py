@@ -8,27 +8,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.testing.architectures import (
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DICT_CHANNELS,
-    DICT_IMAGE,
-    DICT_META,
-    DICT_WIDTH,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    ENCODER_HEADS,
-    ENCODER_HIDDEN,
-    ENCODER_STEPS,
-    ENCODER_WIDTH,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    MLP_FEATURES,
-    MLP_HIDDEN,
-    RECURRENT_FEATURES,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-)
+from profilerkit.testing import architectures as sizes
 
 pytest.importorskip("jax")  # doctests are looked for here too, in environments that lack it
 pytest.importorskip("flax")
@@ -82,13 +62,13 @@ linear, convolution = partial(nnx.Linear, kernel_init=normal), partial(nnx.Conv,
 
 class Mlp(nnx.Module):
     def __init__(self, dtype: Any = jnp.float32) -> None:
-        rngs, (first, second) = nnx.Rngs(0), MLP_HIDDEN
-        self.first = linear(MLP_FEATURES, first, param_dtype=dtype, rngs=rngs)
+        rngs, (first, second) = nnx.Rngs(0), sizes.MLP_HIDDEN
+        self.first = linear(sizes.MLP_FEATURES, first, param_dtype=dtype, rngs=rngs)
         self.first_activation = Relu()
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
         self.second = linear(first, second, param_dtype=dtype, rngs=rngs)
         self.second_activation = Relu()
-        self.classifier = linear(second, CLASSES, param_dtype=dtype, rngs=rngs)
+        self.classifier = linear(second, sizes.CLASSES, param_dtype=dtype, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.dropout(self.first_activation(self.first(x)))
@@ -97,14 +77,14 @@ class Mlp(nnx.Module):
 
 class Lenet5(nnx.Module):
     def __init__(self) -> None:
-        rngs, (first, second), (wide, narrow) = nnx.Rngs(0), LENET_CHANNELS, LENET_HIDDEN
+        rngs, (first, second), (wide, narrow) = nnx.Rngs(0), sizes.LENET_CHANNELS, sizes.LENET_HIDDEN
         self.first = convolution(1, first, (5, 5), rngs=rngs)
         self.first_activation, self.first_pooling = Tanh(), AveragePool()
         self.second = convolution(first, second, (5, 5), padding="VALID", rngs=rngs)
         self.second_activation, self.second_pooling, self.flatten = Tanh(), AveragePool(), Flatten()
         self.third, self.third_activation = linear(25 * second, wide, rngs=rngs), Tanh()
         self.fourth, self.fourth_activation = linear(wide, narrow, rngs=rngs), Tanh()
-        self.classifier = linear(narrow, CLASSES, rngs=rngs)
+        self.classifier = linear(narrow, sizes.CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.first_pooling(self.first_activation(self.first(x)))
@@ -114,7 +94,7 @@ class Lenet5(nnx.Module):
 
 class DepthwiseCnn(nnx.Module):
     def __init__(self) -> None:
-        rngs, (first, second) = nnx.Rngs(0), DEPTHWISE_CHANNELS
+        rngs, (first, second) = nnx.Rngs(0), sizes.DEPTHWISE_CHANNELS
         self.stem, self.stem_activation = convolution(3, first, (3, 3), rngs=rngs), Relu6()
         self.depthwise = convolution(
             first, first, (3, 3), strides=2, feature_group_count=first, use_bias=False, rngs=rngs
@@ -122,7 +102,7 @@ class DepthwiseCnn(nnx.Module):
         self.norm, self.depthwise_activation = nnx.BatchNorm(first, rngs=rngs), Relu6()
         self.pointwise, self.pointwise_activation = convolution(first, second, (1, 1), rngs=rngs), Relu6()
         self.pooling, self.flatten = GlobalPool(), Flatten()
-        self.classifier = linear(second, CLASSES, rngs=rngs)
+        self.classifier = linear(second, sizes.CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.depthwise(self.stem_activation(self.stem(x)))
@@ -132,8 +112,10 @@ class DepthwiseCnn(nnx.Module):
 
 class Block(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.convolution = convolution(RESIDUAL_CHANNELS, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
-        self.norm, self.activation = nnx.BatchNorm(RESIDUAL_CHANNELS, rngs=rngs), Relu()
+        self.convolution = convolution(
+            sizes.RESIDUAL_CHANNELS, sizes.RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs
+        )
+        self.norm, self.activation = nnx.BatchNorm(sizes.RESIDUAL_CHANNELS, rngs=rngs), Relu()
 
     def __call__(self, x: Any) -> Any:
         return self.activation(self.norm(self.convolution(x)))
@@ -142,10 +124,10 @@ class Block(nnx.Module):
 class ResidualCnn(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
-        self.stem = convolution(3, RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
-        self.stem_norm = nnx.BatchNorm(RESIDUAL_CHANNELS, rngs=rngs)
+        self.stem = convolution(3, sizes.RESIDUAL_CHANNELS, (3, 3), use_bias=False, rngs=rngs)
+        self.stem_norm = nnx.BatchNorm(sizes.RESIDUAL_CHANNELS, rngs=rngs)
         self.block, self.pooling, self.flatten = Block(rngs), GlobalPool(), Flatten()
-        self.classifier = linear(RESIDUAL_CHANNELS, CLASSES, rngs=rngs)
+        self.classifier = linear(sizes.RESIDUAL_CHANNELS, sizes.CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.stem_norm(self.stem(x))
@@ -162,8 +144,8 @@ class LSTM(nnx.Module):
     """Every step multiplies input and state apart, and adds them up."""
 
     def __init__(self) -> None:
-        self.of_input = _weight(RECURRENT_FEATURES, 4 * RECURRENT_UNITS)
-        self.of_state = _weight(RECURRENT_UNITS, 4 * RECURRENT_UNITS, seed=2)
+        self.of_input = _weight(sizes.RECURRENT_FEATURES, 4 * sizes.RECURRENT_UNITS)
+        self.of_state = _weight(sizes.RECURRENT_UNITS, 4 * sizes.RECURRENT_UNITS, seed=2)
 
     def __call__(self, x: Any) -> Any:
         of_input, of_state = self.of_input[...], self.of_state[...]
@@ -176,7 +158,7 @@ class LSTM(nnx.Module):
             hidden = nnx.sigmoid(o) * jnp.tanh(cell)
             return (hidden, cell), None
 
-        zeros = jnp.zeros((x.shape[0], RECURRENT_UNITS))
+        zeros = jnp.zeros((x.shape[0], sizes.RECURRENT_UNITS))
         (hidden, _), _ = jax.lax.scan(step, (zeros, zeros), x.swapaxes(0, 1))
         return hidden
 
@@ -185,9 +167,12 @@ class GRU(nnx.Module):
     """The reset gate applies after the product with the state, so there are two biases."""
 
     def __init__(self) -> None:
-        self.of_input = _weight(RECURRENT_FEATURES, 3 * RECURRENT_UNITS)
-        self.of_state = _weight(RECURRENT_UNITS, 3 * RECURRENT_UNITS, seed=2)
-        self.input_bias, self.state_bias = _weight(3 * RECURRENT_UNITS, seed=3), _weight(3 * RECURRENT_UNITS, seed=4)
+        self.of_input = _weight(sizes.RECURRENT_FEATURES, 3 * sizes.RECURRENT_UNITS)
+        self.of_state = _weight(sizes.RECURRENT_UNITS, 3 * sizes.RECURRENT_UNITS, seed=2)
+        self.input_bias, self.state_bias = (
+            _weight(3 * sizes.RECURRENT_UNITS, seed=3),
+            _weight(3 * sizes.RECURRENT_UNITS, seed=4),
+        )
 
     def __call__(self, x: Any) -> Any:
         weights = self.of_input[...], self.of_state[...], self.input_bias[...], self.state_bias[...]
@@ -200,14 +185,14 @@ class GRU(nnx.Module):
             n = jnp.tanh(n + r * hn)
             return (1 - z) * n + z * hidden, None
 
-        hidden, _ = jax.lax.scan(step, jnp.zeros((x.shape[0], RECURRENT_UNITS)), x.swapaxes(0, 1))
+        hidden, _ = jax.lax.scan(step, jnp.zeros((x.shape[0], sizes.RECURRENT_UNITS)), x.swapaxes(0, 1))
         return hidden
 
 
 class Recurrent(nnx.Module):
     def __init__(self, recurrent: nnx.Module) -> None:
         self.recurrent = recurrent
-        self.classifier = linear(RECURRENT_UNITS, CLASSES, rngs=nnx.Rngs(0))
+        self.classifier = linear(sizes.RECURRENT_UNITS, sizes.CLASSES, rngs=nnx.Rngs(0))
 
     def __call__(self, x: Any) -> Any:
         layer: Any = self.recurrent
@@ -216,27 +201,27 @@ class Recurrent(nnx.Module):
 
 class Attention(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.query = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.key = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.value = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
-        self.output = linear(ENCODER_WIDTH, ENCODER_WIDTH, rngs=rngs)
+        self.query = linear(sizes.ENCODER_WIDTH, sizes.ENCODER_WIDTH, rngs=rngs)
+        self.key = linear(sizes.ENCODER_WIDTH, sizes.ENCODER_WIDTH, rngs=rngs)
+        self.value = linear(sizes.ENCODER_WIDTH, sizes.ENCODER_WIDTH, rngs=rngs)
+        self.output = linear(sizes.ENCODER_WIDTH, sizes.ENCODER_WIDTH, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         def heads(values: Any) -> Any:
-            return values.reshape(*values.shape[:2], ENCODER_HEADS, -1).swapaxes(1, 2)
+            return values.reshape(*values.shape[:2], sizes.ENCODER_HEADS, -1).swapaxes(1, 2)
 
         query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
-        scores = (query @ key.swapaxes(2, 3)) * (ENCODER_WIDTH // ENCODER_HEADS) ** -0.5
+        scores = (query @ key.swapaxes(2, 3)) * (sizes.ENCODER_WIDTH // sizes.ENCODER_HEADS) ** -0.5
         attended = jax.nn.softmax(scores) @ value
         return self.output(attended.swapaxes(1, 2).reshape(x.shape))
 
 
 class EncoderBlock(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.norm, self.attention = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs), Attention(rngs)
-        self.second_norm = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs)
-        self.first, self.activation = linear(ENCODER_WIDTH, ENCODER_HIDDEN, rngs=rngs), Gelu()
-        self.second = linear(ENCODER_HIDDEN, ENCODER_WIDTH, rngs=rngs)
+        self.norm, self.attention = nnx.LayerNorm(sizes.ENCODER_WIDTH, rngs=rngs), Attention(rngs)
+        self.second_norm = nnx.LayerNorm(sizes.ENCODER_WIDTH, rngs=rngs)
+        self.first, self.activation = linear(sizes.ENCODER_WIDTH, sizes.ENCODER_HIDDEN, rngs=rngs), Gelu()
+        self.second = linear(sizes.ENCODER_HIDDEN, sizes.ENCODER_WIDTH, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = x + self.attention(self.norm(x))
@@ -246,10 +231,10 @@ class EncoderBlock(nnx.Module):
 class TransformerEncoder(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
-        self.positions = _weight(ENCODER_STEPS, ENCODER_WIDTH)
+        self.positions = _weight(sizes.ENCODER_STEPS, sizes.ENCODER_WIDTH)
         self.first_block, self.second_block = EncoderBlock(rngs), EncoderBlock(rngs)
-        self.norm = nnx.LayerNorm(ENCODER_WIDTH, rngs=rngs)
-        self.classifier = linear(ENCODER_WIDTH, CLASSES, rngs=rngs)
+        self.norm = nnx.LayerNorm(sizes.ENCODER_WIDTH, rngs=rngs)
+        self.classifier = linear(sizes.ENCODER_WIDTH, sizes.CLASSES, rngs=rngs)
 
     def __call__(self, x: Any) -> Any:
         x = self.norm(self.second_block(self.first_block(x + self.positions[...])))
@@ -259,8 +244,8 @@ class TransformerEncoder(nnx.Module):
 class EmbeddingClassifier(nnx.Module):
     def __init__(self) -> None:
         rngs = nnx.Rngs(0)
-        self.embedding = nnx.Embed(EMBEDDING_WORDS, EMBEDDING_WIDTH, embedding_init=normal, rngs=rngs)
-        self.classifier = linear(EMBEDDING_WIDTH, CLASSES, rngs=rngs)
+        self.embedding = nnx.Embed(sizes.EMBEDDING_WORDS, sizes.EMBEDDING_WIDTH, embedding_init=normal, rngs=rngs)
+        self.classifier = linear(sizes.EMBEDDING_WIDTH, sizes.CLASSES, rngs=rngs)
 
     def __call__(self, words: Any) -> Any:
         return self.classifier(jnp.mean(self.embedding(words), axis=1))
@@ -268,13 +253,13 @@ class EmbeddingClassifier(nnx.Module):
 
 class DictInAndOut(nnx.Module):
     def __init__(self) -> None:
-        rngs, (height, width, channels) = nnx.Rngs(0), DICT_IMAGE
-        self.convolution = convolution(channels, DICT_CHANNELS, (3, 3), rngs=rngs)
+        rngs, (height, width, channels) = nnx.Rngs(0), sizes.DICT_IMAGE
+        self.convolution = convolution(channels, sizes.DICT_CHANNELS, (3, 3), rngs=rngs)
         self.activation, self.flatten = Relu(), Flatten()
-        self.image_features = linear(height * width * DICT_CHANNELS, DICT_WIDTH, rngs=rngs)
-        self.meta_features = linear(DICT_META, DICT_WIDTH, rngs=rngs)
-        self.scores = linear(DICT_WIDTH, CLASSES, rngs=rngs)
-        self.value = linear(DICT_WIDTH, 1, rngs=rngs)
+        self.image_features = linear(height * width * sizes.DICT_CHANNELS, sizes.DICT_WIDTH, rngs=rngs)
+        self.meta_features = linear(sizes.DICT_META, sizes.DICT_WIDTH, rngs=rngs)
+        self.scores = linear(sizes.DICT_WIDTH, sizes.CLASSES, rngs=rngs)
+        self.value = linear(sizes.DICT_WIDTH, 1, rngs=rngs)
 
     def __call__(self, image: Any, meta: Any) -> dict[str, Any]:
         features = self.image_features(self.flatten(self.activation(self.convolution(image))))

@@ -9,25 +9,8 @@ import numpy as np
 import pytest
 
 from profilerkit import Backend, ModelInputs
-from profilerkit.testing.architectures import (
-    ARCHITECTURES,
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DICT_CHANNELS,
-    DICT_WIDTH,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    ENCODER_HEADS,
-    ENCODER_HIDDEN,
-    ENCODER_STEPS,
-    ENCODER_WIDTH,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    MLP_HIDDEN,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-    DataFormat,
-)
+from profilerkit.testing import architectures as sizes
+from profilerkit.testing.architectures import DataFormat
 
 pytest.importorskip("tensorflow")  # doctests are looked for here too, in environments that lack it
 
@@ -65,13 +48,13 @@ KINDS = {
 class Mlp(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        first, second = MLP_HIDDEN
+        first, second = sizes.MLP_HIDDEN
         self.first = layers.Dense(first)
         self.first_activation = layers.ReLU()
         self.dropout = layers.Dropout(0.5)
         self.second = layers.Dense(second)
         self.second_activation = layers.ReLU()
-        self.classifier = layers.Dense(CLASSES)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         x = self.dropout(self.first_activation(self.first(x)))
@@ -81,8 +64,8 @@ class Mlp(keras.Model):  # type: ignore[misc]
 class LeNet5(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        first, second = LENET_CHANNELS
-        wide, narrow = LENET_HIDDEN
+        first, second = sizes.LENET_CHANNELS
+        wide, narrow = sizes.LENET_HIDDEN
         self.first = layers.Conv2D(first, 5, padding="same")
         self.first_activation = layers.Activation("tanh")
         self.first_pooling = layers.AveragePooling2D(2)
@@ -94,7 +77,7 @@ class LeNet5(keras.Model):  # type: ignore[misc]
         self.third_activation = layers.Activation("tanh")
         self.fourth = layers.Dense(narrow)
         self.fourth_activation = layers.Activation("tanh")
-        self.classifier = layers.Dense(CLASSES)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         x = self.first_pooling(self.first_activation(self.first(x)))
@@ -106,7 +89,7 @@ class LeNet5(keras.Model):  # type: ignore[misc]
 class DepthwiseCnn(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        first, second = DEPTHWISE_CHANNELS
+        first, second = sizes.DEPTHWISE_CHANNELS
         self.stem = layers.Conv2D(first, 3, padding="same")
         self.stem_activation = layers.ReLU(max_value=6.0)
         self.depthwise = layers.DepthwiseConv2D(3, strides=2, padding="same", use_bias=False)
@@ -116,7 +99,7 @@ class DepthwiseCnn(keras.Model):  # type: ignore[misc]
         self.pointwise_activation = layers.ReLU(max_value=6.0)
         self.pooling = layers.GlobalAveragePooling2D(keepdims=True)
         self.flatten = layers.Flatten()
-        self.classifier = layers.Dense(CLASSES)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         x = self.stem_activation(self.stem(x))
@@ -139,12 +122,12 @@ class ConvolutionBlock(layers.Layer):  # type: ignore[misc, name-defined]
 class ResidualCnn(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.stem = layers.Conv2D(RESIDUAL_CHANNELS, 3, padding="same", use_bias=False)
+        self.stem = layers.Conv2D(sizes.RESIDUAL_CHANNELS, 3, padding="same", use_bias=False)
         self.stem_norm = layers.BatchNormalization()
-        self.block = ConvolutionBlock(RESIDUAL_CHANNELS)
+        self.block = ConvolutionBlock(sizes.RESIDUAL_CHANNELS)
         self.pooling = layers.GlobalAveragePooling2D(keepdims=True)
         self.flatten = layers.Flatten()
-        self.classifier = layers.Dense(CLASSES)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         x = self.stem_norm(self.stem(x))
@@ -156,8 +139,8 @@ class ResidualCnn(keras.Model):  # type: ignore[misc]
 class Lstm(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.recurrent = layers.LSTM(RECURRENT_UNITS, use_bias=False, return_sequences=True)
-        self.classifier = layers.Dense(CLASSES)
+        self.recurrent = layers.LSTM(sizes.RECURRENT_UNITS, use_bias=False, return_sequences=True)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         return self.classifier(self.recurrent(x)[:, -1])
@@ -166,8 +149,8 @@ class Lstm(keras.Model):  # type: ignore[misc]
 class Gru(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.recurrent = layers.GRU(RECURRENT_UNITS, reset_after=True, return_sequences=True)
-        self.classifier = layers.Dense(CLASSES)
+        self.recurrent = layers.GRU(sizes.RECURRENT_UNITS, reset_after=True, return_sequences=True)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         return self.classifier(self.recurrent(x)[:, -1])
@@ -198,11 +181,11 @@ class EncoderBlock(layers.Layer):  # type: ignore[misc, name-defined]
     def __init__(self) -> None:
         super().__init__()
         self.norm = layers.LayerNormalization(epsilon=1e-5)
-        self.attention = Attention(ENCODER_WIDTH, ENCODER_HEADS)
+        self.attention = Attention(sizes.ENCODER_WIDTH, sizes.ENCODER_HEADS)
         self.second_norm = layers.LayerNormalization(epsilon=1e-5)
-        self.first = layers.Dense(ENCODER_HIDDEN)
+        self.first = layers.Dense(sizes.ENCODER_HIDDEN)
         self.activation = layers.Activation("gelu")
-        self.second = layers.Dense(ENCODER_WIDTH)
+        self.second = layers.Dense(sizes.ENCODER_WIDTH)
 
     def call(self, x: Any) -> Any:
         x = x + self.attention(self.norm(x))
@@ -212,11 +195,11 @@ class EncoderBlock(layers.Layer):  # type: ignore[misc, name-defined]
 class TransformerEncoder(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.positions = self.add_weight(shape=(ENCODER_STEPS, ENCODER_WIDTH), name="positions")
+        self.positions = self.add_weight(shape=(sizes.ENCODER_STEPS, sizes.ENCODER_WIDTH), name="positions")
         self.first_block = EncoderBlock()
         self.second_block = EncoderBlock()
         self.norm = layers.LayerNormalization(epsilon=1e-5)
-        self.classifier = layers.Dense(CLASSES)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, x: Any) -> Any:
         x = self.second_block(self.first_block(x + self.positions))
@@ -226,8 +209,8 @@ class TransformerEncoder(keras.Model):  # type: ignore[misc]
 class EmbeddingClassifier(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = layers.Embedding(EMBEDDING_WORDS, EMBEDDING_WIDTH)
-        self.classifier = layers.Dense(CLASSES)
+        self.embedding = layers.Embedding(sizes.EMBEDDING_WORDS, sizes.EMBEDDING_WIDTH)
+        self.classifier = layers.Dense(sizes.CLASSES)
 
     def call(self, words: Any) -> Any:
         return self.classifier(keras.ops.mean(self.embedding(words), axis=1))
@@ -236,12 +219,12 @@ class EmbeddingClassifier(keras.Model):  # type: ignore[misc]
 class DictInAndOut(keras.Model):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.convolution = layers.Conv2D(DICT_CHANNELS, 3, padding="same")
+        self.convolution = layers.Conv2D(sizes.DICT_CHANNELS, 3, padding="same")
         self.activation = layers.ReLU()
         self.flatten = layers.Flatten()
-        self.image_features = layers.Dense(DICT_WIDTH)
-        self.meta_features = layers.Dense(DICT_WIDTH)
-        self.scores = layers.Dense(CLASSES)
+        self.image_features = layers.Dense(sizes.DICT_WIDTH)
+        self.meta_features = layers.Dense(sizes.DICT_WIDTH)
+        self.scores = layers.Dense(sizes.CLASSES)
         self.value = layers.Dense(1)
 
     def call(self, image: Any, meta: Any) -> Any:
@@ -267,7 +250,7 @@ BUILDERS: Mapping[str, Callable[[], Any]] = {
 def build(name: str) -> Any:
     """Return the model of an architecture, with its weights: Keras makes them in the first call."""
     model = BUILDERS[name]()
-    specs = ModelInputs.of(ARCHITECTURES[name].input_shape(DATA_FORMAT))
+    specs = ModelInputs.of(sizes.ARCHITECTURES[name].input_shape(DATA_FORMAT))
     inputs = specs.map(lambda spec: np.zeros((1, *spec.shape), spec.dtype))
     model(*inputs.args, **inputs.kwargs)
     return model

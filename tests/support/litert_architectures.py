@@ -11,28 +11,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.testing.architectures import (
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DEPTHWISE_IMAGE,
-    DICT_CHANNELS,
-    DICT_IMAGE,
-    DICT_META,
-    DICT_WIDTH,
-    EMBEDDING_STEPS,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    LENET_IMAGE,
-    MLP_FEATURES,
-    MLP_HIDDEN,
-    RECURRENT_FEATURES,
-    RECURRENT_STEPS,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-    RESIDUAL_IMAGE,
-)
+from profilerkit.testing import architectures as sizes
 
 pytest.importorskip("ai_edge_litert")  # doctests are looked for here too, in environments that lack it
 
@@ -149,10 +128,10 @@ class Network(GraphBuilder):
 
     def flatten(self, x: int, features: int) -> Any:
         with self.inside("flatten"):
-            sizes = self.constant(self.full_name("shape"), np.asarray([-1, features], np.int32))
+            flat = self.constant(self.full_name("shape"), np.asarray([-1, features], np.int32))
             return self.add(
                 "RESHAPE",
-                [x, sizes],
+                [x, flat],
                 (-1, features),
                 name=self.full_name("Reshape"),
                 options=options("Reshape", newShape=[-1, features]),
@@ -164,18 +143,18 @@ class Network(GraphBuilder):
 
 def build_mlp(grow: Callable[[Network, int], Any] = lambda network, x: x, dtype: Any = np.float32) -> LiteRTModel:
     """Return the network; ``grow`` adds to its end."""
-    network, (first, second) = Network(), MLP_HIDDEN
+    network, (first, second) = Network(), sizes.MLP_HIDDEN
     network.dtype = dtype
-    x = network.input("x", (-1, MLP_FEATURES), str(np.dtype(dtype)))
-    x = network.one("first_activation", "RELU", network.linear("first", x, MLP_FEATURES, first), (-1, first))
+    x = network.input("x", (-1, sizes.MLP_FEATURES), str(np.dtype(dtype)))
+    x = network.one("first_activation", "RELU", network.linear("first", x, sizes.MLP_FEATURES, first), (-1, first))
     x = network.one("drop", "SQUEEZE", x, (-1, first), options=options("Squeeze", squeezeDims=[]))
     x = network.one("second_activation", "RELU", network.linear("second", x, first, second), (-1, second))
-    return network.model({"scores": grow(network, network.linear("classifier", x, second, CLASSES))})
+    return network.model({"scores": grow(network, network.linear("classifier", x, second, sizes.CLASSES))})
 
 
 def build_lenet5() -> LiteRTModel:
-    network, (height, width, channels), (one, two) = Network(), LENET_IMAGE, LENET_CHANNELS
-    x = network.input("x", (-1, *LENET_IMAGE))
+    network, (height, width, channels), (one, two) = Network(), sizes.LENET_IMAGE, sizes.LENET_CHANNELS
+    x = network.input("x", (-1, *sizes.LENET_IMAGE))
     x = network.conv("first", x, (one, 5, 5, channels), (height, width, one))
     x = network.one("first_activation", "TANH", x, (-1, height, width, one))
     x = network.pool("first_pooling", x, (height // 2, width // 2, one))
@@ -185,16 +164,16 @@ def build_lenet5() -> LiteRTModel:
     x = network.pool("second_pooling", x, (inner[0] // 2, inner[1] // 2, two))
     size = two * 5 * 5
     x = network.flatten(x, size)
-    for name, units in zip(("third", "fourth"), LENET_HIDDEN, strict=True):
+    for name, units in zip(("third", "fourth"), sizes.LENET_HIDDEN, strict=True):
         x = network.one(f"{name}_activation", "TANH", network.linear(name, x, size, units), (-1, units))
         size = units
-    return network.model({"scores": network.linear("classifier", x, size, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, size, sizes.CLASSES)})
 
 
 def build_depthwise_cnn() -> LiteRTModel:
-    network, (height, width, channels), (one, two) = Network(), DEPTHWISE_IMAGE, DEPTHWISE_CHANNELS
+    network, (height, width, channels), (one, two) = Network(), sizes.DEPTHWISE_IMAGE, sizes.DEPTHWISE_CHANNELS
     half = height // 2, width // 2
-    x = network.input("x", (-1, *DEPTHWISE_IMAGE))
+    x = network.input("x", (-1, *sizes.DEPTHWISE_IMAGE))
     x = network.conv("stem", x, (one, 3, 3, channels), (height, width, one))
     x = network.one("stem_activation", "RELU6", x, (-1, height, width, one))
     x = network.conv("depthwise", x, (1, 3, 3, one), (*half, one), kind="DepthwiseConv2D", stride=2, bias=False)
@@ -202,13 +181,13 @@ def build_depthwise_cnn() -> LiteRTModel:
     x = network.conv("pointwise", x, (two, 1, 1, one), (*half, two))
     x = network.one("pointwise_activation", "RELU6", x, (-1, *half, two))
     x = network.flatten(network.mean("pooling", x, [1, 2], (1, 1, two)), two)
-    return network.model({"scores": network.linear("classifier", x, two, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, two, sizes.CLASSES)})
 
 
 def build_residual_cnn() -> LiteRTModel:
-    network, (height, width, channels), kept = Network(), RESIDUAL_IMAGE, RESIDUAL_CHANNELS
+    network, (height, width, channels), kept = Network(), sizes.RESIDUAL_IMAGE, sizes.RESIDUAL_CHANNELS
     image = height, width, kept
-    x = network.input("x", (-1, *RESIDUAL_IMAGE))
+    x = network.input("x", (-1, *sizes.RESIDUAL_IMAGE))
     x = network.conv("stem", x, (kept, 3, 3, channels), image, bias=False)
     x = network.norm("stem_norm", x, image)
     for call in (1, 2):
@@ -217,12 +196,12 @@ def build_residual_cnn() -> LiteRTModel:
             y = network.one("activation", "RELU", network.norm("norm", y, image, call), (-1, *image), call=call)
         x = network.add("ADD", [x, y], (-1, *image), name=f"net_1/add_{call}", options=options("Add"))
     x = network.flatten(network.mean("pooling", x, [1, 2], (1, 1, kept)), kept)
-    return network.model({"scores": network.linear("classifier", x, kept, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, kept, sizes.CLASSES)})
 
 
 def build_lstm() -> LiteRTModel:
-    network, size, units = Network(), RECURRENT_FEATURES, RECURRENT_UNITS
-    x = network.input("x", (-1, RECURRENT_STEPS, size))
+    network, size, units = Network(), sizes.RECURRENT_FEATURES, sizes.RECURRENT_UNITS
+    x = network.input("x", (-1, sizes.RECURRENT_STEPS, size))
     with network.inside("recurrent"):
         weights = [network.weight(f"kernel{gate}", units, size) for gate in range(4)]
         weights += [network.weight(f"recurrent_kernel{gate}", units, units) for gate in range(4)]
@@ -233,7 +212,7 @@ def build_lstm() -> LiteRTModel:
         x = network.add(
             "UNIDIRECTIONAL_SEQUENCE_LSTM",
             inputs,
-            (-1, RECURRENT_STEPS, units),
+            (-1, sizes.RECURRENT_STEPS, units),
             name=network.full_name("lstm"),
             options=chosen,
         )
@@ -243,39 +222,39 @@ def build_lstm() -> LiteRTModel:
     )
     chosen = options("StridedSlice", beginMask=5, endMask=7, shrinkAxisMask=2)
     x = network.add("STRIDED_SLICE", [x, begin, end, stride], (-1, units), name="net_1/strided_slice", options=chosen)
-    return network.model({"scores": network.linear("classifier", x, units, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, units, sizes.CLASSES)})
 
 
 def build_embedding_classifier() -> LiteRTModel:
-    network, width = Network(), EMBEDDING_WIDTH
-    x = network.input("x", (-1, EMBEDDING_STEPS), "int64")
+    network, width = Network(), sizes.EMBEDDING_WIDTH
+    x = network.input("x", (-1, sizes.EMBEDDING_STEPS), "int64")
     with network.inside("embedding"):
-        words = network.weight("GatherV2", EMBEDDING_WORDS, width)
+        words = network.weight("GatherV2", sizes.EMBEDDING_WORDS, width)
         x = network.add(
             "GATHER",
             [words, x],
-            (-1, EMBEDDING_STEPS, width),
+            (-1, sizes.EMBEDDING_STEPS, width),
             name=network.full_name("GatherV2"),
             options=options("Gather", axis=0),
         )
     axis = network.constant("axes", np.asarray([1], np.int32))
     x = network.add("MEAN", [x, axis], (-1, width), name="net_1/Mean", options=options("Reducer", keepDims=False))
-    return network.model({"scores": network.linear("classifier", x, width, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, width, sizes.CLASSES)})
 
 
 def build_dict_in_and_out() -> LiteRTModel:
-    network, (height, width, channels) = Network(), DICT_IMAGE
-    x, meta = network.input("image", (-1, *DICT_IMAGE)), network.input("meta", (-1, DICT_META))
-    x = network.conv("convolution", x, (DICT_CHANNELS, 3, 3, channels), (height, width, DICT_CHANNELS))
-    x = network.one("activation", "RELU", x, (-1, height, width, DICT_CHANNELS))
-    features = height * width * DICT_CHANNELS
-    x = network.linear("image_features", network.flatten(x, features), features, DICT_WIDTH)
-    y = network.linear("meta_features", meta, DICT_META, DICT_WIDTH)
-    x = network.add("ADD", [x, y], (-1, DICT_WIDTH), name="net_1/add", options=options("Add"))
+    network, (height, width, channels) = Network(), sizes.DICT_IMAGE
+    x, meta = network.input("image", (-1, *sizes.DICT_IMAGE)), network.input("meta", (-1, sizes.DICT_META))
+    x = network.conv("convolution", x, (sizes.DICT_CHANNELS, 3, 3, channels), (height, width, sizes.DICT_CHANNELS))
+    x = network.one("activation", "RELU", x, (-1, height, width, sizes.DICT_CHANNELS))
+    features = height * width * sizes.DICT_CHANNELS
+    x = network.linear("image_features", network.flatten(x, features), features, sizes.DICT_WIDTH)
+    y = network.linear("meta_features", meta, sizes.DICT_META, sizes.DICT_WIDTH)
+    x = network.add("ADD", [x, y], (-1, sizes.DICT_WIDTH), name="net_1/add", options=options("Add"))
     return network.model(
         {
-            "scores": network.linear("scores", x, DICT_WIDTH, CLASSES),
-            "value": network.linear("value", x, DICT_WIDTH, 1),
+            "scores": network.linear("scores", x, sizes.DICT_WIDTH, sizes.CLASSES),
+            "value": network.linear("value", x, sizes.DICT_WIDTH, 1),
         }
     )
 
@@ -313,9 +292,9 @@ def build_low_precision(dtype: str) -> LiteRTModel:
                 return super().weight(name, *shape)
             return self.constant(self.full_name(name), np.zeros(shape, np.int8), scales=[0.01] * shape[0])
 
-    network, (first, second) = Quantized(), MLP_HIDDEN
-    x = network.input("x", (-1, MLP_FEATURES))
-    x = network.linear("first", x, MLP_FEATURES, first)
+    network, (first, second) = Quantized(), sizes.MLP_HIDDEN
+    x = network.input("x", (-1, sizes.MLP_FEATURES))
+    x = network.linear("first", x, sizes.MLP_FEATURES, first)
     x = network.linear("second", network.one("first_activation", "RELU", x, (-1, first)), first, second)
     x = network.one("second_activation", "RELU", x, (-1, second))
-    return network.model({"scores": network.linear("classifier", x, second, CLASSES)})
+    return network.model({"scores": network.linear("classifier", x, second, sizes.CLASSES)})

@@ -10,32 +10,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.testing.architectures import (
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DEPTHWISE_IMAGE,
-    DICT_CHANNELS,
-    DICT_IMAGE,
-    DICT_META,
-    DICT_WIDTH,
-    EMBEDDING_STEPS,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    ENCODER_HEADS,
-    ENCODER_HIDDEN,
-    ENCODER_STEPS,
-    ENCODER_WIDTH,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    LENET_IMAGE,
-    MLP_FEATURES,
-    MLP_HIDDEN,
-    RECURRENT_FEATURES,
-    RECURRENT_STEPS,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-    RESIDUAL_IMAGE,
-)
+from profilerkit.testing import architectures as sizes
 
 pytest.importorskip("onnx")  # doctests are looked for here too, in environments that lack it
 
@@ -167,20 +142,20 @@ def build_mlp(
     grow: Callable[[Graph, str], str] = lambda graph, x: x, dtype: Any = np.float32, element: int = TensorProto.FLOAT
 ) -> ModelProto:
     """Return the network; ``grow`` adds to its end."""
-    graph, (first, second) = Graph(), MLP_HIDDEN
+    graph, (first, second) = Graph(), sizes.MLP_HIDDEN
     graph.dtype = dtype
-    x = graph.linear("first", "x", MLP_FEATURES, first)
+    x = graph.linear("first", "x", sizes.MLP_FEATURES, first)
     x = graph.one("first_activation", "Activation", "Relu", x)
     x = graph.one("dropout", "Dropout", "Dropout", x)
     x = graph.linear("second", x, first, second)
     x = graph.one("second_activation", "Activation", "Relu", x)
-    x = grow(graph, graph.linear("classifier", x, second, CLASSES))
-    return graph.model({"x": (MLP_FEATURES,)}, {"scores": x}, x=element)
+    x = grow(graph, graph.linear("classifier", x, second, sizes.CLASSES))
+    return graph.model({"x": (sizes.MLP_FEATURES,)}, {"scores": x}, x=element)
 
 
 def build_lenet5() -> ModelProto:
-    graph, (one, two) = Graph(), LENET_CHANNELS
-    x = graph.conv("first", "x", LENET_IMAGE[2], one, 5, pads=[2, 2, 2, 2])
+    graph, (one, two) = Graph(), sizes.LENET_CHANNELS
+    x = graph.conv("first", "x", sizes.LENET_IMAGE[2], one, 5, pads=[2, 2, 2, 2])
     x = graph.one("first_activation", "Activation", "Tanh", x)
     x = graph.one("first_pooling", "Pool", "AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
     x = graph.conv("second", x, one, two, 5)
@@ -188,14 +163,16 @@ def build_lenet5() -> ModelProto:
     x = graph.one("second_pooling", "Pool", "AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
     x = graph.one("flatten", "Flatten", "Flatten", x)
     size = two * 5 * 5
-    for name, width in zip(("third", "fourth"), LENET_HIDDEN, strict=True):
+    for name, width in zip(("third", "fourth"), sizes.LENET_HIDDEN, strict=True):
         x = graph.one(f"{name}_activation", "Activation", "Tanh", graph.linear(name, x, size, width))
         size = width
-    return graph.model({"x": channels_first(*LENET_IMAGE)}, {"scores": graph.linear("classifier", x, size, CLASSES)})
+    return graph.model(
+        {"x": channels_first(*sizes.LENET_IMAGE)}, {"scores": graph.linear("classifier", x, size, sizes.CLASSES)}
+    )
 
 
 def build_depthwise_cnn() -> ModelProto:
-    graph, (one, two) = Graph(), DEPTHWISE_CHANNELS
+    graph, (one, two) = Graph(), sizes.DEPTHWISE_CHANNELS
     limits = [numpy_helper.from_array(np.asarray(limit, np.float32), f"limit_{limit}") for limit in (0, 6)]
     graph.weights += limits
 
@@ -203,19 +180,21 @@ def build_depthwise_cnn() -> ModelProto:
         with graph.inside(name, "Activation"):
             return str(graph.add("Clip", x, *(limit.name for limit in limits)))
 
-    x = graph.conv("stem", "x", DEPTHWISE_IMAGE[2], one, 3, pads=[1] * 4)
+    x = graph.conv("stem", "x", sizes.DEPTHWISE_IMAGE[2], one, 3, pads=[1] * 4)
     x = relu6("stem_activation", x)
     x = graph.conv("depthwise", x, one, one, 3, bias=False, pads=[1] * 4, strides=[2, 2], group=one)
     x = relu6("depthwise_activation", graph.batch_norm("norm", x, one))
     x = relu6("pointwise_activation", graph.conv("pointwise", x, one, two, 1))
     x = graph.one("pooling", "Pool", "GlobalAveragePool", x)
     x = graph.one("flatten", "Flatten", "Flatten", x)
-    return graph.model({"x": channels_first(*DEPTHWISE_IMAGE)}, {"scores": graph.linear("classifier", x, two, CLASSES)})
+    return graph.model(
+        {"x": channels_first(*sizes.DEPTHWISE_IMAGE)}, {"scores": graph.linear("classifier", x, two, sizes.CLASSES)}
+    )
 
 
 def build_residual_cnn() -> ModelProto:
-    graph, kept = Graph(), RESIDUAL_CHANNELS
-    x = graph.conv("stem", "x", RESIDUAL_IMAGE[2], kept, 3, bias=False, pads=[1] * 4)
+    graph, kept = Graph(), sizes.RESIDUAL_CHANNELS
+    x = graph.conv("stem", "x", sizes.RESIDUAL_IMAGE[2], kept, 3, bias=False, pads=[1] * 4)
     x = graph.batch_norm("stem_norm", x, kept)
     for _ in range(2):
         with graph.inside("block", "Block"):
@@ -224,11 +203,13 @@ def build_residual_cnn() -> ModelProto:
         x = graph.add("Add", x, y)
     x = graph.one("pooling", "Pool", "GlobalAveragePool", x)
     x = graph.one("flatten", "Flatten", "Flatten", x)
-    return graph.model({"x": channels_first(*RESIDUAL_IMAGE)}, {"scores": graph.linear("classifier", x, kept, CLASSES)})
+    return graph.model(
+        {"x": channels_first(*sizes.RESIDUAL_IMAGE)}, {"scores": graph.linear("classifier", x, kept, sizes.CLASSES)}
+    )
 
 
 def _recurrent(op: str, gates: int, bias: bool) -> ModelProto:
-    graph, size, units = Graph(), RECURRENT_FEATURES, RECURRENT_UNITS
+    graph, size, units = Graph(), sizes.RECURRENT_FEATURES, sizes.RECURRENT_UNITS
     with graph.inside("recurrent", op):
         names = [graph.weight("W", 1, gates * units, size), graph.weight("R", 1, gates * units, units)]
         names += [graph.weight("B", 1, 2 * gates * units)] if bias else []
@@ -238,31 +219,33 @@ def _recurrent(op: str, gates: int, bias: bool) -> ModelProto:
         steps = graph.add("Squeeze", steps, graph.constant(1))
     last = graph.add("Gather", steps, graph.constant(-1), axis=0)
     last = graph.add("Squeeze", last, graph.constant(0))
-    scores = graph.linear("classifier", last, units, CLASSES)
-    return graph.model({"x": (RECURRENT_STEPS, size)}, {"scores": scores})
+    scores = graph.linear("classifier", last, units, sizes.CLASSES)
+    return graph.model({"x": (sizes.RECURRENT_STEPS, size)}, {"scores": scores})
 
 
 def build_transformer_encoder() -> ModelProto:
-    graph, width = Graph(), ENCODER_WIDTH
-    x = graph.add("Add", "x", graph.weight("positions", ENCODER_STEPS, width))
+    graph, width = Graph(), sizes.ENCODER_WIDTH
+    x = graph.add("Add", "x", graph.weight("positions", sizes.ENCODER_STEPS, width))
     for name in ("first_block", "second_block"):
         with graph.inside(name, "EncoderBlock"):
             y = _attention(graph, graph.layer_norm("norm", x, width))
             x = graph.add("Add", x, y)
-            y = graph.dense("first", graph.layer_norm("second_norm", x, width), width, ENCODER_HIDDEN)
-            y = graph.dense("second", graph.one("activation", "Activation", "Gelu", y), ENCODER_HIDDEN, width)
+            y = graph.dense("first", graph.layer_norm("second_norm", x, width), width, sizes.ENCODER_HIDDEN)
+            y = graph.dense("second", graph.one("activation", "Activation", "Gelu", y), sizes.ENCODER_HIDDEN, width)
             x = graph.add("Add", x, y)
     x = graph.layer_norm("norm", x, width)
     x = graph.add("ReduceMean", x, graph.constant(1), keepdims=0)
-    return graph.model({"x": (ENCODER_STEPS, width)}, {"scores": graph.linear("classifier", x, width, CLASSES)})
+    return graph.model(
+        {"x": (sizes.ENCODER_STEPS, width)}, {"scores": graph.linear("classifier", x, width, sizes.CLASSES)}
+    )
 
 
 def _attention(graph: Graph, x: str) -> Any:
-    heads, width = ENCODER_HEADS, ENCODER_WIDTH
+    heads, width = sizes.ENCODER_HEADS, sizes.ENCODER_WIDTH
     with graph.inside("attention", "Attention"):
         parts = {name: graph.dense(name, x, width, width) for name in ("query", "key", "value")}
         for name, order in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3])):
-            split = graph.add("Reshape", parts[name], graph.constant(0, ENCODER_STEPS, heads, width // heads))
+            split = graph.add("Reshape", parts[name], graph.constant(0, sizes.ENCODER_STEPS, heads, width // heads))
             parts[name] = graph.add("Transpose", split, perm=order)
         scale = f"scale_{len(graph.weights)}"
         graph.weights.append(numpy_helper.from_array(np.asarray((width // heads) ** -0.5, np.float32), scale))
@@ -270,30 +253,30 @@ def _attention(graph: Graph, x: str) -> Any:
         mixed = graph.add("MatMul", graph.add("Softmax", scores), parts["value"])
         joined = graph.add("Transpose", mixed, perm=[0, 2, 1, 3])
         return graph.dense(
-            "output", graph.add("Reshape", joined, graph.constant(0, ENCODER_STEPS, width)), width, width
+            "output", graph.add("Reshape", joined, graph.constant(0, sizes.ENCODER_STEPS, width)), width, width
         )
 
 
 def build_embedding_classifier() -> ModelProto:
-    graph, width = Graph(), EMBEDDING_WIDTH
+    graph, width = Graph(), sizes.EMBEDDING_WIDTH
     with graph.inside("embedding", "Embedding"):
-        x = graph.add("Gather", graph.weight("weight", EMBEDDING_WORDS, width), "x")
+        x = graph.add("Gather", graph.weight("weight", sizes.EMBEDDING_WORDS, width), "x")
     x = graph.add("ReduceMean", x, graph.constant(1), keepdims=0)
-    scores = graph.linear("classifier", x, width, CLASSES)
-    return graph.model({"x": (EMBEDDING_STEPS,)}, {"scores": scores}, x=TensorProto.INT64)
+    scores = graph.linear("classifier", x, width, sizes.CLASSES)
+    return graph.model({"x": (sizes.EMBEDDING_STEPS,)}, {"scores": scores}, x=TensorProto.INT64)
 
 
 def build_dict_in_and_out() -> ModelProto:
-    graph, (height, width, channels) = Graph(), DICT_IMAGE
-    x = graph.conv("convolution", "image", channels, DICT_CHANNELS, 3, pads=[1] * 4)
+    graph, (height, width, channels) = Graph(), sizes.DICT_IMAGE
+    x = graph.conv("convolution", "image", channels, sizes.DICT_CHANNELS, 3, pads=[1] * 4)
     x = graph.one("flatten", "Flatten", "Flatten", graph.one("activation", "Activation", "Relu", x))
-    x = graph.linear("image_features", x, height * width * DICT_CHANNELS, DICT_WIDTH)
-    x = graph.add("Add", x, graph.linear("meta_features", "meta", DICT_META, DICT_WIDTH))
+    x = graph.linear("image_features", x, height * width * sizes.DICT_CHANNELS, sizes.DICT_WIDTH)
+    x = graph.add("Add", x, graph.linear("meta_features", "meta", sizes.DICT_META, sizes.DICT_WIDTH))
     outputs = {
-        "scores": graph.linear("scores", x, DICT_WIDTH, CLASSES),
-        "value": graph.linear("value", x, DICT_WIDTH, 1),
+        "scores": graph.linear("scores", x, sizes.DICT_WIDTH, sizes.CLASSES),
+        "value": graph.linear("value", x, sizes.DICT_WIDTH, 1),
     }
-    return graph.model({"image": channels_first(*DICT_IMAGE), "meta": (DICT_META,)}, outputs)
+    return graph.model({"image": channels_first(*sizes.DICT_IMAGE), "meta": (sizes.DICT_META,)}, outputs)
 
 
 def build_low_precision(dtype: str) -> ModelProto:

@@ -10,32 +10,7 @@ from typing import Any
 
 import pytest
 
-from profilerkit.testing.architectures import (
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DEPTHWISE_IMAGE,
-    DICT_CHANNELS,
-    DICT_IMAGE,
-    DICT_META,
-    DICT_WIDTH,
-    EMBEDDING_STEPS,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    ENCODER_HEADS,
-    ENCODER_HIDDEN,
-    ENCODER_STEPS,
-    ENCODER_WIDTH,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    LENET_IMAGE,
-    MLP_FEATURES,
-    MLP_HIDDEN,
-    RECURRENT_FEATURES,
-    RECURRENT_STEPS,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-    RESIDUAL_IMAGE,
-)
+from profilerkit.testing import architectures as sizes
 
 pytest.importorskip("openvino")  # doctests are looked for here too, in environments that lack it
 
@@ -143,12 +118,12 @@ def channels_first(height: int, width: int, channels: int) -> tuple[int, int, in
 
 def build_mlp(grow: Callable[[Graph, Any], Any] = lambda graph, x: x, dtype: Any = None) -> Any:
     """Return the network; ``grow`` adds to its end."""
-    graph, (first, second) = Graph(dtype), MLP_HIDDEN
-    given = graph.parameter("x", MLP_FEATURES)
-    x = graph.one("first_activation", ops.relu, graph.linear("first", given, MLP_FEATURES, first))
+    graph, (first, second) = Graph(dtype), sizes.MLP_HIDDEN
+    given = graph.parameter("x", sizes.MLP_FEATURES)
+    x = graph.one("first_activation", ops.relu, graph.linear("first", given, sizes.MLP_FEATURES, first))
     x = graph.one("dropout", ops.identity, x)
     x = graph.one("second_activation", ops.relu, graph.linear("second", x, first, second))
-    return openvino.Model([grow(graph, graph.linear("classifier", x, second, CLASSES))], [given], "net")
+    return openvino.Model([grow(graph, graph.linear("classifier", x, second, sizes.CLASSES))], [given], "net")
 
 
 def _average(graph: Graph, name: str, x: Any) -> Any:
@@ -156,23 +131,23 @@ def _average(graph: Graph, name: str, x: Any) -> Any:
 
 
 def build_lenet5() -> Any:
-    graph, (one, two) = Graph(), LENET_CHANNELS
-    given = graph.parameter("x", *channels_first(*LENET_IMAGE))
-    x = graph.one("first_activation", ops.tanh, graph.conv("first", given, LENET_IMAGE[2], one, 5, 2))
+    graph, (one, two) = Graph(), sizes.LENET_CHANNELS
+    given = graph.parameter("x", *channels_first(*sizes.LENET_IMAGE))
+    x = graph.one("first_activation", ops.tanh, graph.conv("first", given, sizes.LENET_IMAGE[2], one, 5, 2))
     x = _average(graph, "first_pooling", x)
     x = graph.one("second_activation", ops.tanh, graph.conv("second", x, one, two, 5))
     x = graph.flatten(_average(graph, "second_pooling", x))
     size = two * 5 * 5
-    for name, width in zip(("third", "fourth"), LENET_HIDDEN, strict=True):
+    for name, width in zip(("third", "fourth"), sizes.LENET_HIDDEN, strict=True):
         x = graph.one(f"{name}_activation", ops.tanh, graph.linear(name, x, size, width))
         size = width
-    return openvino.Model([graph.linear("classifier", x, size, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", x, size, sizes.CLASSES)], [given], "net")
 
 
 def build_depthwise_cnn() -> Any:
-    graph, (one, two) = Graph(), DEPTHWISE_CHANNELS
-    given = graph.parameter("x", *channels_first(*DEPTHWISE_IMAGE))
-    x = graph.conv("stem", given, DEPTHWISE_IMAGE[2], one, 3, 1)
+    graph, (one, two) = Graph(), sizes.DEPTHWISE_CHANNELS
+    given = graph.parameter("x", *channels_first(*sizes.DEPTHWISE_IMAGE))
+    x = graph.conv("stem", given, sizes.DEPTHWISE_IMAGE[2], one, 3, 1)
     x = graph.one("stem_activation", ops.clamp, x, 0.0, 6.0)
     with graph.inside("depthwise"):
         weight = graph.weight("weight", one, 1, 1, 3, 3)
@@ -180,83 +155,87 @@ def build_depthwise_cnn() -> Any:
     x = graph.one("depthwise_activation", ops.clamp, graph.batch_norm("norm", x, one), 0.0, 6.0)
     x = graph.one("pointwise_activation", ops.clamp, graph.conv("pointwise", x, one, two, 1), 0.0, 6.0)
     x = graph.flatten(graph.mean("pooling", x))
-    return openvino.Model([graph.linear("classifier", x, two, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", x, two, sizes.CLASSES)], [given], "net")
 
 
 def build_residual_cnn() -> Any:
-    graph, kept = Graph(), RESIDUAL_CHANNELS
-    given = graph.parameter("x", *channels_first(*RESIDUAL_IMAGE))
-    x = graph.batch_norm("stem_norm", graph.conv("stem", given, RESIDUAL_IMAGE[2], kept, 3, 1, bias=False), kept)
+    graph, kept = Graph(), sizes.RESIDUAL_CHANNELS
+    given = graph.parameter("x", *channels_first(*sizes.RESIDUAL_IMAGE))
+    x = graph.batch_norm("stem_norm", graph.conv("stem", given, sizes.RESIDUAL_IMAGE[2], kept, 3, 1, bias=False), kept)
     for _ in range(2):
         with graph.inside("block"):
             y = graph.batch_norm("norm", graph.conv("convolution", x, kept, kept, 3, 1, bias=False), kept)
             y = graph.one("activation", ops.relu, y)
         x = graph.add(ops.add, x, y)
     x = graph.flatten(graph.mean("pooling", x))
-    return openvino.Model([graph.linear("classifier", x, kept, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", x, kept, sizes.CLASSES)], [given], "net")
 
 
 def build_lstm() -> Any:
     """The states begin as zeros of the batch's size; a bias is there always, of zeros."""
-    graph, size, units = Graph(), RECURRENT_FEATURES, RECURRENT_UNITS
-    given = graph.parameter("x", RECURRENT_STEPS, size)
+    graph, size, units = Graph(), sizes.RECURRENT_FEATURES, sizes.RECURRENT_UNITS
+    given = graph.parameter("x", sizes.RECURRENT_STEPS, size)
     batch = ops.gather(ops.shape_of(given), ops.constant(np.array([0])), ops.constant(0))
     zeros = ops.broadcast(ops.constant(np.float32(0)), ops.concat([batch, ops.constant(np.array([1, units]))], 0))
-    lengths = ops.broadcast(ops.constant(np.array([RECURRENT_STEPS])), batch)
+    lengths = ops.broadcast(ops.constant(np.array([sizes.RECURRENT_STEPS])), batch)
     with graph.inside("recurrent"):
         weights = graph.weight("W", 1, 4 * units, size), graph.weight("R", 1, 4 * units, units)
         bias = ops.broadcast(ops.constant(np.float32(0)), ops.constant(np.array([1, 4 * units])))
         steps = graph.add(ops.lstm_sequence, given, zeros, zeros, lengths, *weights, bias, units, "forward").output(0)
     last = graph.add(ops.gather, steps, ops.constant(-1), ops.constant(2))
     last = graph.add(ops.squeeze, last, ops.constant(np.array([1])))
-    return openvino.Model([graph.linear("classifier", last, units, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", last, units, sizes.CLASSES)], [given], "net")
 
 
 def build_transformer_encoder() -> Any:
-    graph, width = Graph(), ENCODER_WIDTH
-    given = graph.parameter("x", ENCODER_STEPS, width)
-    x = graph.add(ops.add, given, graph.weight("positions", ENCODER_STEPS, width))
+    graph, width = Graph(), sizes.ENCODER_WIDTH
+    given = graph.parameter("x", sizes.ENCODER_STEPS, width)
+    x = graph.add(ops.add, given, graph.weight("positions", sizes.ENCODER_STEPS, width))
     for name in ("first_block", "second_block"):
         with graph.inside(name):
             x = graph.add(ops.add, x, _attention(graph, graph.layer_norm("norm", x, width)))
-            y = graph.linear("first", graph.layer_norm("second_norm", x, width), width, ENCODER_HIDDEN)
-            y = graph.linear("second", graph.one("activation", ops.gelu, y, "erf"), ENCODER_HIDDEN, width)
+            y = graph.linear("first", graph.layer_norm("second_norm", x, width), width, sizes.ENCODER_HIDDEN)
+            y = graph.linear("second", graph.one("activation", ops.gelu, y, "erf"), sizes.ENCODER_HIDDEN, width)
             x = graph.add(ops.add, x, y)
     x = graph.layer_norm("norm", x, width)
     x = graph.add(ops.reduce_mean, x, ops.constant(np.array([1])), keep_dims=False)
-    return openvino.Model([graph.linear("classifier", x, width, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", x, width, sizes.CLASSES)], [given], "net")
 
 
 def _attention(graph: Graph, x: Any) -> Any:
-    heads, width = ENCODER_HEADS, ENCODER_WIDTH
+    heads, width = sizes.ENCODER_HEADS, sizes.ENCODER_WIDTH
     order = ops.constant(np.array([0, 2, 1, 3]))
     with graph.inside("attention"):
         parts = []
         for name in ("query", "key", "value"):
-            split = ops.constant(np.array([0, ENCODER_STEPS, heads, width // heads]))
+            split = ops.constant(np.array([0, sizes.ENCODER_STEPS, heads, width // heads]))
             split = graph.add(ops.reshape, graph.linear(name, x, width, width), split, special_zero=True)
             parts.append(graph.add(ops.transpose, split, order))
         mixed = graph.add(ops.transpose, graph.add(ops.scaled_dot_product_attention, *parts), order)
-        joined = graph.add(ops.reshape, mixed, ops.constant(np.array([0, ENCODER_STEPS, width])), special_zero=True)
+        joined = graph.add(
+            ops.reshape, mixed, ops.constant(np.array([0, sizes.ENCODER_STEPS, width])), special_zero=True
+        )
         return graph.linear("output", joined, width, width)
 
 
 def build_embedding_classifier() -> Any:
-    graph, width = Graph(), EMBEDDING_WIDTH
-    given = graph.parameter("x", EMBEDDING_STEPS, dtype=openvino.Type.i64)
+    graph, width = Graph(), sizes.EMBEDDING_WIDTH
+    given = graph.parameter("x", sizes.EMBEDDING_STEPS, dtype=openvino.Type.i64)
     with graph.inside("embedding"):
-        x = graph.add(ops.gather, graph.weight("weight", EMBEDDING_WORDS, width), given, ops.constant(0))
+        x = graph.add(ops.gather, graph.weight("weight", sizes.EMBEDDING_WORDS, width), given, ops.constant(0))
     x = graph.add(ops.reduce_mean, x, ops.constant(np.array([1])), keep_dims=False)
-    return openvino.Model([graph.linear("classifier", x, width, CLASSES)], [given], "net")
+    return openvino.Model([graph.linear("classifier", x, width, sizes.CLASSES)], [given], "net")
 
 
 def build_dict_in_and_out() -> Any:
-    graph, (height, width, channels) = Graph(), DICT_IMAGE
-    image, meta = graph.parameter("image", *channels_first(*DICT_IMAGE)), graph.parameter("meta", DICT_META)
-    x = graph.one("activation", ops.relu, graph.conv("convolution", image, channels, DICT_CHANNELS, 3, 1))
-    x = graph.linear("image_features", graph.flatten(x), height * width * DICT_CHANNELS, DICT_WIDTH)
-    x = graph.add(ops.add, x, graph.linear("meta_features", meta, DICT_META, DICT_WIDTH))
-    outputs = [graph.linear(name, x, DICT_WIDTH, size) for name, size in (("scores", CLASSES), ("value", 1))]
+    graph, (height, width, channels) = Graph(), sizes.DICT_IMAGE
+    image, meta = graph.parameter("image", *channels_first(*sizes.DICT_IMAGE)), graph.parameter("meta", sizes.DICT_META)
+    x = graph.one("activation", ops.relu, graph.conv("convolution", image, channels, sizes.DICT_CHANNELS, 3, 1))
+    x = graph.linear("image_features", graph.flatten(x), height * width * sizes.DICT_CHANNELS, sizes.DICT_WIDTH)
+    x = graph.add(ops.add, x, graph.linear("meta_features", meta, sizes.DICT_META, sizes.DICT_WIDTH))
+    outputs = [
+        graph.linear(name, x, sizes.DICT_WIDTH, size) for name, size in (("scores", sizes.CLASSES), ("value", 1))
+    ]
     for output, name in zip(outputs, ("scores", "value"), strict=True):
         output.output(0).set_names({name})
     return openvino.Model(outputs[::-1], [image, meta], "net")  # the last comes first in the order of the nodes

@@ -8,31 +8,8 @@ from typing import Any
 import pytest
 
 from profilerkit import Backend
-from profilerkit.testing.architectures import (
-    CLASSES,
-    DEPTHWISE_CHANNELS,
-    DEPTHWISE_IMAGE,
-    DICT_CHANNELS,
-    DICT_IMAGE,
-    DICT_META,
-    DICT_WIDTH,
-    EMBEDDING_WIDTH,
-    EMBEDDING_WORDS,
-    ENCODER_HEADS,
-    ENCODER_HIDDEN,
-    ENCODER_STEPS,
-    ENCODER_WIDTH,
-    LENET_CHANNELS,
-    LENET_HIDDEN,
-    LENET_IMAGE,
-    MLP_FEATURES,
-    MLP_HIDDEN,
-    RECURRENT_FEATURES,
-    RECURRENT_UNITS,
-    RESIDUAL_CHANNELS,
-    RESIDUAL_IMAGE,
-    DataFormat,
-)
+from profilerkit.testing import architectures as sizes
+from profilerkit.testing.architectures import DataFormat
 
 pytest.importorskip("torch")  # doctests are looked for here too, in environments that lack it
 
@@ -70,13 +47,13 @@ KINDS = {
 class Mlp(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        first, second = MLP_HIDDEN
-        self.first = nn.Linear(MLP_FEATURES, first)
+        first, second = sizes.MLP_HIDDEN
+        self.first = nn.Linear(sizes.MLP_FEATURES, first)
         self.first_activation = nn.ReLU()
         self.dropout = nn.Dropout(0.5)
         self.second = nn.Linear(first, second)
         self.second_activation = nn.ReLU()
-        self.classifier = nn.Linear(second, CLASSES)
+        self.classifier = nn.Linear(second, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = self.dropout(self.first_activation(self.first(x)))
@@ -86,9 +63,9 @@ class Mlp(nn.Module):
 class LeNet5(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        height, width, channels = LENET_IMAGE
-        first, second = LENET_CHANNELS
-        wide, narrow = LENET_HIDDEN
+        height, width, channels = sizes.LENET_IMAGE
+        first, second = sizes.LENET_CHANNELS
+        wide, narrow = sizes.LENET_HIDDEN
         self.first = nn.Conv2d(channels, first, 5, padding=2)
         self.first_activation = nn.Tanh()
         self.first_pooling = nn.AvgPool2d(2)
@@ -100,7 +77,7 @@ class LeNet5(nn.Module):
         self.third_activation = nn.Tanh()
         self.fourth = nn.Linear(wide, narrow)
         self.fourth_activation = nn.Tanh()
-        self.classifier = nn.Linear(narrow, CLASSES)
+        self.classifier = nn.Linear(narrow, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = self.first_pooling(self.first_activation(self.first(x)))
@@ -112,8 +89,8 @@ class LeNet5(nn.Module):
 class DepthwiseCnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        first, second = DEPTHWISE_CHANNELS
-        self.stem = nn.Conv2d(DEPTHWISE_IMAGE[-1], first, 3, padding=1)
+        first, second = sizes.DEPTHWISE_CHANNELS
+        self.stem = nn.Conv2d(sizes.DEPTHWISE_IMAGE[-1], first, 3, padding=1)
         self.stem_activation = nn.ReLU6()
         self.depthwise = nn.Conv2d(first, first, 3, stride=2, padding=1, groups=first, bias=False)
         self.norm = nn.BatchNorm2d(first)
@@ -122,7 +99,7 @@ class DepthwiseCnn(nn.Module):
         self.pointwise_activation = nn.ReLU6()
         self.pooling = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(second, CLASSES)
+        self.classifier = nn.Linear(second, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = self.stem_activation(self.stem(x))
@@ -145,12 +122,12 @@ class ConvolutionBlock(nn.Module):
 class ResidualCnn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Conv2d(RESIDUAL_IMAGE[-1], RESIDUAL_CHANNELS, 3, padding=1, bias=False)
-        self.stem_norm = nn.BatchNorm2d(RESIDUAL_CHANNELS)
-        self.block = ConvolutionBlock(RESIDUAL_CHANNELS)
+        self.stem = nn.Conv2d(sizes.RESIDUAL_IMAGE[-1], sizes.RESIDUAL_CHANNELS, 3, padding=1, bias=False)
+        self.stem_norm = nn.BatchNorm2d(sizes.RESIDUAL_CHANNELS)
+        self.block = ConvolutionBlock(sizes.RESIDUAL_CHANNELS)
         self.pooling = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(RESIDUAL_CHANNELS, CLASSES)
+        self.classifier = nn.Linear(sizes.RESIDUAL_CHANNELS, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = self.stem_norm(self.stem(x))
@@ -162,8 +139,8 @@ class ResidualCnn(nn.Module):
 class Lstm(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.recurrent = nn.LSTM(RECURRENT_FEATURES, RECURRENT_UNITS, bias=False, batch_first=True)
-        self.classifier = nn.Linear(RECURRENT_UNITS, CLASSES)
+        self.recurrent = nn.LSTM(sizes.RECURRENT_FEATURES, sizes.RECURRENT_UNITS, bias=False, batch_first=True)
+        self.classifier = nn.Linear(sizes.RECURRENT_UNITS, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         steps, _ = self.recurrent(x)
@@ -173,8 +150,8 @@ class Lstm(nn.Module):
 class Gru(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.recurrent = nn.GRU(RECURRENT_FEATURES, RECURRENT_UNITS, batch_first=True)
-        self.classifier = nn.Linear(RECURRENT_UNITS, CLASSES)
+        self.recurrent = nn.GRU(sizes.RECURRENT_FEATURES, sizes.RECURRENT_UNITS, batch_first=True)
+        self.classifier = nn.Linear(sizes.RECURRENT_UNITS, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         steps, _ = self.recurrent(x)
@@ -205,12 +182,12 @@ class Attention(nn.Module):
 class EncoderBlock(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(ENCODER_WIDTH)
-        self.attention = Attention(ENCODER_WIDTH, ENCODER_HEADS)
-        self.second_norm = nn.LayerNorm(ENCODER_WIDTH)
-        self.first = nn.Linear(ENCODER_WIDTH, ENCODER_HIDDEN)
+        self.norm = nn.LayerNorm(sizes.ENCODER_WIDTH)
+        self.attention = Attention(sizes.ENCODER_WIDTH, sizes.ENCODER_HEADS)
+        self.second_norm = nn.LayerNorm(sizes.ENCODER_WIDTH)
+        self.first = nn.Linear(sizes.ENCODER_WIDTH, sizes.ENCODER_HIDDEN)
         self.activation = nn.GELU()
-        self.second = nn.Linear(ENCODER_HIDDEN, ENCODER_WIDTH)
+        self.second = nn.Linear(sizes.ENCODER_HIDDEN, sizes.ENCODER_WIDTH)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = x + self.attention(self.norm(x))
@@ -220,11 +197,11 @@ class EncoderBlock(nn.Module):
 class TransformerEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.positions = nn.Parameter(torch.zeros(ENCODER_STEPS, ENCODER_WIDTH))
+        self.positions = nn.Parameter(torch.zeros(sizes.ENCODER_STEPS, sizes.ENCODER_WIDTH))
         self.first_block = EncoderBlock()
         self.second_block = EncoderBlock()
-        self.norm = nn.LayerNorm(ENCODER_WIDTH)
-        self.classifier = nn.Linear(ENCODER_WIDTH, CLASSES)
+        self.norm = nn.LayerNorm(sizes.ENCODER_WIDTH)
+        self.classifier = nn.Linear(sizes.ENCODER_WIDTH, sizes.CLASSES)
 
     def forward(self, x: torch.Tensor) -> Any:
         x = self.second_block(self.first_block(x + self.positions))
@@ -234,8 +211,8 @@ class TransformerEncoder(nn.Module):
 class EmbeddingClassifier(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(EMBEDDING_WORDS, EMBEDDING_WIDTH)
-        self.classifier = nn.Linear(EMBEDDING_WIDTH, CLASSES)
+        self.embedding = nn.Embedding(sizes.EMBEDDING_WORDS, sizes.EMBEDDING_WIDTH)
+        self.classifier = nn.Linear(sizes.EMBEDDING_WIDTH, sizes.CLASSES)
 
     def forward(self, words: torch.Tensor) -> Any:
         return self.classifier(self.embedding(words).mean(dim=1))
@@ -244,14 +221,14 @@ class EmbeddingClassifier(nn.Module):
 class DictInAndOut(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        height, width, channels = DICT_IMAGE
-        self.convolution = nn.Conv2d(channels, DICT_CHANNELS, 3, padding=1)
+        height, width, channels = sizes.DICT_IMAGE
+        self.convolution = nn.Conv2d(channels, sizes.DICT_CHANNELS, 3, padding=1)
         self.activation = nn.ReLU()
         self.flatten = nn.Flatten()
-        self.image_features = nn.Linear(height * width * DICT_CHANNELS, DICT_WIDTH)
-        self.meta_features = nn.Linear(DICT_META, DICT_WIDTH)
-        self.scores = nn.Linear(DICT_WIDTH, CLASSES)
-        self.value = nn.Linear(DICT_WIDTH, 1)
+        self.image_features = nn.Linear(height * width * sizes.DICT_CHANNELS, sizes.DICT_WIDTH)
+        self.meta_features = nn.Linear(sizes.DICT_META, sizes.DICT_WIDTH)
+        self.scores = nn.Linear(sizes.DICT_WIDTH, sizes.CLASSES)
+        self.value = nn.Linear(sizes.DICT_WIDTH, 1)
 
     def forward(self, image: torch.Tensor, meta: torch.Tensor) -> Any:
         seen = self.flatten(self.activation(self.convolution(image)))
