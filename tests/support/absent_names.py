@@ -2,8 +2,8 @@
 
 Run as a script, with names: a dotted path such as ``torch._C._len_torch_function_stack``, or that of an attribute of
 objects such as ``_schema``. With an empty one nothing is taken away. The last line that is printed is JSON: by name,
-network and metric the value, its completeness, and what the report says besides; of a network of Keras where that runs
-on torch.
+network and metric the value, its completeness, and what is said to be missing; of a network of Keras where that runs
+on torch. The tests of the other frameworks have scripts of their own, which share what stands here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,38 @@ def take_away(absent: str) -> None:
     private_names.field = lambda name: f"{name}_taken_away" if name == absent else name
 
 
+#: By metric the value, its completeness, and what is said of it.
+Outcome = dict[str, list[Any]]
+
+
+def find_outcome(model: Any, inputs: Any, metrics: Iterable[str], **options: Any) -> Outcome:
+    """Return what the report says of each metric, and of the layers; of a model that is refused why."""
+    from profilerkit import NotOfferedError, profile
+
+    try:
+        report = profile(model, inputs, metrics=[*metrics], **options)
+    except NotOfferedError as error:
+        return {name: [None, "unavailable", [str(error)]] for name in metrics}
+    statuses = {name: report.status(name) for name in metrics}
+    outcome = {name: [one.value, one.completeness.value, [*one.missing]] for name, one in statuses.items()}
+    rows = [[row["path"], row["macs"], row["calls"]] for row in report.layers or ()]
+    return {**outcome, "layers": [rows, *outcome["macs"][1:]]}
+
+
+def require_outcomes(usual: Mapping[str, Outcome], found: Any, name: str) -> None:
+    """Require the numbers of before, or ones that are not called complete and say why, of each network."""
+    assert isinstance(found, dict), f"{name}: {found}"
+    for network, outcome in found.items():
+        for metric, (value, completeness, said) in outcome.items():
+            where = f"without {name}, {network}: {metric} is {value}, {completeness}, {said}"
+            if completeness == "complete":
+                assert value == usual[network][metric][0], where
+            elif [value, completeness] != usual[network][metric][:2]:
+                assert completeness in ("partial", "unavailable"), where
+                assert said, where
+            assert "fault of the backend" not in str(said), where
+
+
 def networks() -> dict[str, tuple[Any, Any]]:
     """Return a convolutional network, an encoder and an LSTM, each with its inputs."""
     import torch
@@ -115,29 +147,15 @@ def keras_networks() -> dict[str, tuple[Any, Any]]:
     return {"keras": (keras.Sequential([keras.Input((4,)), *dense]), torch.ones(2, 4))}
 
 
-def profile_all() -> dict[str, Any]:
-    """Return what the reports say."""
-    from profilerkit import NotOfferedError, profile
-
-    said: dict[str, Any] = {}
+def profile_all(_: str) -> dict[str, Outcome]:
+    """Return what the reports say; of times whether there are any."""
     on_keras = os.environ.get("KERAS_BACKEND") == "torch"
-    for name, (model, inputs) in (keras_networks if on_keras else networks)().items():
-        try:
-            report = profile(model, inputs, metrics=METRICS, passes=1)
-        except NotOfferedError as error:
-            said[name] = {"refused": str(error)}
-            continue
-        values = {
-            key: (
-                str(status.value) if key != "layer_times" else status.value is not None,
-                status.completeness.value,
-                status.missing,
-            )
-            for key, status in report.statuses.items()
-            if key in METRICS
-        }
-        said[name] = {"values": values, "notes": [note for note in report.notes if "noisy" not in note.lower()]}
-    return said
+    made = (keras_networks if on_keras else networks)()
+    outcomes = {name: find_outcome(model, inputs, METRICS, passes=1) for name, (model, inputs) in made.items()}
+    for outcome in outcomes.values():
+        outcome["layer_times"][0] = outcome["layer_times"][0] is not None
+        outcome["training_memory"][0] = str(outcome["training_memory"][0])
+    return outcomes
 
 
 if __name__ == "__main__":
@@ -145,4 +163,4 @@ if __name__ == "__main__":
 
     if os.environ.get("KERAS_BACKEND"):
         import keras  # noqa: F401
-    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, lambda name: profile_all())))
+    sys.stdout.write(json.dumps(each_without(sys.argv[1:], take_away, profile_all)))

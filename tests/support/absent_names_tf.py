@@ -17,10 +17,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import keras
 import numpy as np
 import tensorflow as tf
-from absent_names import each_without, take_away
-
-from profilerkit import profile
-from profilerkit.errors import NotOfferedError
+from absent_names import each_without, find_outcome, take_away
 
 #: Names that the search for what holds tensors of a trace needs. Without them it is made, and without others it is not:
 #: it takes seconds, and no number follows from it.
@@ -100,25 +97,13 @@ def models() -> dict[str, tuple[Any, Any]]:
     return found
 
 
-def outcome(model: Any, inputs: Any, metrics: list[str]) -> dict[str, Any]:
-    """Return value, completeness and what is missing of each metric; of a model that is refused why."""
-    try:
-        report = profile(model, inputs, backend="tensorflow", metrics=metrics)
-    except NotOfferedError as error:
-        return {name: [None, "unavailable", [str(error)]] for name in metrics}
-    return {
-        name: [report.status(name).value, report.status(name).completeness.value, [*report.status(name).missing]]
-        for name in metrics
-    }
-
-
 def profiled(name: str) -> dict[str, Any]:
     """Return what the reports say without a name."""
     if name not in OF_SEARCH:
         gc.get_referrers = lambda *objects: []
         gc.get_freeze_count = lambda: 0  # which counts all that is imported
     return {
-        model: outcome(*made, [*METRICS, *(["training_macs"] if model in TRAINED else [])])
+        model: find_outcome(*made, [*METRICS, *(["training_macs"] if model in TRAINED else [])], backend="tensorflow")
         for model, made in models().items()
     }
 

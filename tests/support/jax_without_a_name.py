@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module, reload
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absent_names import each_without, names_in
+from absent_names import each_without, find_outcome, names_in
 from flax import nnx
 from jax import lax
 
-from profilerkit import NotOfferedError, profile
 from profilerkit.backend_kit import keras_layers
 from profilerkit_jax import JaxModel, compat
 
@@ -125,15 +124,8 @@ if os.environ.get("KERAS_BACKEND") == "jax":
     MODELS["keras"] = lambda: (keras_model(), np.ones((2, 4), "float32"))
 
 
-def outcome(model: Any, inputs: Any) -> Mapping[str, Any]:
-    try:
-        report = profile(model, inputs, backend="jax", metrics=list(KEYS))
-    except NotOfferedError as error:  # a model that is refused
-        return {"values": {name: [None, "failed"] for name in KEYS}, "said": [str(error)], "rows": []}
-    values = {name: [status.value, status.completeness.value] for name, status in report.statuses.items()}
-    said = sorted({*report.notes, *(text for status in report.statuses.values() for text in status.missing)})
-    rows = [[row["path"], row["macs"], row["calls"]] for row in getattr(report, "layers", None) or ()]
-    return {"values": {name: values[name] for name in KEYS}, "said": said, "rows": rows}
+def outcome(model: Any, inputs: Any) -> dict[str, Any]:
+    return find_outcome(model, inputs, KEYS, backend="jax")
 
 
 def primitives_read(_: str) -> dict[str, list[str]]:
