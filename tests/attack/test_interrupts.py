@@ -68,7 +68,7 @@ def test_thousands_of_calls_broken_off(call: str, way: str) -> None:
 @thousands
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated"])
 def test_a_large_model_broken_off(call: str) -> None:
-    assert broken_off("large", call, "sigint", "500")["problems"] == []
+    assert broken_off("torch_large", call, "sigint", "500")["problems"] == []
 
 
 @thousands

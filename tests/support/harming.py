@@ -78,8 +78,9 @@ class _Count:
 
 
 def made(name: str) -> Any:
-    """Return a new subject of a backend."""
-    return importlib.import_module(f"harming_{name}").made()
+    """Return a new subject of a backend: "torch", or "torch_large" for one with 150 modules."""
+    backend, _, size = name.partition("_")
+    return getattr(importlib.import_module(f"harming_{backend}"), f"made_{size}" if size else "made")()
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from harming_calls import Calls
+from harming_calls import Calls, look_at_process
 
 from profilerkit_jax import ComputeEvalMetric, JaxProfiler
 
@@ -36,11 +32,11 @@ class Small(nnx.Module):
 class Jax(Calls):
     """A model with what can be done with it."""
 
+    names = ("static", "training", "timed", "compared", "evaluated")
+
     def __init__(self) -> None:
         self.model = Small(nnx.Rngs(0))
         self.x = jnp.ones((2, 4))
-        names = ("static", "training", "timed", "compared", "evaluated")
-        self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
 
     def evaluated(self) -> Any:
         profiler = JaxProfiler(self.model, {"test": [self.x]})
@@ -60,12 +56,8 @@ class Jax(Calls):
             facts[f"variable {place}"] = np.asarray(values).tobytes()
         facts |= {
             "process device": jax.config.values["jax_default_device"],
-            "process numbers": (random.getstate(), str(np.random.get_state())),
-            "process interrupts": signal.getsignal(signal.SIGINT),
-            "process warnings": list(warnings.filters),
-            "process recursion": sys.getrecursionlimit(),
         }
-        return facts
+        return {**facts, **look_at_process()}
 
 
 def made() -> Jax:

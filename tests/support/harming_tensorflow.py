@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
-from harming_calls import Calls
+from harming_calls import Calls, look_at_process
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import atomic_function, polymorphic_function
 from tensorflow.python.framework import func_graph
 
-from profilerkit import profile
 from profilerkit_tensorflow import ComputeEvalMetric, TFProfiler
 
 __all__ = ["made"]
@@ -41,12 +35,12 @@ class Counting(keras.layers.Layer):  # type: ignore[misc]
 class TensorFlow(Calls):
     """A model with what can be done with it."""
 
+    names = ("static", "training", "timed", "compared", "evaluated", "layers")
+
     def __init__(self) -> None:
         layers = [keras.layers.Dense(8), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5), Counting()]
         self.model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(3)])
         self.x = tf.ones((2, 4))
-        names = ("static", "training", "timed", "compared", "evaluated", "layers")
-        self.calls: dict[str, Callable[[], Any]] = {name: getattr(self, name) for name in names}
 
     def evaluated(self) -> Any:
         profiler = TFProfiler(self.model, {"test": [self.x]})
@@ -54,9 +48,6 @@ class TensorFlow(Calls):
             ComputeEvalMetric(lambda model, loader: float(tf.reduce_sum(model(self.x))))
         )
         return profiler.compute_status("eval_metric")
-
-    def layers(self) -> Any:
-        return profile(self.model, self.x, strict=True, metrics=["layer_times"], passes=1)["layer_times"] is not None
 
     def look(self) -> dict[str, Any]:
         """Return the facts that must come back."""
@@ -77,12 +68,8 @@ class TensorFlow(Calls):
             "process callbacks": list(state.op_callbacks),
             "process eager": (tf.config.functions_run_eagerly(), tf.executing_eagerly()),
             "process questions": (tf.Tensor.__getattr__, tf.get_static_value, type(state).executing_eagerly),
-            "process numbers": (random.getstate(), str(np.random.get_state())),
-            "process interrupts": signal.getsignal(signal.SIGINT),
-            "process warnings": list(warnings.filters),
-            "process recursion": sys.getrecursionlimit(),
         }
-        return facts
+        return {**facts, **look_at_process()}
 
 
 def made() -> TensorFlow:

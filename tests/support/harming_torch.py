@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import random
-import signal
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 import torch._dynamo
-from harming_calls import Calls
+from harming_calls import Calls, look_at_process
 from torch import nn
 from torch.nn.modules import module as torch_module
 
@@ -69,17 +65,17 @@ class Large(nn.Module):
 class Torch(Calls):
     """A model with everything that can be done with it."""
 
+    names = (
+        *("static", "training", "timed", "compared", "evaluated", "accuracy", "layers", "operators"),
+        *("layer_block", "watched"),
+    )
+
     def __init__(self, model: nn.Module, x: torch.Tensor) -> None:
         self.model: Any = model
         self.x = x
         for number, parameter in enumerate(model.parameters()):
             if number % 2:
                 parameter.grad = torch.ones_like(parameter)
-        self.calls: dict[str, Callable[[], Any]] = {
-            name: getattr(self, name)
-            for name in ("static", "training", "timed", "compared", "evaluated", "accuracy", "layers", "operators")
-        }
-        self.calls |= {"layer_block": self.layer_block, "watched": self.watched}
 
     def static(self) -> Any:
         report = profile(self.model, self.x, strict=True, metrics=STATIC)
@@ -97,10 +93,6 @@ class Torch(Calls):
 
     def accuracy(self) -> Any:
         return get_accuracy(self.model, [(self.x, torch.zeros(len(self.x), dtype=torch.long))])
-
-    def layers(self) -> Any:
-        table = profile(self.model, self.x, strict=True, metrics=["layer_times"], passes=1)["layer_times"]
-        return [row.path for row in table.layers] if hasattr(table, "layers") else len(str(table)) > 0
 
     def operators(self) -> Any:
         return (
@@ -157,6 +149,7 @@ def _process() -> dict[str, Any]:
         if name.startswith("_global_") and isinstance(value, dict)
     }
     return {
+        **look_at_process(),
         "process hooks": hooks,
         "process fast path": torch.backends.mha.get_fastpath_enabled(),
         "process gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
@@ -169,11 +162,7 @@ def _process() -> dict[str, Any]:
         "process multithreading": torch.autograd.is_multithreading_enabled(),
         "process modes": (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()),
         "process torch numbers": torch.get_rng_state().numpy().tobytes(),
-        "process numbers": (random.getstate(), str(np.random.get_state())),
         "process collector": gc.isenabled(),
-        "process recursion": sys.getrecursionlimit(),
-        "process interrupts": signal.getsignal(signal.SIGINT),
-        "process warnings": list(warnings.filters),
         "process excepthook": sys.excepthook,
         "process names": (
             id(torch.overrides.has_torch_function),
