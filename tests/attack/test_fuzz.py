@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -54,24 +54,13 @@ def test_what_was_found_stays_mended(kept: Kept) -> None:
     assert not found, (found, method)
 
 
-def _in_inference_mode(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tracing._IN_INFERENCE[0], "grad_mode", torch.inference_mode)
-
-
-def _without_answers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recorded_pass.RecordedPass, "_prepare_answers", lambda *_: None)
-
-
-@pytest.mark.parametrize(
-    ("name", "plant"), [("device type", _without_answers), ("an inference tensor", _in_inference_mode)]
-)
-def test_a_planted_difference_is_found(
-    name: str, plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (kept,) = (kept for kept in KEPT if kept.name == name)
-    plant(monkeypatch)
-    found, _ = differences(kept.source, find_truth(kept.source, training=kept.training))
-    assert found
+@pytest.mark.parametrize("question", ["x0.device.type == 'cpu'", "not torch.is_inference_mode_enabled()"])
+def test_a_question_with_a_wrong_answer_is_found(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Kept("", "", f"if {question}:\n    return x0 @ x0.mT\nreturn x0").source
+    truth = find_truth(source)
+    monkeypatch.setattr(recorded_pass.RecordedPass, "_prepare_answers", lambda *_: None)
+    monkeypatch.setattr(tracing._IN_INFERENCE[0], "grad_mode", torch.inference_mode)
+    assert [difference.kind for difference in differences(source, truth)[0]] == ["macs"]
 
 
 def test_a_wrong_formula_is_found() -> None:

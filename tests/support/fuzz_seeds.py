@@ -1,4 +1,7 @@
-"""What the fuzzer has found: programs made small, each with what was wrong of it. All of it is mended."""
+"""What the fuzzer has found: programs made small, each with what was wrong of it. All of it is mended.
+
+What it has found of questions and modes is in tests of the trace: ``test_questions.py``, ``test_grad_modes.py``.
+"""
 
 from __future__ import annotations
 
@@ -32,56 +35,7 @@ class Kept:
         )
 
 
-def _ask(name: str, question: str, yes: bool = True) -> Kept:
-    """Return a program that multiplies where the answer is that of a real run, and adds where it is not."""
-    first, second = ("x0 @ x0.mT", "x0 + 1") if yes else ("x0 + 1", "x0 @ x0.mT")
-    return Kept(
-        name,
-        f"`{question}` is answered by what stands in for the tensor: no MACs for 48, complete",
-        f"if {question}:\n    return {first}\nreturn {second}",
-    )
-
-
-def _try(name: str, question: str, inputs: str = "torch.ones(4, 3)") -> Kept:
-    """Return a program that asks for a value inside of a ``try``, and multiplies where it has got it."""
-    return Kept(
-        name,
-        f"`{question}` fails on shapes, and the model's own except takes it: no MACs for 48, complete",
-        f"try:\n    asked = bool({question})\nexcept Exception:\n    asked = False\n"
-        "if asked:\n    return x0 @ x0.mT\nreturn x0 + 1",
-        inputs=inputs,
-    )
-
-
 KEPT = (
-    _ask("device type", "x0.device.type == 'cpu'"),
-    _ask("device", "x0.device == torch.device('cpu')"),
-    _ask("device by name", "str(x0.device) == 'cpu'"),
-    _ask("device of a new tensor", "x0.device == torch.empty(0).device"),
-    _ask("device in a list", "x0.device in (torch.device('cpu'), torch.device('cuda', 0))"),
-    _ask("device of a storage", "x0.untyped_storage().device.type == 'cpu'"),
-    _ask("is_meta", "x0.is_meta", yes=False),
-    _ask("is_cpu", "x0.is_cpu"),
-    _ask("data_ptr of nothing", "x0.data_ptr() == 0", yes=False),
-    _ask("data_ptr of two", "x0.data_ptr() == (x0 * 2).data_ptr()", yes=False),
-    _ask("storages of two", "x0.untyped_storage().data_ptr() == (x0 * 2).untyped_storage().data_ptr()", yes=False),
-    _ask("type", "x0.type() == 'torch.FloatTensor'"),
-    _ask("type of tensors", "isinstance(x0, torch.FloatTensor)"),
-    _ask("type of a GPU's tensors", "isinstance(x0, torch.cuda.FloatTensor)", yes=False),
-    _try("device for other libraries", "x0.__dlpack_device__()[0] == 1"),
-    _try("a capsule for other libraries", "torch.utils.dlpack.to_dlpack(x0) is not None"),
-    _try("a tensor from another library", "torch.from_dlpack(x0).shape[0] == 4"),
-    _ask("repr", "'device=' in repr(x0)", yes=False),
-    _ask("text", "'size=' in f'{x0}'", yes=False),
-    _ask("values as text", "'0.5' in repr(x0 * 0 + 0.5)"),
-    _try("bool", "x0.sum() > 0"),
-    _try("item", "x0.sum().item() > 0"),
-    _try("tolist", "x0.tolist()[0][0] > 0"),
-    _try("numpy", "(x0.numpy() > 0).any()"),
-    _try("nonzero", "len(x0.nonzero()) > 2"),
-    _try("equal", "torch.equal(x0, x0 * 1)"),
-    _try("allclose", "torch.allclose(x0, x0 * 1)"),
-    _try("unique", "x0.unique().numel() == 1"),
     Kept(
         "work in a try",
         "masking fails on shapes inside of the model's own try: 0 MACs for 144, complete",
@@ -89,39 +43,11 @@ KEPT = (
         inputs="torch.ones(4, 3)",
     ),
     Kept(
-        "inference mode",
-        "the pass is in inference mode, a run without gradients is not: MACs for none, complete",
-        "if torch.is_inference_mode_enabled():\n    return x0 @ x0.mT\nreturn x0 + 1",
-    ),
-    Kept(
-        "an inference tensor",
-        "what the pass makes are inference tensors: MACs for none, complete",
-        "y = x0 + 1\nif y.is_inference():\n    return y @ y.mT\nreturn y",
-    ),
-    Kept(
         "a mode for functions",
         "the training trace has one of its own, so this is True there and False in a step: 432 MACs for 144, complete",
         "y = self.weight * x0\nif torch.overrides.has_torch_function((y,)):\n    y = y @ y.mT @ y\nreturn y @ y.mT",
         init="self.weight = nn.Parameter(torch.ones(3))",
         training=True,
-    ),
-    Kept(
-        "a view that a transform makes",
-        "in inference mode it does not know that it is a view: no MACs for 1728, complete",
-        "y = torch.func.hessian(lambda t: t.square().sum())(x0)\nif y._is_view():\n    return y @ y.mT\nreturn y + 1",
-    ),
-    Kept(
-        "a function that is overridden",
-        "the pass had a mode for functions in the forward pass too: no MACs for 48, complete",
-        "if torch.overrides.has_torch_function((x0,)):\n    return x0 + 1\nreturn x0 @ x0.mT",
-    ),
-    Kept(
-        "a tangent",
-        "without autograd no derivative is carried along, and the model's own except takes the error: 0 MACs for 144",
-        "try:\n    with forward_ad.dual_level():\n        dual = forward_ad.make_dual(x0, x0)\n"
-        "        return forward_ad.unpack_dual(dual @ dual.mT).tangent\nexcept Exception:\n    return x0 + 1",
-        inputs="torch.ones(4, 3)",
-        before="from torch.autograd import forward_ad",
     ),
     Kept(
         "gradients after a value",
@@ -140,12 +66,6 @@ KEPT = (
         "what was given to the model was a tensor of its own: 16 MACs for none, complete",
         "x0 = x0 * int(x0.sum() < 99) if x0._base is not None else x0 @ x0.mT\nreturn x0",
         inputs="torch.randn(4, 2).t()",
-    ),
-    Kept(
-        "attention in a pass with autograd",
-        "on meta tensors torch spells it out there: every score in memory, which no run makes",
-        "if x0._is_view():\n    return x0\nreturn F.scaled_dot_product_attention(x0, x0, x0)",
-        inputs="torch.randn(2, 1, 4, 8)",
     ),
     Kept(
         "attention of many heads in a pass with autograd",
@@ -176,11 +96,6 @@ KEPT = (
         "an empty batch counted as one sample: 72 MACs for 0, complete",
         "return F.bilinear(x0, x0, torch.ones(8, 3, 3))",
         inputs="torch.randn(6, 0, 3)",
-    ),
-    Kept(
-        "torch.autograd.functional",
-        "in inference mode it computes no gradient, gives zeros and does not fail: 48 MACs for 144, complete",
-        "return torch.autograd.functional.jacobian(lambda t: (t @ t.mT).sum(), x0)",
     ),
     Kept(
         "a cache of the file",
