@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from crashing_disk import Disk, Recorder
 from hostile import full_report
 
 from profilerkit import ReportFileError
@@ -21,50 +20,78 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="what is synchro
 OLD, NEW = b"old content, " * 9, b"the new content. " * 12
 
 
+class RecordedSystem:
+    """Stands in for `os` in the module that writes: it does what it is asked, and notes it.
+
+    ``moments`` has for each call its name, the name of the file that it is for, and what the target holds after it:
+    what a reader sees, and a process that is killed leaves. Writes take a few bytes each. ``fail`` says what to raise
+    at the call of a number, before (True) or after it was done.
+    """
+
+    def __init__(self, target: Path, fail: tuple[int, bool, BaseException] | None = None) -> None:
+        self.target, self.fail = target, fail
+        self.moments: list[tuple[str, str, bytes | None]] = []
+        self._names: dict[int, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        if name not in {"open", "write", "fsync", "replace", "unlink", "ftruncate", "close"}:
+            return real
+
+        def call(first: Any, *others: Any) -> Any:
+            number, is_open = len(self.moments), name == "open"
+            file = self._names.get(first, "") if isinstance(first, int) else Path(first).name
+            self.moments.append((name, file, None))
+            self._raise(number, True)
+            result = real(first, *((bytes(others[0])[:7],) if name == "write" else others))
+            if is_open:
+                self._names[result] = file
+            content = self.target.read_bytes() if self.target.exists() else None
+            self.moments[number] = (name, file, content)
+            self._raise(number, False)
+            return result
+
+        return call
+
+    def _raise(self, number: int, before: bool) -> None:
+        if self.fail is not None and self.fail[:2] == (number, before):
+            raise self.fail[2]
+
+
 def record_writes(
-    folder: Path, before: bytes | None, monkeypatch: pytest.MonkeyPatch, content: bytes = NEW, **options: object
-) -> Recorder:
+    folder: Path,
+    before: bytes | None,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes = NEW,
+    fail: tuple[int, bool, BaseException] | None = None,
+) -> RecordedSystem:
     """Write a file; return all that was asked of the operating system meanwhile."""
     target = folder / "report.json"
-    held = {}
     if before is not None:
         target.write_bytes(before)
-        held["report.json"] = before
-    recorder = Recorder(held, **options)  # type: ignore[arg-type]
+    system = RecordedSystem(target, fail)
     with monkeypatch.context() as patched:
-        patched.setattr(files, "os", recorder)
+        patched.setattr(files, "os", system)
         files.write_bytes(target, content)
-    return recorder
+    return system
 
 
-def contents(disk: Disk) -> set[bytes | None]:
-    return {state.get("report.json") for state in disk.states()}
-
-
-@pytest.mark.parametrize("short", [False, True], ids=["whole writes", "short writes"])
 @pytest.mark.parametrize("before", [OLD, None], ids=["a file", "no file"])
 def test_a_crash_at_any_moment_leaves_the_old_file_or_the_new_one(
-    before: bytes | None, short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = record_writes(tmp_path, before, monkeypatch, short=short)
-    assert recorder.moments[-1][1].now() == {"report.json": NEW}
-    assert (tmp_path / "report.json").read_bytes() == NEW
-    seen: set[bytes | None] = set()
-    for _, disk in recorder.moments:
-        seen |= contents(disk)
-        assert contents(disk) <= {before, NEW}
-        assert disk.now().get("report.json") in (before, NEW)
-    assert seen == {before, NEW}
-    assert contents(recorder.moments[-1][1]) == {NEW}, "who was told that it is saved has it after a crash"
-
-
-@pytest.mark.parametrize("forgotten", ["fsync"])
-def test_what_is_not_synchronised_is_found_torn(
-    forgotten: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk that loses power would notice a step that is left out."""
-    recorder = record_writes(tmp_path, OLD, monkeypatch, ignored=(forgotten,))
-    assert not contents(recorder.moments[-1][1]) <= {OLD, NEW}
+    """The new file gets its name once all of its bytes are on the disk, and the name is there before it is told."""
+    moments = record_writes(tmp_path, before, monkeypatch).moments
+    calls = list(dict.fromkeys((name, file) for name, file, _ in moments))
+    scratch = calls[0][1]
+    assert scratch not in ("report.json", "")
+    assert calls == [
+        *((name, scratch) for name in ("open", "write", "fsync", "close", "replace")),
+        *((name, tmp_path.name) for name in ("open", "fsync", "close")),
+    ]
+    taken = [name for name, *_ in moments].index("replace")
+    assert {content for *_, content in moments[:taken]} == {before}
+    assert {content for *_, content in moments[taken:]} == {NEW}
 
 
 FAULTS = [
@@ -82,7 +109,7 @@ FAULTS = [
 def test_a_fault_at_any_call_leaves_the_old_file_and_no_other(
     fault: BaseException, earlier: bool, before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    total = record_writes(tmp_path, before, monkeypatch).calls
+    total = len(record_writes(tmp_path, before, monkeypatch).moments)
     assert total >= 6
     raised = 0
     for number in range(total):
@@ -101,24 +128,16 @@ def test_a_fault_at_any_call_leaves_the_old_file_and_no_other(
 
 def test_a_report_torn_in_place_is_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that can be written and not replaced may be torn by a crash: its checksum says so."""
-    first, second = full_report("First"), full_report("Second", 5_000)
-    old, new = to_json(first).encode(), to_json(second).encode()
-    monkeypatch.setattr(files, "_replace", not_replaced)
-    recorder = record_writes(tmp_path, old, monkeypatch, content=new)
-    assert (tmp_path / "report.json").read_bytes() == new
-    said = {str(first), str(second)}
-    refused = 0
-    for _, disk in recorder.moments:
-        for content in contents(disk):
-            assert content is not None
-            try:
-                assert str(parse(content, "it")) in said
-                assert json.loads(content)["name"] in ("First", "Second")
-            except ReportFileError:
-                refused += 1
-    assert refused >= 5
-    assert contents(recorder.moments[-1][1]) == {new}
+    old, new = (to_json(full_report(name)).encode() for name in ("First", "Second, of a longer name"))
+    monkeypatch.setattr(files, "_replace", refuse_to_replace)
+    contents = [content for *_, content in record_writes(tmp_path, old, monkeypatch, content=new).moments]
+    assert (contents[0], contents[-1]) == (old, new)
+    torn = [content for content in contents[::50] if content not in (old, new)]
+    assert len(torn) > 5
+    for content in torn:
+        with pytest.raises(ReportFileError):
+            parse(content or b"", "it")
 
 
-def not_replaced(*arguments: object) -> None:
+def refuse_to_replace(*arguments: object) -> None:
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))

@@ -1,4 +1,4 @@
-"""What the caller may be in the middle of: where a model is profiled all the same, and where that is refused."""
+"""What the caller may be in the middle of while a model is profiled; ``test_contexts_tf`` has what is refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from attack_calls import in_a_thread
 from attack_cases import NO_CONTEXT
 from keras.src.backend.common.variables import AutocastScope
 
-__all__ = ["CONTEXTS", "REFUSED"]
+__all__ = ["CONTEXTS"]
 
 Inside = Callable[[], None]
 CONTEXTS: dict[str, Callable[[Inside], Any]] = {NO_CONTEXT: lambda inside: inside()}
-#: Where nothing may be profiled.
-REFUSED: set[str] = set()
 
 
 def _within(make: Callable[[], Any]) -> Callable[[Inside], None]:
@@ -28,14 +26,9 @@ def _within(make: Callable[[], Any]) -> Callable[[Inside], None]:
     return run
 
 
-def context(refused: bool = False) -> Callable[[Callable[[Inside], Any]], Any]:
-    def register(function: Callable[[Inside], Any]) -> Callable[[Inside], Any]:
-        CONTEXTS[function.__name__] = function
-        if refused:
-            REFUSED.add(function.__name__)
-        return function
-
-    return register
+def context(function: Callable[[Inside], Any]) -> Callable[[Inside], Any]:
+    CONTEXTS[function.__name__] = function
+    return function
 
 
 @contextlib.contextmanager
@@ -87,30 +80,8 @@ for _name, _make in {
 }.items():
     CONTEXTS[_name] = _within(_make)
 
-for _name, _make in {
-    "graph": lambda: tf.Graph().as_default(),
-    "init scope": tf.init_scope,
-    "stateless scope": keras.StatelessScope,
-    "symbolic scope": keras.SymbolicScope,
-    "forward accumulator": lambda: tf.autodiff.ForwardAccumulator(tf.constant(1.0), tf.constant(1.0)),
-}.items():
-    CONTEXTS[_name] = _within(_make)
-    REFUSED.add(_name)
 
-
-@context(refused=True)
-def tape(inside: Inside) -> None:
-    variable = tf.Variable(2.0)
-    with tf.GradientTape() as outer:
-        loss = variable * 3.0
-        inside()
-    if [watched_variable.ref() for watched_variable in outer.watched_variables()] != [variable.ref()]:
-        raise AssertionError("the caller's tape watches more than the caller's variable")
-    if float(outer.gradient(loss, variable)) != 3.0:
-        raise AssertionError("the caller's tape has lost its gradient")
-
-
-@context()
+@context
 def paused_tape(inside: Inside) -> None:
     variable = tf.Variable(2.0)
     with tf.GradientTape(persistent=True) as outer:
@@ -123,41 +94,7 @@ def paused_tape(inside: Inside) -> None:
         raise AssertionError("the caller's tape has lost its gradient")
 
 
-@context(refused=True)
-def traced_function(inside: Inside) -> None:
-    size: list[int] = []
-
-    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-    def function(x: Any) -> Any:
-        inside()
-        size.append(len(tf.compat.v1.get_default_graph().get_operations()))
-        return x
-
-    function(tf.constant(1.0))
-    if size != [1]:
-        raise AssertionError(f"the caller's graph has {size[0]} operators instead of its one input")
-
-
-@context(refused=True)
-def data_pipeline(inside: Inside) -> None:
-    def function(x: Any) -> Any:
-        inside()
-        return x
-
-    list(tf.data.Dataset.from_tensors(tf.constant(1.0)).map(tf.autograph.experimental.do_not_convert(function)))
-
-
-@context(refused=True)
-def symbolic_construction(inside: Inside) -> None:
-    class Calling(keras.layers.Layer):  # type: ignore[misc]
-        def call(self, x: Any) -> Any:
-            inside()
-            return x
-
-    Calling()(keras.Input((4,)))
-
-
-@context()
+@context
 def python_function(inside: Inside) -> None:
     def function(x: Any) -> Any:
         inside()
@@ -166,7 +103,7 @@ def python_function(inside: Inside) -> None:
     tf.function(lambda x: tf.py_function(function, [x], tf.float32))(tf.constant(1.0))
 
 
-@context()
+@context
 def callback_of_fit(inside: Inside) -> None:
     class Calling(keras.callbacks.Callback):  # type: ignore[misc]
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -179,6 +116,6 @@ def callback_of_fit(inside: Inside) -> None:
         raise AssertionError("the caller's training was disturbed")
 
 
-@context()
+@context
 def another_thread(inside: Inside) -> None:
     in_a_thread(inside)

@@ -20,7 +20,7 @@ from keras_fingerprint import Facts, Same, digest, look_at
 from keras_process import PROCESS, SURROUNDINGS, pristine, process_facts
 from keras_subjects import Subject, build
 
-__all__ = ["find_case_differences", "find_error", "made"]
+__all__ = ["find_case_differences", "made"]
 
 
 def look(subject: Subject) -> Facts:
@@ -128,20 +128,6 @@ def find_case_differences(case: Case, do: Callable[[Subject], Any] | None = None
     if case.context != NO_CONTEXT:  # what building the caller's own surroundings made
         found = [difference for difference in found if difference in inner or not _is_of_names(difference)]
     return found
-
-
-def find_error(case: Case) -> BaseException | None:
-    """Run a case and return what its call raised, None where it raised nothing."""
-    raised: list[BaseException] = []
-    with made(case.model, case.fault) as subject:
-
-        def inside() -> None:
-            with swallow(raised):
-                CALLS[case.call](subject)
-
-        with swallow(), quiet():
-            CONTEXTS[case.context](tf.autograph.experimental.do_not_convert(inside))
-    return raised[0] if raised else None
 
 
 def _is_of_names(difference: Difference) -> bool:

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import logging
-import os
-import random
-import signal
-import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attack_process
 import keras
-import numpy as np
 import tensorflow as tf
 import tf_keras
 from keras.src.backend.common import global_state
@@ -89,8 +81,7 @@ def _graph() -> Any:
 
 #: What profilerkit promises to leave as it was, even where the model itself does not.
 PROCESS: dict[str, Callable[[], Any]] = {
-    "python random state": lambda: hash(random.getstate()),
-    "numpy random state": lambda: repr(np.random.get_state(legacy=False)),
+    **attack_process.PROCESS,
     "tensorflow random state": _operators,
     "keras settings": _keras,
     "keras state": _keras_state,
@@ -106,7 +97,6 @@ PROCESS: dict[str, Callable[[], Any]] = {
     "name scope": lambda: eager.context().scope_name,
     "tapes": lambda: (pywrap_tfe.TFE_Py_TapeSetIsEmpty(), pywrap_tfe.TFE_Py_TapeSetIsStopped()),
     "strategy": lambda: Same(tf.distribute.get_strategy()),
-    "numpy's errors": np.geterr,
     "patched functions": lambda: [
         Same(item)
         for item in (
@@ -128,30 +118,7 @@ PROCESS: dict[str, Callable[[], Any]] = {
 }
 
 #: What a model may change for reasons of its own: a difference counts where its plain call makes none.
-SURROUNDINGS: dict[str, Callable[[], Any]] = {
-    "recursion limit": sys.getrecursionlimit,
-    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
-    "trace function": lambda: (Same(sys.gettrace()), Same(sys.getprofile())),
-    "warnings filters": lambda: (list(warnings.filters), Same(warnings.showwarning)),
-    "environment": lambda: dict(os.environ),
-    "working folder": os.getcwd,
-    "sys.path": lambda: list(sys.path),
-    "standard streams": lambda: [Same(getattr(sys, name)) for name in ("stdin", "stdout", "stderr")],
-    "exception hooks": lambda: [Same(sys.excepthook), Same(threading.excepthook)],
-    "log levels": lambda: {
-        name: (value.level, value.disabled, len(value.handlers)) for name, value in _loggers().items()
-    },
-    "signal handlers": lambda: {number: signal.getsignal(number) for number in signal.valid_signals()},
-    # Python's stand-ins for threads that are TensorFlow's own are no threads that anybody started.
-    "threads": lambda: sorted(item.name for item in threading.enumerate() if not item.name.startswith("Dummy-")),
-}
-
-
-def _loggers() -> dict[str, logging.Logger]:
-    known = {
-        name: value for name, value in logging.root.manager.loggerDict.items() if isinstance(value, logging.Logger)
-    }
-    return {"root": logging.root, **known}
+SURROUNDINGS = attack_process.SURROUNDINGS
 
 
 def process_facts() -> tuple[Facts, Facts]:
@@ -166,16 +133,9 @@ def process_facts() -> tuple[Facts, Facts]:
 @contextlib.contextmanager
 def pristine() -> Iterator[None]:
     """Put the process back after a case, whatever the model, the fault or the library have made of it."""
-    environment, folder, path = dict(os.environ), os.getcwd(), list(sys.path)  # noqa: PTH109
-    levels = {logger: logger.level for logger in _loggers().values()}
-    states, limit, collects = (random.getstate(), np.random.get_state()), sys.getrecursionlimit(), gc.isenabled()
-    keras_was, legacy_was, jit, soft = (
-        _keras(),
-        _legacy(),
-        config.get_optimizer_jit(),
-        config.get_soft_device_placement(),
-    )
-    with warnings.catch_warnings(), np.errstate():
+    keras_was, legacy_was = _keras(), _legacy()
+    jit, soft = config.get_optimizer_jit(), config.get_soft_device_placement()
+    with attack_process.put_back():
         try:
             yield
         finally:
@@ -187,13 +147,3 @@ def pristine() -> Iterator[None]:
             tf.config.run_functions_eagerly(False)
             config.set_optimizer_jit(jit or False)
             config.set_soft_device_placement(soft)
-            random.setstate(states[0])
-            np.random.set_state(states[1])
-            sys.setrecursionlimit(limit)
-            (gc.enable if collects else gc.disable)()
-            for logger, level in levels.items():
-                logger.setLevel(level)
-            os.environ.clear()
-            os.environ.update(environment)
-            os.chdir(folder)
-            sys.path[:] = path

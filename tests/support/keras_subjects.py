@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import tempfile
 from collections import deque
@@ -106,12 +105,6 @@ def single_layer() -> Any:
     return _single_layer()
 
 
-@model
-def frozen_batch_norm() -> Any:
-    norm = keras.layers.BatchNormalization(trainable=False)
-    return keras.Sequential([keras.Input((4,)), norm, Trap(), keras.layers.Dense(2)])
-
-
 def _fitted(package: Any) -> Any:
     made = _functional(package)
     made.compile("adam", "mse", metrics=["mae"])
@@ -207,119 +200,12 @@ def restless() -> Any:
     return Restless()
 
 
-CACHE: dict[Any, Any] = {}
-HIDDEN: dict[str, Any] = {}
-LAST: Any = None
-
-
-@functools.cache
-def positions(size: int) -> Any:
-    return tf.range(size, dtype=tf.float32) * 2.0
-
-
-def hidden() -> dict[str, Any]:
-    """Return a cache by a way that nobody sees who reads the code."""
-    return dict.get(globals(), "HIDDEN")  # type: ignore[return-value]
-
-
-class Slots:
-    """Keeps state in slots."""
-
-    __slots__ = ("__secret", "last")
-
-    def see(self, y: Any) -> None:
-        self.last = y
-        self.__secret = y
-
-
-class Caching(keras.Model):  # type: ignore[misc]
-    """Keeps what it has computed in every place outside of a model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dense = keras.layers.Dense(4)
-        self.slots = Slots()
-
-    def call(self, x: Any) -> Any:
-        global LAST  # noqa: PLW0603 - models do keep caches so
-        if "positions" not in CACHE:
-            CACHE["positions"] = tf.range(4, dtype=tf.float32)
-        if "x" not in hidden():
-            hidden()["x"] = tf.range(4, dtype=tf.float32) + 1
-        if LAST is None:
-            LAST = tf.ones((4,))
-        y = fire(self, self.dense(x)) * CACHE["positions"] * positions(4) * hidden()["x"] * LAST
-        self.slots.see(y)
-        return y
-
-
-@model
-def caching() -> Any:
-    globals()["LAST"] = None
-    CACHE.clear()
-    HIDDEN.clear()
-    positions.cache_clear()
-    made = Caching()
-    made.dense.build((None, 4))
-    made.built = True
-    return Subject(made, watched={"cache": CACHE, "hidden": HIDDEN, "positions": positions})
-
-
-@model
-def attention() -> Any:
-    inputs = keras.Input((5, 8))
-    y = keras.layers.MultiHeadAttention(2, 4)(inputs, inputs)
-    return Subject(keras.Model(inputs, keras.layers.LayerNormalization()(Trap()(y + inputs))), tf.ones((2, 5, 8)))
-
-
-@model
-def mixed_precision() -> Any:
-    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, dtype="mixed_float16"), Trap()])
-
-
-@model
-def quantised() -> Any:
-    made = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), Trap()])
-    made.quantize("int8")
-    return made
-
-
 @model
 def many_outputs() -> Any:
     one, two = keras.Input((4,), name="one"), keras.Input((4,), name="two")
     y = Trap()(one + two)
     made = keras.Model({"one": one, "two": two}, {"sum": keras.layers.Dense(2)(y), "raw": y})
     return Subject(made, {"one": tf.constant(X), "two": tf.constant(X)})
-
-
-@model
-def lambdas() -> Any:
-    return keras.Sequential([keras.Input((4,)), keras.layers.Lambda(lambda x: x * 2), Trap(), keras.layers.Dense(2)])
-
-
-class OwnStep(keras.Model):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__()
-        self.dense, self.total = keras.layers.Dense(3), keras.metrics.Mean(name="total")
-
-    def call(self, x: Any) -> Any:
-        return fire(self, self.dense(x))
-
-    def train_step(self, data: Any) -> Any:
-        x, y = data
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((self(x, training=True) - y) ** 2)
-        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
-        self.total.update_state(loss)
-        return {"loss": self.total.result()}
-
-
-@model
-def own_train_step() -> Any:
-    made = OwnStep()
-    made.compile(optimizer="sgd")
-    made.fit(X, np.ones((2, 3)), verbose=0)
-    return made
 
 
 class Layered(tf.Module):  # type: ignore[misc]

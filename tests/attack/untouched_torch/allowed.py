@@ -72,7 +72,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "the same, by the caller's own torch.compile around the call",
         _case("slots-base_profiler-none-compiled"),
         ("process environment",),
-        contexts=("compiled", "inside_compiled"),
+        contexts=("compiled",),
     ),
     Allowed(
         "the batches of an evaluation are the caller's, and what his model writes to them is his own doing",

@@ -6,11 +6,11 @@ from attack_cases import NO_CONTEXT, NO_FAULT, Case
 from attack_sampling import WHOLE
 
 from .calls import CALLS
-from .contexts import ALONE, CONTEXTS
+from .contexts import CONTEXTS
 from .faults import FAULTS
 from .harness import model_names
 
-__all__ = ["IN_A_PROCESS_OF_THEIR_OWN", "WITH_CONTEXTS", "WITH_FAULTS", "WITH_NOTHING_WRONG", "light"]
+__all__ = ["WITH_CONTEXTS", "WITH_FAULTS", "WITH_NOTHING_WRONG", "light"]
 
 #: What these calls do covers most of what the others do.
 FEW = ("static_profile", "default_profile", "metric_training_time", "metric_layer_times", "evaluation")
@@ -22,8 +22,7 @@ WITH_FAULTS = [
     *(Case("plain", call, fault) for call in CALLS for fault in FAULTS),
     *(Case(model, call, fault) for model in KINDS[1:] for call in FEW for fault in FAULTS),
 ]
-_CONTEXTS = [context for context in CONTEXTS if context != NO_CONTEXT and context not in ALONE]
-IN_A_PROCESS_OF_THEIR_OWN = [Case("plain", call, NO_FAULT, context) for call in FEW for context in ALONE]
+_CONTEXTS = [context for context in CONTEXTS if context != NO_CONTEXT]
 WITH_CONTEXTS = [
     *(Case("plain", call, NO_FAULT, context) for call in CALLS for context in _CONTEXTS),
     *(Case(model, call, NO_FAULT, context) for model in KINDS[1:] for call in FEW for context in _CONTEXTS),

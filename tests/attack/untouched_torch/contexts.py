@@ -1,4 +1,7 @@
-"""What the caller is in the middle of when he asks."""
+"""What the caller is in the middle of when he asks.
+
+Modes of torch's are in ``test_callers_context.py``, and what records in ``test_while_torch_records.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,10 @@ from typing import Any
 import torch
 from attack_calls import in_a_thread
 from attack_cases import NO_CONTEXT
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["ALONE", "CONTEXTS"]
+__all__ = ["CONTEXTS"]
 
 Context = Callable[[Callable[[], Any]], Any]
-
-
-class Counting(TorchDispatchMode):
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
-
-
-class Watching(TorchFunctionMode):
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
 
 
 def _inside(make: Callable[[], AbstractContextManager[Any]]) -> Context:
@@ -35,38 +25,6 @@ def _inside(make: Callable[[], AbstractContextManager[Any]]) -> Context:
             return do()
 
     return context
-
-
-def _vmap(do: Callable[[], Any]) -> Any:
-    def function(row: torch.Tensor) -> torch.Tensor:
-        do()
-        return row * 2
-
-    torch.vmap(function, randomness="different")(torch.ones(3, 2))
-
-
-def _gradient(do: Callable[[], Any]) -> Any:
-    def function(row: torch.Tensor) -> torch.Tensor:
-        do()
-        return row.sum()
-
-    torch.func.grad(function)(torch.ones(3))
-
-
-def _jvp(do: Callable[[], Any]) -> Any:
-    def function(row: torch.Tensor) -> torch.Tensor:
-        do()
-        return row * 2
-
-    torch.func.jvp(function, (torch.ones(3),), (torch.ones(3),))
-
-
-def _run_functionalized(do: Callable[[], Any]) -> Any:
-    def function(row: torch.Tensor) -> torch.Tensor:
-        do()
-        return row * 2
-
-    torch.func.functionalize(function)(torch.ones(3))
 
 
 def _in_backward(do: Callable[[], Any]) -> Any:
@@ -160,41 +118,6 @@ def _run_compiled(do: Callable[[], Any]) -> Any:
     torch.compile(function, backend="eager")(torch.ones(2))
 
 
-# Those that could end the process -----------------------------------------------------------------------------------
-
-
-class Calling(torch.nn.Module):
-    """A model whose forward asks for a profile of another one."""
-
-    def __init__(self, do: Callable[[], Any]) -> None:
-        super().__init__()
-        self.do = do
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x * 2
-        self.do()
-        return x + 1
-
-
-def _jit_traced(do: Callable[[], Any]) -> Any:
-    torch.jit.trace(Calling(do), torch.ones(2), check_trace=False)
-
-
-def _run_exported(do: Callable[[], Any]) -> Any:
-    torch.export.export(Calling(do), (torch.ones(2),), strict=False)
-
-
-def _inside_compiled(do: Callable[[], Any]) -> Any:
-    torch._dynamo.reset()
-    torch.compile(Calling(do), backend="eager")(torch.ones(2))
-
-
-def _made_fx(do: Callable[[], Any]) -> Any:
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    make_fx(Calling(do))(torch.ones(2))
-
-
 def _identity(tensor: Any) -> Any:
     return tensor
 
@@ -202,22 +125,10 @@ def _identity(tensor: Any) -> Any:
 CONTEXTS: dict[str, Context] = {
     NO_CONTEXT: _inside(nullcontext),
     "no_grad": _inside(torch.no_grad),
-    "inference_mode": _inside(torch.inference_mode),
     "autocast": _inside(lambda: torch.autocast("cpu", dtype=torch.bfloat16)),
-    "fake": _inside(lambda: FakeTensorMode(allow_non_fake_inputs=True)),
-    "fake_strict": _inside(FakeTensorMode),
-    "meta": _inside(lambda: torch.device("meta")),
-    "vmap": _vmap,
-    "func_grad": _gradient,
-    "func_jvp": _jvp,
-    "functionalize": _run_functionalized,
     "profiler": _run_profiled,
-    "save_on_cpu": _inside(torch.autograd.graph.save_on_cpu),
     "saved_tensors_hooks": _inside(lambda: torch.autograd.graph.saved_tensors_hooks(_identity, _identity)),
     "no_saved_tensors_hooks": _inside(lambda: torch.autograd.graph.disable_saved_tensors_hooks("not here")),
-    "anomaly": _inside(lambda: torch.autograd.set_detect_anomaly(True)),
-    "dispatch_mode": _inside(Counting),
-    "function_mode": _inside(Watching),
     "deterministic": _inside(_deterministic),
     "warnings_are_errors": _inside(_errors),
     "double": _double,
@@ -230,10 +141,4 @@ CONTEXTS: dict[str, Context] = {
     "in_a_thread": in_a_thread,
     "in_a_closing_generator": _generator,
     "compiled": _run_compiled,
-    "jit_trace": _jit_traced,
-    "export": _run_exported,
-    "inside_compiled": _inside_compiled,
-    "make_fx": _made_fx,
 }
-#: Cases with these run in a process of their own, which they could end.
-ALONE = ("jit_trace", "export", "inside_compiled", "make_fx")

@@ -19,34 +19,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from attack_process import Facts, Same
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
-__all__ = ["Facts", "Same", "digest", "find_kinds", "inner_tensors", "walk"]
-
-Facts = dict[str, Any]
+__all__ = ["digest", "find_kinds", "inner_tensors", "walk"]
 
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device, torch.Size, torch.layout)
 _LRU = type(functools.lru_cache(len))
 #: Not followed: code, and what belongs to torch rather than to the model.
 _CODE = (type, types.ModuleType, types.BuiltinFunctionType, types.MethodWrapperType)
-
-
-class Same:
-    """Something that is equal to itself alone; it is kept alive, so that nothing else gets its address."""
-
-    def __init__(self, value: Any, said: Any = None) -> None:
-        self.value, self.said = value, said
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value and self.said == other.said
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        said = f" {self.said}" if self.said is not None else ""
-        return f"<{type(self.value).__name__} {id(self.value):#x}{said}>"
 
 
 def walk(path: str, root: Any, found: Facts, met: set[int]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from attack_cases import NO_CONTEXT, NO_FAULT, NOTHING, Case, Difference, find_differences, quiet
+from attack_process import Facts, Same
 from source_tree import SUPPORT
 from time_limits import run_program
 from torch import nn
@@ -23,8 +24,8 @@ from torch import nn
 from profilerkit import TracingError
 
 from .calls import CALLS, list_tensors
-from .contexts import ALONE, CONTEXTS
-from .facts import Address, Facts, Same, digest, find_kinds, inner_tensors, walk
+from .contexts import CONTEXTS
+from .facts import Address, digest, find_kinds, inner_tensors, walk
 from .faults import CURRENT, Fault, Faulty
 from .process import SURROUNDINGS, pristine, process_facts
 from .subjects import SUBJECTS, Subject, build
@@ -175,8 +176,6 @@ class swallowed:
 
 def find_case_differences(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
     """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
-    if case.context in ALONE and do is None and __name__ != "__main__" and not os.environ.get(_IS_ALONE):
-        return differences_alone(case)
     found = _find_case_differences(case, do)
     if _are_of_files(found):  # torch's processes for compiling open and close theirs at any time
         found = _find_case_differences(case, do)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,15 +52,6 @@ class Updating:
         with torch.no_grad():
             parameter.sub_(0.1)
         parameter.grad = None
-
-
-@subject
-def hooks_of_the_state() -> nn.Module:
-    model = layers()
-    model.register_state_dict_pre_hook(lambda *args: None)
-    model[0]._register_load_state_dict_pre_hook(lambda *args: None)
-    model.register_load_state_dict_post_hook(lambda *args: None)
-    return model
 
 
 @subject
@@ -215,49 +205,17 @@ def overridden_methods() -> nn.Module:
 
 
 class Checkpointed(nn.Module):
-    def __init__(self, use_reentrant: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.first, self.second, self.use_reentrant = layers(), nn.Dropout(), use_reentrant
+        self.first, self.second = layers(), nn.Dropout()
 
     def forward(self, x: torch.Tensor) -> Any:
-        return self.second(checkpoint(self.first, x, use_reentrant=self.use_reentrant))
+        return self.second(checkpoint(self.first, x, use_reentrant=False))
 
 
 @subject
 def checkpointed() -> nn.Module:
-    return Checkpointed(False)
-
-
-@subject
-def checkpointed_reentrant() -> nn.Module:
-    return Checkpointed(True)
-
-
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(x)
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
-        (x,) = ctx.saved_tensors
-        doubled: torch.Tensor = gradient * 2 + 0 * x
-        return doubled
-
-
-class WithFunction(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = layers()
-
-    def forward(self, x: torch.Tensor) -> Any:
-        return Doubled.apply(self.inner(x))  # type: ignore[no-untyped-call]
-
-
-@subject
-def custom_autograd_function() -> nn.Module:
-    return WithFunction()
+    return Checkpointed()
 
 
 class Differentiating(nn.Module):
@@ -277,12 +235,3 @@ class Differentiating(nn.Module):
 @subject
 def differentiates_in_forward() -> nn.Module:
     return Differentiating()
-
-
-@subject
-def wrapped_call_impl() -> nn.Module:
-    """As libraries that offload weights do it."""
-    model = layers()
-    held: Callable[..., Any] = model._call_impl
-    model._call_impl = held  # type: ignore[method-assign]
-    return model

@@ -19,12 +19,6 @@ def plain() -> nn.Module:
 
 
 @subject
-def convolutions() -> Subject:
-    layers: Any = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 3))
-    return Subject(layers.to(memory_format=torch.channels_last), (x(2, 3, 8, 8),))
-
-
-@subject
 def recurrent() -> Subject:
     return Subject(nn.LSTM(4, 4, batch_first=True, dropout=0.1, num_layers=2), (x(2, 3, 4),))
 
@@ -35,11 +29,6 @@ def attention() -> Subject:
 
 
 @subject
-def weight_norm() -> nn.Module:
-    return nn.Sequential(parametrizations.weight_norm(nn.Linear(4, 4)), nn.ReLU())
-
-
-@subject
 def spectral_norm() -> nn.Module:
     return nn.Sequential(parametrizations.spectral_norm(nn.Linear(4, 4)), nn.ReLU())
 
@@ -47,16 +36,6 @@ def spectral_norm() -> nn.Module:
 @subject
 def spectral_norm_by_hooks() -> nn.Module:
     return nn.Sequential(nn.utils.spectral_norm(nn.Linear(4, 4)))
-
-
-@subject
-def weight_norm_by_hooks() -> nn.Module:
-    return nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 4)))
-
-
-@subject
-def orthogonal() -> nn.Module:
-    return parametrizations.orthogonal(nn.Linear(4, 4))
 
 
 class Symmetric(nn.Module):
@@ -86,12 +65,6 @@ def tied_parameters() -> nn.Module:
 
 
 @subject
-def shared_module() -> nn.Module:
-    layer = nn.Linear(4, 4)
-    return nn.Sequential(layer, nn.ReLU(), layer, nn.Sequential(layer))
-
-
-@subject
 def views_of_one_storage() -> nn.Module:
     whole = torch.randn(40)
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
@@ -117,17 +90,6 @@ def user_attributes_on_parameters() -> nn.Module:
     return model  # type: ignore[no-any-return]
 
 
-class Named(torch.Tensor):
-    """A subclass that only has another name."""
-
-
-@subject
-def subclass_parameters() -> nn.Module:
-    layer = nn.Linear(4, 4)
-    layer.weight = nn.Parameter(layer.weight.detach().as_subclass(Named))
-    return nn.Sequential(layer)
-
-
 @subject
 def wrapper_subclass_parameters() -> nn.Module:
     from torch.testing._internal.two_tensor import TwoTensor
@@ -140,21 +102,6 @@ def wrapper_subclass_parameters() -> nn.Module:
 @subject
 def complex_parameters() -> Subject:
     return Subject(nn.Linear(4, 3, dtype=torch.complex64), (x(2, 4, dtype=torch.complex64),))
-
-
-@subject
-def half_parameters() -> Subject:
-    return Subject(nn.Linear(4, 3, dtype=torch.half), (x(dtype=torch.half),))
-
-
-@subject
-def bfloat16_parameters() -> Subject:
-    return Subject(nn.Linear(4, 3, dtype=torch.bfloat16), (x(dtype=torch.bfloat16),))
-
-
-@subject
-def double_parameters() -> Subject:
-    return Subject(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double(), (x(dtype=torch.float64),))
 
 
 class Integers(nn.Module):
@@ -193,11 +140,6 @@ class Graph(nn.Module):
 @subject
 def sparse_parameters() -> Subject:
     return Subject(Graph(), (x(4, 2),))
-
-
-@subject
-def sparse_gradients() -> Subject:
-    return Subject(nn.Embedding(10, 4, sparse=True), (torch.tensor([[1, 2], [3, 1]]),))
 
 
 @subject

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import warnings
 from typing import Any
@@ -59,18 +58,6 @@ def scripted() -> nn.Module:
 
 
 @subject
-def jit_traced() -> nn.Module:
-    model: nn.Module = quiet(torch.jit.trace, layers().eval(), x())
-    return model
-
-
-@subject
-def frozen_script() -> nn.Module:
-    model: nn.Module = quiet(torch.jit.freeze, quiet(torch.jit.script, layers().eval()))
-    return model
-
-
-@subject
 def script_inside() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 4), quiet(torch.jit.script, layers()), nn.Dropout())
 
@@ -103,22 +90,6 @@ class Program(Subject):
         return self.model.module()(*self.args)
 
 
-@subject
-def exported_module() -> nn.Module:
-    module: nn.Module = torch.export.export(layers().eval(), (x(),)).module()
-    return module
-
-
-@subject
-def graph_module() -> nn.Module:
-    return torch.fx.symbolic_trace(layers())
-
-
-@subject
-def data_parallel() -> nn.Module:
-    return nn.DataParallel(layers())
-
-
 def _store() -> Any:
     return getattr(dist, "HashStore")()  # noqa: B009 - type checkers do not see it
 
@@ -149,11 +120,6 @@ def fully_sharded() -> Subject:
     return Subject(model, (x(),), close=dist.destroy_process_group)
 
 
-@subject
-def deep_copied() -> nn.Module:
-    return copy.deepcopy(layers())
-
-
 if importlib.util.find_spec("transformers"):
 
     def _transformer(name: str, **options: Any) -> Subject:
@@ -163,14 +129,6 @@ if importlib.util.find_spec("transformers"):
         config = transformers.AutoConfig.for_model(name, **{**sizes, **options})
         model = quiet(transformers.AutoModel.from_config, config)
         return Subject(model, (), {"input_ids": torch.arange(8).view(2, 4)})
-
-    @subject
-    def transformers_bert() -> Subject:
-        return _transformer("bert", intermediate_size=32, max_position_embeddings=16)
-
-    @subject
-    def transformers_gpt2() -> Subject:
-        return _transformer("gpt2", n_embd=16, n_layer=2, n_head=2, n_positions=16)
 
     @subject
     def transformers_llama() -> Subject:

@@ -6,7 +6,6 @@ import contextvars
 import functools
 import random
 import threading
-import weakref
 from collections import OrderedDict, deque
 from typing import Any
 
@@ -20,15 +19,8 @@ __all__: list[str] = []
 
 #: Caches as careless code has them.
 GLOBAL_CACHE: dict[Any, Any] = {}
-GLOBAL_LIST: list[Any] = []
-GLOBAL_TENSOR: Any = None
 LOCAL = threading.local()
 CONTEXT: contextvars.ContextVar[Any] = contextvars.ContextVar("attack", default=None)
-CALLS = 0
-
-
-#: A number, which no fingerprint sees there.
-SECRET: contextvars.ContextVar[Any] = contextvars.ContextVar("secret", default=None)
 
 
 class Slots:
@@ -66,20 +58,6 @@ def cache_of_the_module_file(self: Any, x: Any, y: Any) -> Any:
     return y + GLOBAL_CACHE["table"]
 
 
-@behaviour()
-def global_that_is_assigned(self: Any, x: Any, y: Any) -> Any:
-    global GLOBAL_TENSOR, CALLS  # noqa: PLW0603 - as careless code does
-    CALLS += 1
-    if GLOBAL_TENSOR is None:
-        GLOBAL_TENSOR = torch.ones(4, device=y.device)
-    return y * GLOBAL_TENSOR
-
-
-@behaviour()
-def cache_of_activations_in_the_file(self: Any, x: Any, y: Any) -> None:
-    GLOBAL_LIST.append(y)
-
-
 @functools.lru_cache
 def rotary(width: int, device: str) -> torch.Tensor:
     return torch.arange(float(width), device=device)
@@ -88,16 +66,6 @@ def rotary(width: int, device: str) -> torch.Tensor:
 @behaviour()
 def cached_function(self: Any, x: Any, y: Any) -> Any:
     return y + rotary(4, str(y.device.type))
-
-
-@functools.lru_cache
-def scale(width: int) -> torch.Tensor:
-    return torch.full((width,), 2.0)
-
-
-@behaviour()
-def cached_function_without_device(self: Any, x: Any, y: Any) -> Any:
-    return y * scale(4)
 
 
 @subject
@@ -143,30 +111,6 @@ def class_attribute_cache() -> nn.Module:
     return ClassCache(do)
 
 
-@subject
-def class_attribute_that_is_assigned() -> nn.Module:
-    def do(self: Any, x: Any, y: Any) -> None:
-        type(self).calls += 1
-        type(self).latest = y
-        if not hasattr(ClassCache, "added"):
-            ClassCache.added = 1  # type: ignore[attr-defined]
-
-    return ClassCache(do)
-
-
-class Helper:
-    """A helper of the model's, whose class has a cache."""
-
-    shared: dict[str, Any] = {}  # noqa: RUF012
-    count = 0
-
-
-@behaviour(helper=Helper)
-def cache_in_the_class_of_a_helper(self: Any, x: Any, y: Any) -> None:
-    Helper.shared["latest"] = y
-    Helper.count += 1
-
-
 @behaviour(state=Slots)
 def slots(self: Any, x: Any, y: Any) -> None:
     self.state.count += 1
@@ -190,17 +134,6 @@ def thread_local_and_context(self: Any, x: Any, y: Any) -> Any:
     if CONTEXT.get() is None:
         CONTEXT.set(torch.ones(4, device=y.device))
     return y * LOCAL.table * CONTEXT.get()
-
-
-@behaviour()
-def asks_a_secret(self: Any, x: Any, y: Any) -> Any:
-    return y * (SECRET.get() or 1)
-
-
-@behaviour(seen=weakref.WeakKeyDictionary, names=set)
-def weak_references(self: Any, x: Any, y: Any) -> None:
-    self.seen[self.linear] = y.shape
-    self.names.add("seen")
 
 
 class Properties(Doing):
@@ -243,11 +176,6 @@ def running_statistics() -> nn.Module:
     return Counting().train()
 
 
-@subject
-def running_statistics_in_eval() -> nn.Module:
-    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.SyncBatchNorm(4)).eval()
-
-
 @behaviour(
     generator=lambda: torch.Generator().manual_seed(1),
     python=lambda: random.Random(1),
@@ -279,11 +207,6 @@ class Averaging(nn.Module):
 @subject
 def moving_average() -> nn.Module:
     return Averaging()
-
-
-@subject
-def averaged_model() -> nn.Module:
-    return torch.optim.swa_utils.AveragedModel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
 
 
 @behaviour()
@@ -347,10 +270,3 @@ def hooks_itself(self: Any, x: Any, y: Any) -> None:
 @behaviour()
 def asks_for_values(self: Any, x: Any, y: Any) -> Any:
     return y * 2 if float(y.sum()) > 0 else y * 3
-
-
-@behaviour(cache=dict, state=Slots)
-def asks_for_values_and_keeps(self: Any, x: Any, y: Any) -> Any:
-    self.cache["y"], self.state.later = y, y
-    ClassCache.latest = y
-    return y * float(y.sum())

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import gc
-import locale
-import logging
 import os
-import random
-import signal
 import sys
-import threading
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import numpy as np
+import attack_process
 import torch
+from attack_process import Facts, Same
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
@@ -25,8 +18,6 @@ from torch.utils._python_dispatch import _disable_current_modes, _get_current_di
 
 from profilerkit_torch.costs import registry as costs
 from profilerkit_torch.untouched.preservation import one_at_a_time
-
-from .facts import Facts, Same
 
 __all__ = ["PROCESS", "SURROUNDINGS", "pristine", "process_facts"]
 
@@ -51,10 +42,6 @@ def _autocast() -> Any:
     return states, torch.is_autocast_cache_enabled()
 
 
-def _numpy_state() -> Any:
-    return np.random.get_state()
-
-
 def _list_saved_tensor_hooks() -> Any:
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     return [] if hooks is None else [Same(hook) for hook in hooks]
@@ -67,14 +54,6 @@ def _functorch() -> Any:
 
 def _cost_tables() -> list[Any]:
     return [costs.COSTS._formulas, *(scope.formulas for scope in costs.COSTS._scopes.get())]
-
-
-def _log_levels() -> Any:
-    loggers = {
-        name: value for name, value in logging.root.manager.loggerDict.items() if isinstance(value, logging.Logger)
-    }
-    noted = {name: (value.level, value.disabled, len(value.handlers)) for name, value in loggers.items()}
-    return {"root": (logging.root.level, logging.root.disabled, len(logging.root.handlers)), **noted}
 
 
 class Files(frozenset[str]):
@@ -124,10 +103,7 @@ class Functions:
 
 #: What profilerkit promises to leave as it was, even where the model itself does not.
 PROCESS: dict[str, Callable[[], Any]] = {
-    "python random state": lambda: hash(random.getstate()),
-    "numpy random state": lambda: [
-        part if isinstance(part, (str, int, float)) else part.tobytes() for part in _numpy_state()
-    ],
+    **attack_process.PROCESS,
     "torch random state": lambda: torch.default_generator.get_state().numpy().tobytes(),
     "default dtype": torch.get_default_dtype,
     "default device": lambda: str(torch.get_default_device()),
@@ -174,30 +150,10 @@ PROCESS: dict[str, Callable[[], Any]] = {
 
 #: What a model may change for reasons of its own: a difference counts where its plain call makes none.
 SURROUNDINGS: dict[str, Callable[[], Any]] = {
+    **attack_process.SURROUNDINGS,
     "torch warns always": torch.is_warn_always_enabled,
-    "switch interval": sys.getswitchinterval,
-    "recursion limit": sys.getrecursionlimit,
-    "garbage collector": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug()),
-    "profile function": lambda: (Same(sys.getprofile()), Same(threading.getprofile())),
-    "trace function": lambda: (Same(sys.gettrace()), Same(threading.gettrace())),
     "patched functions": _functions,
-    "warnings filters": lambda: (list(warnings.filters), Same(warnings.showwarning)),
-    "environment": lambda: dict(os.environ),
-    "working folder": os.getcwd,
-    "sys.path": lambda: list(sys.path),
-    "import hooks": lambda: ([Same(part) for part in sys.meta_path], [Same(name) for name in sys.path_hooks]),
-    "standard streams": lambda: [Same(getattr(sys, name)) for name in ("stdin", "stdout", "stderr")],
-    "exception hooks": lambda: [Same(sys.excepthook), Same(threading.excepthook), Same(sys.unraisablehook)],
-    "log levels": _log_levels,
-    "signal handlers": lambda: {number: signal.getsignal(number) for number in signal.valid_signals()},
-    "timers": lambda: [signal.getitimer(which)[1] for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)],
     "open files": _open_files,
-    "threads": lambda: sorted(f"{thread.name} {thread.daemon}" for thread in threading.enumerate()),
-    "umask": lambda: next(
-        line for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines() if "Umask" in line
-    ),
-    "locale": lambda: locale.setlocale(locale.LC_ALL),
-    "numpy's errors": np.geterr,
     "print options": lambda: repr(vars(torch._tensor_str.PRINT_OPTS)),
 }
 
@@ -218,54 +174,17 @@ def process_facts() -> tuple[Facts, Facts]:
 @contextlib.contextmanager
 def pristine() -> Iterator[None]:
     """Put the process back after a case, whatever the model, the fault or the library have made of it."""
-    environment, folder, path = dict(os.environ), os.getcwd(), list(sys.path)  # noqa: PTH109
-    signals = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    levels = {logger: (logger.level, logger.disabled) for logger in _loggers()}
-    random_states = random.getstate(), np.random.get_state(), torch.default_generator.get_state()
     hooks = [(mapping, dict(mapping)) for name in _HOOKS if (mapping := getattr(torch_module, name)) is not None]
-    limit, tracer, profiler, collects = sys.getrecursionlimit(), sys.gettrace(), sys.getprofile(), gc.isenabled()
-    thread_hook, hook = threading.excepthook, sys.excepthook
-    torch_state, mask = _torch_state(), os.umask(0)
-    os.umask(mask)
-    with warnings.catch_warnings(), np.errstate():
+    random_state, restore = torch.default_generator.get_state(), _torch_state()
+    with attack_process.put_back():
         try:
             yield
         finally:
-            torch_state()
+            restore()
             for mapping, content in hooks:
                 mapping.clear()
                 mapping.update(content)
-            random.setstate(random_states[0])
-            np.random.set_state(random_states[1])
-            torch.default_generator.set_state(random_states[2])
-            _restore_signals(signals)
-            for logger, (level, disabled) in levels.items():
-                logger.setLevel(level)
-                logger.disabled = disabled
-            if dict(os.environ) != environment:
-                os.environ.clear()
-                os.environ.update(environment)
-            os.chdir(folder)
-            os.umask(mask)
-            sys.path[:] = path
-            sys.setrecursionlimit(limit)
-            sys.settrace(tracer)
-            sys.setprofile(profiler)
-            threading.excepthook, sys.excepthook = thread_hook, hook
-            (gc.enable if collects else gc.disable)()
-
-
-def _loggers() -> list[logging.Logger]:
-    return [
-        logging.root,
-        *(value for value in logging.root.manager.loggerDict.values() if isinstance(value, logging.Logger)),
-    ]
-
-
-def _restore_signals(signals: dict[Any, Any]) -> None:
-    for number, handler in signals.items():
-        if signal.getsignal(number) is not handler and handler is not None:
-            signal.signal(number, handler)
+            torch.default_generator.set_state(random_state)
 
 
 #: The ways in which torch may compute attention.

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from attack_process import Facts
 from torch import nn
 
-from .facts import Facts, find_kinds, walk
+from .facts import find_kinds, walk
 
 __all__ = ["add_promised_facts", "clean_code", "list_classes", "list_files", "outside_facts"]
 

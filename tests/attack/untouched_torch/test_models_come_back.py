@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 from attack_cases import NO_FAULT, Allowed, Case, quiet
-from attack_sampling import WHOLE, sample
+from attack_sampling import sample
 
 from .allowed import ALLOWED, surprises
 from .calls import CALLS
-from .cases import IN_A_PROCESS_OF_THEIR_OWN, WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
+from .cases import WITH_CONTEXTS, WITH_FAULTS, WITH_NOTHING_WRONG, light
 from .harness import differences_alone, find_case_differences, is_around, made
 from .subjects import Subject
 
@@ -38,11 +38,6 @@ def test_nothing_differs_where_something_goes_wrong(case: Case) -> None:
 
 @pytest.mark.parametrize("case", sample(light(WITH_CONTEXTS), 20), ids=str)
 def test_nothing_differs_for_a_caller_in_the_middle_of_something(case: Case) -> None:
-    assert not surprises(case)
-
-
-@pytest.mark.parametrize("case", IN_A_PROCESS_OF_THEIR_OWN if WHOLE else [], ids=str)
-def test_nothing_differs_where_the_process_could_end(case: Case) -> None:
     assert not surprises(case)
 
 

@@ -73,6 +73,10 @@ REFUSED: dict[str, tuple[Callable[[Callable[[], Any]], None], str]] = {
         functools.partial(_within, tf.GradientTape),
         r"inside a tf.GradientTape .*`with tape.stop_recording\(\):`",
     ),
+    "forward accumulator": (
+        functools.partial(_within, lambda: tf.autodiff.ForwardAccumulator(tf.constant(1.0), tf.constant(1.0))),
+        r"inside a tf.GradientTape \(or a ForwardAccumulator",
+    ),
     "init scope": (functools.partial(_within, tf.init_scope), "inside tf.init_scope"),
     "stateless": (functools.partial(_within, keras.StatelessScope), "inside a keras.StatelessScope"),
     "shapes alone": (functools.partial(_within, keras.SymbolicScope), "inside a keras.SymbolicScope"),
