@@ -15,7 +15,6 @@ from zipfile import ZipFile
 import pytest
 from fresh_environments import Environment, built_wheels
 from packaging.requirements import Requirement
-from source_tree import oldest_release
 
 pytestmark = pytest.mark.slow
 
@@ -216,25 +215,6 @@ def test_uninstalled_they_are_gone(framework: str, wheels: dict[str, Path], tmp_
         statuses = run_program(environment, PROFILE)["statuses"]
         assert "total_params" in statuses
         assert "largest_layer" not in statuses
-
-
-@pytest.mark.parametrize(("framework", "old"), [("torch", "tensorflow"), ("tensorflow", "torch")])
-def test_a_framework_that_is_too_old_is_said_and_the_other_one_works(
-    framework: str, old: str, wheels: dict[str, Path], tmp_path: Path
-) -> None:
-    environment = fresh(tmp_path, framework, wheels)
-    package = environment.folder / "outdated" / old
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text('__version__ = "1.0"\n', encoding="utf-8")
-    found = run_program(environment, PROFILE, PYTHONPATH=str(package.parent))
-    needed = oldest_release(old)
-    assert found["said"] == {
-        framework: REFUSED.format(framework),
-        old: f"the {old} backend cannot be used: {old} 1.0 is too old, {needed} or newer is needed; install it "
-        f"with: pip install 'profilerkit[{old}]'",
-    }
-    values = [found["statuses"][name]["value"] for name in ("total_params", "largest_layer")]
-    assert values == [58, pytest.approx(100 * 40 / 58)]
 
 
 def test_a_package_that_cannot_be_imported_is_a_warning_that_names_it(wheels: dict[str, Path], tmp_path: Path) -> None:
