@@ -7,15 +7,11 @@ import shutil
 import tomllib
 
 import pytest
-import releases
 from releases import (
     COLUMNS,
     SUITES,
-    count_results,
     find_older,
-    is_for_cuda,
     merge_row,
-    packages_to_install,
     read_releases,
     read_rows,
 )
@@ -25,21 +21,6 @@ from time_limits import run_program
 
 def row(framework: str, release: str, python: str = "3.11", off: str = "") -> dict[str, str]:
     return dict(zip(COLUMNS, (framework, release, python, "10", "0", "1", off), strict=True))
-
-
-def test_results_are_read_from_junit() -> None:
-    suite = '<testsuites><testsuite name="pytest" errors="1" failures="2" skipped="3" tests="20"/></testsuites>'
-    assert count_results(suite) == (14, 3, 3)
-    with pytest.raises(ValueError, match="the tests did not start"):
-        count_results("<testsuites/>")
-
-
-def test_a_build_for_cuda_is_told_by_what_comes_with_it() -> None:
-    report = '{"install": [{"metadata": {"name": "torch", "version": "2.15.0"}}, %s]}'
-    cuda = packages_to_install(report % '{"metadata": {"name": "nvidia-cublas", "version": "13"}}')
-    assert cuda == {"torch": "2.15.0", "nvidia-cublas": "13"}
-    assert is_for_cuda(list(cuda))
-    assert not is_for_cuda(list(packages_to_install(report % '{"metadata": {"name": "sympy", "version": "1"}}')))
 
 
 def test_an_older_release_than_the_newest_listed_is_an_error_unless_its_python_is_newer() -> None:
@@ -62,17 +43,6 @@ def test_a_row_replaces_the_one_of_the_same_run_and_keeps_what_is_off() -> None:
         ("jax", "0.12.0", ""),
     ]
     assert len(merge_row(rows, row("torch", "2.13.0", "3.12"))) == 4
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["TORCH=2.8.0", "--newest"], ["--newest", "--nightly"], ["TORCHE=2", "torch=2"]]
-)
-def test_one_thing_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        releases.main(arguments)
-    assert "name a release, such as TORCH=2.8.0, or --newest, or --nightly; the" in capsys.readouterr().err.replace(
-        "\n", " "
-    )
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

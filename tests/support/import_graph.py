@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from source_tree import read_tree
 
-__all__ = ["Graph", "circles", "find_reached", "graph_of_modules", "graph_of_rooms", "modules_imported"]
+__all__ = ["Graph", "circles", "find_reached", "graph_of_modules", "graph_of_rooms"]
 
 #: What each module, or each room, imports.
 Graph = dict[str, set[str]]
@@ -32,11 +32,6 @@ def graph_of_rooms(package: str, folder: Path) -> Graph:
     for name, others in graph_of_modules(package, folder).items():
         rooms.setdefault(room(name), set()).update(room(other) for other in others)
     return {name: others - {name} for name, others in rooms.items() if name not in (package, f"{package}.__main__")}
-
-
-def modules_imported(path: Path, names: Collection[str]) -> set[str]:
-    """Return which of the named modules a file imports by their full names."""
-    return set(_list_imported("", path, dict.fromkeys(names, path)))
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
