@@ -13,12 +13,12 @@ tf = pytest.importorskip("tensorflow")
 
 from keras import config, layers  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from small import make_model, ones, trace_complete  # noqa: E402
-from weighted_layers import CASES, slow_variants  # noqa: E402
+from weighted_layers import CASES  # noqa: E402
 
 BATCH = 2
 
 
-@pytest.mark.parametrize("name", slow_variants([*CASES]))
+@pytest.mark.parametrize("name"([*CASES]))
 def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     expected = CASES[name]
     model = make_model(expected.build(), *expected.shapes, dtype=expected.dtype, spread=expected.spread)

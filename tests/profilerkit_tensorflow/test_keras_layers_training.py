@@ -16,7 +16,7 @@ tf = pytest.importorskip("tensorflow")
 import keras  # noqa: E402 - TensorFlow comes first, or the tests are skipped
 from keras import layers  # noqa: E402
 from small import ones, own_macs, trace_complete, trace_complete_step  # noqa: E402
-from weighted_layers import CASES, UNITS, gates_macs, slow_variants  # noqa: E402
+from weighted_layers import CASES, UNITS, gates_macs  # noqa: E402
 
 BATCH = 2
 
@@ -41,7 +41,7 @@ def first_states_macs(kind: str, units: int = UNITS) -> int:
     return gates_macs(kind, 0, units)
 
 
-@pytest.mark.parametrize("name", slow_variants([name for name in CASES if name != "spectral norm"]))
+@pytest.mark.parametrize("name", [name for name in CASES if name != "spectral norm"])
 def test_behind_other_weights_a_step_is_three_forward_passes(name: str) -> None:
     expected = CASES[name]
     inputs = [keras.Input(shape, dtype=expected.dtype) for shape in expected.shapes]

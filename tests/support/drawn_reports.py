@@ -5,6 +5,8 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
+from page_reports import layer_table
+
 from profilerkit import Comparative, Completeness, Measurement, Report, Scale
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.records import LayerTable
@@ -17,28 +19,7 @@ def record(key: str, value: Any, shown: str, unit: str = "", **facts: Any) -> St
 
 def layers(*given: tuple[str, str, int, int]) -> LayerTable:
     """Return a layer table of (path, type, own parameters, own MACs), the root first."""
-    rows = []
-    for path, kind, _, _ in given:
-        inside = [one for one in given if one[0] == path or one[0].startswith(f"{path}.") or not path]
-        own = next(one for one in given if one[0] == path)
-        macs, params = sum(one[3] for one in inside), sum(one[2] for one in inside)
-        rows.append(
-            {
-                "path": path,
-                "type": kind,
-                "depth": path.count(".") + 1 if path else 0,
-                "is_leaf": len(inside) == 1,
-                "calls": 1,
-                "params": params,
-                "macs": macs,
-                "flops": 2 * macs,
-                "own_macs": own[3],
-                "own_flops": 2 * own[3],
-                "input_shapes": ((1, 8),),
-                "output_shapes": ((1, 4),),
-            }
-        )
-    return LayerTable(rows)
+    return layer_table(given)
 
 
 def three_layers(name: str, width: int, seconds: float, **facts: Any) -> Report:
