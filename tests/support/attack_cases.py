@@ -82,13 +82,9 @@ _ANY = ("*",)
 
 @dataclass(frozen=True)
 class Allowed:
-    """Differences that are expected in some cases; every field but the reason is a list of patterns.
-
-    ``example`` is a case that shows such a difference: a test holds that it still does.
-    """
+    """Differences that are expected in some cases; every field but the reason is a list of patterns."""
 
     reason: str
-    example: Case
     facts: tuple[str, ...]
     models: tuple[str, ...] = _ANY
     calls: tuple[str, ...] = _ANY

@@ -1,4 +1,4 @@
-"""The one table of differences that are expected, each with its reason and a case that still shows it."""
+"""The one table of differences that are expected, each with its reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def surprises(case: Case) -> list[str]:
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         reason="TensorFlow keeps what it works out of a function's signature, which says the same as before",
-        example=Case("concrete_function", "static_profile"),
         facts=("model._function_type._cached_*",),
         models=("concrete_function",),
     ),

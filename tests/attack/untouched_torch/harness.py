@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
-import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,8 +14,6 @@ from typing import Any
 import torch
 from attack_cases import NO_CONTEXT, NO_FAULT, NOTHING, Case, Difference, find_differences, quiet
 from attack_process import Facts, Same
-from source_tree import SUPPORT
-from time_limits import run_program
 from torch import nn
 
 from profilerkit import TracingError
@@ -175,22 +170,10 @@ class swallowed:
 
 
 def find_case_differences(case: Case, do: Callable[[Subject], Any] | None = None) -> list[Difference]:
-    """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call."""
-    found = _find_case_differences(case, do)
-    if _are_of_files(found):  # torch's processes for compiling open and close theirs at any time
-        found = _find_case_differences(case, do)
-    if _are_of_files(found) and do is None and _IS_ALONE not in os.environ:
-        return differences_alone(case)
-    return found
+    """Run a case and return what differs afterwards without being the model's own doing; ``do`` replaces the call.
 
-
-def _are_of_files(found: list[Difference]) -> bool:
-    """Say whether files alone differ, those aside that the first use of torch.compile writes beside the environment."""
-    return {difference.fact for difference in found} - {"process environment"} == {_FILES}
-
-
-def _find_case_differences(case: Case, do: Callable[[Subject], Any] | None) -> list[Difference]:
-    """Run a case once. A caller's own code that was refused before it ran is to change nothing."""
+    A caller's own code that was refused before it ran is to change nothing.
+    """
     called = CALLS[case.call]
     warm_up(case.call, case.context, case.model if case.model.startswith(_STARTS_THINGS) else "plain")
     own = (case.call, case.context) if called.plain else ("",)
@@ -214,9 +197,6 @@ def _find_case_differences(case: Case, do: Callable[[Subject], Any] | None) -> l
             CONTEXTS[case.context](inside)
         gc.collect(0)
         after = look(subject, classes)
-        if before.around[_FILES] != after.around[_FILES]:  # the collector has not closed them yet
-            gc.collect()
-            after = look(subject, classes)
         found = [*before.changes(after)]
         if refused and called.plain and all(is_around(difference.fact) for difference in found):
             own, plain = ("",), Plain({}, find_plain(case.model, case.fault, "").output)
@@ -235,30 +215,9 @@ def _find_case_differences(case: Case, do: Callable[[Subject], Any] | None) -> l
     return found
 
 
-_IS_ALONE = "PROFILERKIT_ATTACK_ALONE"
-#: What torch.compile writes into the environment when it is first used.
-_WRITTEN_ONCE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-
-
-def differences_alone(case: Case) -> list[Difference]:
-    """Run a case in a process of its own, and return what differs there, or that the process came to its end."""
-    folder = SUPPORT.parent / "attack"
-    command = [sys.executable, "-m", f"{__package__}.alone", case.model, case.call, case.fault, case.context]
-    environment = {**os.environ, _IS_ALONE: "1", "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])}
-    for name in _WRITTEN_ONCE:  # as in a process that has compiled nothing yet
-        environment.pop(name, None)
-    done = run_program(command, check=False, seconds=300, cwd=folder, env=environment)
-    if done.returncode:
-        return [Difference("the process itself", "runs", f"{done.returncode}: {done.stderr[-500:]}")]
-    return [Difference(*load) for load in json.loads(done.stdout.splitlines()[-1])]
-
-
 def _is_usual(output: list[Any], case: Case, own: tuple[str, ...]) -> bool:
     """Ask two more twins: the last bit of a matrix product may depend on where its memory happens to lie."""
     return any(output == find_plain.__wrapped__(case.model, case.fault, *own).output for _ in range(2))
-
-
-_FILES = "process open files"
 
 
 def _identity(value: Any) -> bool:

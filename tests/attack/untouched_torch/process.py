@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -54,23 +53,6 @@ def _functorch() -> Any:
 
 def _cost_tables() -> list[Any]:
     return [costs.COSTS._formulas, *(scope.formulas for scope in costs.COSTS._scopes.get())]
-
-
-class Files(frozenset[str]):
-    """Equal to a later look that has none but these: what only the collector had not closed yet may be gone."""
-
-    def __eq__(self, later: object) -> bool:
-        return isinstance(later, frozenset) and later <= self
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _open_files() -> Files:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        with contextlib.suppress(OSError):  # the one of the folder itself
-            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")  # noqa: PTH115
-    return Files(found)
 
 
 def _functions() -> Any:
@@ -153,7 +135,6 @@ SURROUNDINGS: dict[str, Callable[[], Any]] = {
     **attack_process.SURROUNDINGS,
     "torch warns always": torch.is_warn_always_enabled,
     "patched functions": _functions,
-    "open files": _open_files,
     "print options": lambda: repr(vars(torch._tensor_str.PRINT_OPTS)),
 }
 
