@@ -79,20 +79,6 @@ def test_a_damaged_file_is_an_error_or_has_its_own_numbers(seed: int) -> None:
         assert report["total_params"] == ARCHITECTURES[name].params
 
 
-def test_the_sample_has_files_with_the_same_numbers_and_errors() -> None:
-    """The sample would show nothing if every damage led to an error, or none did."""
-    kept, refused = 0, 0
-    for seed in range(70):
-        name = NAMES[seed // len(KINDS) % len(NAMES)]
-        whole = read_whole_file(name)
-        try:
-            kept += list_facts(LiteRTModel(damage(whole, seed))) == list_facts(LiteRTModel(whole))
-        except ProfilerKitError:
-            refused += 1
-    assert kept > 10
-    assert refused > 10
-
-
 def test_values_of_weights_are_not_read() -> None:
     """Changing every byte of the weights changes no number."""
     model = LiteRTModel(read_whole_file("mlp"))

@@ -19,7 +19,7 @@ from damaged_onnx import KINDS, damage
 from google.protobuf.message import DecodeError
 from onnx_architectures import BUILDERS
 
-from profilerkit import InputError, profile
+from profilerkit import profile
 from profilerkit.errors import ProfilerKitError
 from profilerkit.testing import ARCHITECTURES
 
@@ -109,19 +109,3 @@ def is_unchanged(path: Path, name: str) -> bool:
         return product_sizes(onnx.load(path)) == product_sizes(whole)
     except (DecodeError, ValueError):
         return False
-
-
-def test_the_sample_has_files_of_every_kind_and_every_outcome(tmp_path: Path) -> None:
-    """The test above can fail: some files are refused, some have the numbers of the whole model."""
-    outcomes: Counter[str] = Counter()
-    for seed in range(0, 140, 2):
-        name = NAMES[seed // len(KINDS) % len(NAMES)]
-        path = tmp_path / "damaged.onnx"
-        path.write_bytes(damage(WHOLE_FILES[name], seed))
-        outcomes["unchanged" if is_unchanged(path, name) else "changed"] += 1
-        try:
-            profile(path, metrics=["total_params"])
-        except InputError:
-            outcomes["refused"] += 1
-    assert outcomes["unchanged"] > 10
-    assert outcomes["refused"] > 5

@@ -40,7 +40,6 @@ def broken_off(*arguments: str) -> dict[str, Any]:
         pytest.param("torch", "timed", "several", marks=pytest.mark.slow),
         pytest.param("torch", "training", "alarm", marks=pytest.mark.slow),
         pytest.param("torch", "layers", "main", marks=pytest.mark.slow),
-        pytest.param("torch", "evaluated", "allocation", marks=pytest.mark.slow),
         pytest.param("jax", "evaluated", "sigint", marks=pytest.mark.slow),
     ],
 )
@@ -59,7 +58,7 @@ def test_lines_that_change_and_put_back(error: str) -> None:
 
 
 @thousands
-@pytest.mark.parametrize("way", ["sigint", "several", "alarm", "async", "allocation"])
+@pytest.mark.parametrize("way", ["sigint", "several", "alarm", "async"])
 @pytest.mark.parametrize("call", ["static", "training", "timed", "compared", "evaluated", "layers", "operators"])
 def test_thousands_of_calls_broken_off(call: str, way: str) -> None:
     assert broken_off("torch", call, way, "5000" if way == "sigint" else "500")["problems"] == []

@@ -18,7 +18,7 @@ from weighted_layers import CASES  # noqa: E402
 BATCH = 2
 
 
-@pytest.mark.parametrize("name"([*CASES]))
+@pytest.mark.parametrize("name", CASES)
 def test_a_layer_counts_what_its_closed_form_says(name: str) -> None:
     expected = CASES[name]
     model = make_model(expected.build(), *expected.shapes, dtype=expected.dtype, spread=expected.spread)

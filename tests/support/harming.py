@@ -4,8 +4,7 @@ A subject (`harming_torch`, ...) has calls and a `look` at everything that must 
 
 - ``sigint``, ``several`` (three within a moment), ``main`` (`_thread.interrupt_main`), ``alarm`` (another signal's
   handler raises an error of its own) and ``async`` (another thread raises it in this one), at random moments;
-- ``allocation``: a call of a function in C raises `MemoryError`, one in turn or a random one;
-- ``line``: an exception is raised where a line of ours is about to run, each in turn.
+- ``KeyboardInterrupt`` and ``MemoryError`` are raised where a line of ours is about to run, each in turn.
 """
 
 from __future__ import annotations
@@ -166,8 +165,6 @@ def broken_off_at_random(backend: str, call: str, way: str, times: int, seed: in
     """Break a call off at random moments."""
     numbers = random.Random(seed)
     sys.setswitchinterval(0.00001)
-    if way == "allocation":
-        return _failing_allocations(backend, call, times, numbers)
     broken = _Broken(backend, call)
     found, count = broken.found, _Count()
     previous = [(number, signal.signal(number, count.handle)) for number in (signal.SIGINT, signal.SIGALRM)]
@@ -225,45 +222,6 @@ def _send_later(begun: threading.Event, moment: float, way: str) -> None:
     begun.wait()
     time.sleep(moment)
     RANDOM_WAYS[way]()
-
-
-# Failing allocations --------------------------------------------------------------------------------------------------
-
-
-class _NthCall:
-    """Raises `MemoryError` in place of the n-th call of a function in C."""
-
-    def __init__(self, at: int) -> None:
-        self.at, self.count = at, 0
-
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event != "c_call" or not frame.f_code.co_filename.startswith(_OURS):
-            return
-        self.count += 1
-        if self.count == self.at:
-            raise MemoryError
-
-
-def _failing_allocations(backend: str, call: str, times: int, numbers: random.Random) -> Found:
-    """Let a random call of a function in C fail; in order where there are fewer of them than times."""
-    broken = _Broken(backend, call)
-    counting = _NthCall(0)
-    sys.setprofile(counting)
-    broken.subject.calls[call]()
-    sys.setprofile(None)
-    places = range(1, counting.count + 1)
-    for at in places if times >= len(places) else sorted(numbers.sample(places, times)):
-        outcome, raised = None, None
-        try:
-            sys.setprofile(_NthCall(at))
-            outcome = broken.subject.calls[call]()
-        except Exception as error:
-            raised = error
-        finally:
-            sys.setprofile(None)
-        broken.judge(f"{call} allocation {at}", outcome, raised)
-        raised = None
-    return broken.found
 
 
 # At each line ---------------------------------------------------------------------------------------------------------
