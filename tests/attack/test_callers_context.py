@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -259,18 +258,6 @@ def test_a_model_of_fake_tensors_is_counted_in_its_mode_and_outside() -> None:
         assert BACKEND.trace(model, ModelInputs(x)).macs == 2 * 4 * 3
     assert BACKEND.trace(model, ModelInputs(x)).macs == 2 * 4 * 3
     assert all(type(parameter.data).__name__ == "FakeTensor" for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("inside", [FakeTensorMode(allow_non_fake_inputs=True), OnMeta(), nullcontext()])
-def test_only_a_plain_twin_is_ever_handed_back(inside: Any) -> None:
-    from profilerkit_torch.model.tensors import is_twin
-
-    weight = nn.Parameter(torch.ones(3))
-    with inside:
-        alias = weight.data
-    assert is_twin(weight, alias) == isinstance(inside, contextlib.nullcontext)
-    assert not is_twin(weight, weight.data.double())
-    assert not is_twin(weight, weight.data.to_sparse())
 
 
 def test_data_is_given_to_a_tensor_in_one_place_alone() -> None:
