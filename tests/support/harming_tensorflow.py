@@ -8,6 +8,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 from harming_calls import Calls, look_at_process
+from keras_fingerprint import look_at
+from keras_process import process_facts
+from keras_subjects import Subject
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import atomic_function, polymorphic_function
 from tensorflow.python.framework import func_graph
@@ -51,25 +54,19 @@ class TensorFlow(Calls):
 
     def look(self) -> dict[str, Any]:
         """Return the facts that must come back."""
-        facts: dict[str, Any] = {}
-        for layer in (self.model, *self.model.layers):
-            facts[f"{layer.name} names"] = [*vars(layer)]
-            for name, value in vars(layer).items():
-                listed = [*map(id, value)] if isinstance(value, (list, dict)) else None
-                facts[f"{layer.name} {name}"] = id(value), listed
-        for variable in self.model.variables:
-            facts[f"variable {variable.path}"] = variable.numpy().tobytes(), id(variable._value)
-        state: Any = context.context()
-        facts |= {
+        return {
+            **look_at(Subject(self.model, self.x)),
+            **process_facts()[0],
+            **look_at_process(),
             "process calls": [cls.__dict__.get("__call__") for cls in keras.layers.Dense.__mro__],
             "process functions": (polymorphic_function.Function.__call__, atomic_function.AtomicFunction.call_flat),
             "process graphs": func_graph.FuncGraph.__init__,
-            "process seeds": (state._seed, id(getattr(state, "_rng", None))),
-            "process callbacks": list(state.op_callbacks),
-            "process eager": (tf.config.functions_run_eagerly(), tf.executing_eagerly()),
-            "process questions": (tf.Tensor.__getattr__, tf.get_static_value, type(state).executing_eagerly),
+            "process questions": (
+                tf.Tensor.__getattr__,
+                tf.get_static_value,
+                type(context.context()).executing_eagerly,
+            ),
         }
-        return {**facts, **look_at_process()}
 
 
 def made() -> TensorFlow:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo
+import torch._dynamo  # which the first trace would import
 from harming_calls import Calls, look_at_process
 from torch import nn
-from torch.nn.modules import module as torch_module
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "attack"))
+
+from untouched_torch.facts import walk
+from untouched_torch.process import process_facts
 
 from profilerkit import profile
 from profilerkit_torch import ComputeEvalMetric, TorchProfiler, get_accuracy, layer_times, watch
@@ -113,55 +117,15 @@ class Torch(Calls):
 
     def look(self) -> dict[str, Any]:
         """Return the facts that must come back."""
-        facts: dict[str, Any] = {}
-        for path, module in self.model.named_modules():
-            facts[f"model {path} type"] = type(module)
-            facts[f"model {path} names"] = [*module.__dict__]
-            facts[f"model {path} training"] = module.training
-            for name, value in module.__dict__.items():
-                facts[f"model {path} {name}"] = _content(value)
-                if isinstance(value, torch.Tensor):
-                    facts[f"model {path}.{name} tensor"] = _tensor(value)
-            for name, tensor in (*module._parameters.items(), *module._buffers.items()):
-                facts[f"model {path}.{name} tensor"] = _tensor(tensor)
-        return {**facts, **_process()}
-
-
-def _content(value: Any) -> Any:
-    if isinstance(value, dict):
-        return id(value), [(key, id(part)) for key, part in value.items()]
-    return (id(value), [*map(str, value)]) if isinstance(value, (list, set)) else id(value)
-
-
-def _tensor(tensor: Any) -> Any:
-    if tensor is None or tensor.is_meta:
-        return tensor if tensor is None else "on the meta device"
-    values = hashlib.sha1(tensor.detach().numpy().tobytes()).hexdigest()
-    hooks = tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None), dict(tensor.__dict__)
-    gradient = tensor.grad if tensor.is_leaf else None
-    return id(tensor), tensor.data_ptr(), values, tensor.requires_grad, id(gradient), tensor._version, hooks
+        facts, _ = process_facts()
+        walk("model", self.model, facts, set())
+        return {**facts, **_process(), **look_at_process()}
 
 
 def _process() -> dict[str, Any]:
-    hooks = {
-        name: dict(value)
-        for name, value in vars(torch_module).items()
-        if name.startswith("_global_") and isinstance(value, dict)
-    }
+    """Return what a profile switches or replaces for a moment, beside what the attacks look at."""
     return {
-        **look_at_process(),
-        "process hooks": hooks,
-        "process fast path": torch.backends.mha.get_fastpath_enabled(),
-        "process gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
-        "process autocast": torch.is_autocast_enabled("cpu"),
-        "process dtype": torch.get_default_dtype(),
-        "process threads": torch.get_num_threads(),
-        "process onednn": torch._C._get_mkldnn_enabled(),
         "process scripts": torch._C._get_graph_executor_optimize(),
-        "process stance": torch._dynamo.eval_frame._stance.stance,
-        "process multithreading": torch.autograd.is_multithreading_enabled(),
-        "process modes": (torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()),
-        "process torch numbers": torch.get_rng_state().numpy().tobytes(),
         "process collector": gc.isenabled(),
         "process excepthook": sys.excepthook,
         "process names": (
@@ -169,7 +133,6 @@ def _process() -> dict[str, Any]:
             id(torch.FloatTensor),
             id(vars(torch)["to_dlpack"]),
         ),
-        "process saved tensors": torch._C._autograd._top_saved_tensors_default_hooks(True),
     }
 
 

@@ -18,7 +18,7 @@ __all__ = ["Facts", "Same", "digest", "look_at"]
 
 Facts = dict[str, Any]
 
-_FOLLOWED = ("keras", "tf_keras", "tensorflow", "keras_subjects", "keras_faults", "wrapt")
+_FOLLOWED = ("keras", "tf_keras", "tensorflow", "keras_subjects", "keras_faults", "harming_tensorflow", "wrapt")
 _LEFT = (type, tf.Graph, tf.Operation, tf.TypeSpec, tf.DType, tf.TensorShape, tf.distribute.Strategy, types.ModuleType)
 _READ = ("losses", "metrics", "variables", "trainable_variables", "built", "optimizer", "compiled", "trainable", "name")
 _PLAIN = (bool, int, float, str, bytes, complex, type(None))
