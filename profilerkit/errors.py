@@ -174,7 +174,7 @@ class NotOfferedError(ProfilerKitError, NotImplementedError):
 
 
 class ProfilerBusyError(ProfilerKitError, RuntimeError):
-    """What a process has once is in use: the framework's own profiler, or a model that waits for this thread."""
+    """What a process has once is in use: the framework's own profiler."""
 
 
 class TracingError(ProfilerKitError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -28,7 +29,6 @@ from .plugging.manager import announce
 from .plugging.opening import OpenedModel
 from .process.progress import track
 from .process.restoring import whole_call
-from .process.threads import PerThread
 from .protocols import Watches, WatchesLayers, require_capability, suspend_modes
 from .render.display import log
 from .times.layer_times import LayerTimer
@@ -47,6 +47,20 @@ _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 _ON_DEMAND = Registry()
 _ON_DEMAND.bind_on_demand(ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace())
 P = TypeVar("P", bound="Profiler")
+
+
+class _Computing(threading.local):
+    """What this thread computes of a profiler, in requests that functions make of their profiler too; copies are empty.
+
+    Attributes:
+        names: The status keys, the outermost first.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __reduce__(self) -> tuple[type[_Computing], tuple[()]]:
+        return _Computing, ()
 
 
 class Profiler:
@@ -86,8 +100,7 @@ class Profiler:
         self._arguments: dict[str, Any] = {}
         #: The arguments that said what is profiled in place of a model, for reports.
         self._placing: Mapping[str, Any] = {}
-        #: By thread: the status keys being computed, in requests that functions make of this profiler too.
-        self._computing = PerThread()
+        self._computing = _Computing()
         #: Whether nothing is requested after the request that is under way.
         self._once = False
         self._take_inputs(inputs, input_shape)
@@ -286,7 +299,7 @@ class Profiler:
 
     def _renew_model(self) -> None:
         """Read the model again if its file has changed, except within a request that is under way."""
-        if self._computing.mine() or self.model is not self._opened.model:  # or a model that the user has assigned
+        if self._computing.names or self.model is not self._opened.model:  # or a model that the user has assigned
             return
         renewed = self._opened.renew()
         if renewed is not self._opened:
@@ -296,7 +309,7 @@ class Profiler:
         self._renew_model()
         provided = {"model": self.model, "data_splits": self.data_splits, "backend": self.backend, "profiler": self}
         return Computation(
-            self._registry, provided, self._memory, arguments, recompute, self._computing.mine(), self._once
+            self._registry, provided, self._memory, arguments, recompute, self._computing.names, self._once
         )
 
     # Comparing and showing --------------------------------------------------------------------------------------
@@ -395,7 +408,7 @@ class Profiler:
             twin._take_model(OpenedModel.of(model, backend, self.backend_class))
         if data_splits is not None:
             twin.data_splits = twin._wrap(data_splits)
-        twin._computing = PerThread()
+        twin._computing = _Computing()
         twin._registry = self._registry.copy()
         twin._memory = dict(self._memory) if retain_status else {}
         twin._arguments = dict(self._arguments) if retain_status else {}

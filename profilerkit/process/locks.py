@@ -12,9 +12,7 @@ import time
 import weakref
 from types import TracebackType
 
-from ..errors import ProfilerBusyError
 from .interrupts import interruptible
-from .threads import find_awaited
 
 __all__ = ["Lock"]
 
@@ -58,23 +56,10 @@ class Lock:
         while not self._lock.acquire(blocking=False):
             if not blocking:
                 return False
-            self._wait()
+            _wait_a_moment()
         self._holder = threading.get_ident()
         self._depth += 1
         return True
-
-    @interruptible
-    def _wait(self) -> None:
-        """Wait a moment for another thread: here an interrupt finds nothing taken.
-
-        Raises `ProfilerBusyError` if that thread waits, without a timeout, for this one, its result, or one that does.
-        """
-        if threading.get_ident() in find_awaited(self._holder):
-            raise ProfilerBusyError(
-                "this thread waits for one that profiles, which waits for this thread: a model may not join a "
-                "thread, or take the result of one, that profiles; profile before or after the model's call"
-            )
-        time.sleep(0.002)
 
     def release(self) -> None:
         """Release the lock."""
@@ -88,6 +73,12 @@ class Lock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.release()
+
+
+@interruptible
+def _wait_a_moment() -> None:
+    """Wait for another thread: here an interrupt finds nothing taken."""
+    time.sleep(0.002)
 
 
 #: All locks.

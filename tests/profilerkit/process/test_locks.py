@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -27,7 +25,6 @@ from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import undone_in_child
-from profilerkit.process.threads import PerThread
 from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -223,21 +220,6 @@ def test_a_property_that_another_thread_computes_is_computed_in_the_child() -> N
     assert Slow.answer.__doc__ == "What it is."
 
 
-def test_each_thread_has_a_separate_list_and_a_copy_is_empty() -> None:
-    lists = PerThread()
-    lists.mine().append("here")
-    other: list[list[str]] = []
-    thread = threading.Thread(target=lambda: other.append(list(lists.mine())))
-    thread.start()
-    join(thread)
-    assert (lists.mine(), other) == (["here"], [[]])
-    assert copy.deepcopy(lists).mine() == []
-    assert pickle.loads(pickle.dumps(lists)).mine() == []
-    del thread
-    gc.collect()
-    assert len(lists._lists) == 1
-
-
 def test_a_cached_result_does_not_keep_its_class_alive() -> None:
     asked = []
 
@@ -273,10 +255,9 @@ def test_formulas_that_another_thread_is_adding_are_complete_in_the_child(monkey
     plugin = PluginInfo("costly", "costly", "costly", "1.0")
     costs = {name: lambda *shapes: Cost(1, 2) for name in ("one", "two")}
     monkeypatch.setattr(offered_formulas, "_formulas", {})
-    monkeypatch.setattr(
-        offered_formulas, "manager", lambda: SimpleNamespace(find_implementations=lambda hook: {plugin: []})
-    )
-    monkeypatch.setattr(offered_formulas, "call_hook", lambda hook, without, **given: [Offer(plugin, costs)])
+    hooks = SimpleNamespace(profilerkit_op_costs=lambda backend: [Offer(plugin, costs)])
+    stand_in = SimpleNamespace(find_implementations=lambda hook: {plugin: []}, hook=hooks)
+    monkeypatch.setattr(offered_formulas, "manager", lambda: stand_in)
     table = CostRegistry("slow")
     entered, leave = threading.Event(), threading.Event()
 
