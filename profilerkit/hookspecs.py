@@ -54,7 +54,7 @@ def profilerkit_status_keys() -> Iterable[type[StatusKey]]:
 
 @hookspec
 def profilerkit_op_costs(backend: Backend) -> Mapping[Any, Callable[..., Any]]:
-    """Return cost formulas by operator or layer class; called once, at the first use of the backend."""
+    """Return cost formulas by operator or layer class; called at the first use of a backend."""
     raise NotImplementedError
 
 

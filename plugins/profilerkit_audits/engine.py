@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from profilerkit.errors import NotOfferedError, by_likeness
 from profilerkit.plugging.extension import EngineInfo
-from profilerkit.plugging.manager import list_offers
-from profilerkit.plugging.named import load_offer
+from profilerkit.plugging.manager import list_offers, load_offer
 from profilerkit.plugging.sources import require_unique
 
 if TYPE_CHECKING:

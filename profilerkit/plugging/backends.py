@@ -16,9 +16,8 @@ from ..process.containment import contained, plugin_error_text
 from .extension import API_VERSION, OLDEST_API_VERSION, BackendInfo, LoaderInfo
 from .loaded_files import in_plain_names
 from .manager import Offer, PluginInfo, describe_disabled, list_offers
-from .named import list_named
 from .offered_formulas import equip
-from .sources import ask_plugin
+from .sources import ask_plugin, require_unique
 from .unread_formats import describe_unread
 
 __all__ = ["backend_named", "backends", "find_backend", "list_backends", "load", "not_installed"]
@@ -26,7 +25,7 @@ __all__ = ["backend_named", "backends", "find_backend", "list_backends", "load",
 
 def list_backends() -> list[Offer[BackendInfo]]:
     """Return the backends of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return list_named("backend", "profilerkit_backends", BackendInfo)
+    return require_unique("backend", list_offers("profilerkit_backends", BackendInfo))
 
 
 def backends() -> tuple[BackendInfo, ...]:

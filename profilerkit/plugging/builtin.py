@@ -32,11 +32,11 @@ def profilerkit_renderers() -> list[RendererInfo]:
     texts = {
         "summary": ("render.summary:render", "what a model costs, and where"),
         "table": ("render.console:render", "a table of all values"),
-        "json": ("render.json:render", "all results, for other programs and for 'show'"),
+        "json": ("results.saving:to_json", "all results, for other programs and for 'show'"),
         "markdown": ("render.markdown:render", "tables for a pull request"),
         "latex": ("render.latex:render", "booktabs tables for a paper"),
         "csv": ("render.csv:render", "a row for each metric, in base units"),
-        "layers-csv": ("render.layers_csv:render", "a row for each layer, in base units"),
+        "layers-csv": ("render.csv:render_layers", "a row for each layer, in base units"),
         "speedscope": ("render.speedscope:render", "times of layers for speedscope"),
         "chrome-trace": ("render.chrome_trace:render", "times of layers for Perfetto"),
         "model-explorer": (

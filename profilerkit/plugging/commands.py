@@ -9,8 +9,7 @@ import click
 
 from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
-from .manager import Offer, list_offers, manager
-from .named import load_offer
+from .manager import Offer, list_offers, load_offer, manager
 from .sources import require_unique
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ __all__ = ["list_commands", "load_command", "load_options", "read_arguments", "u
 def list_commands() -> dict[str, CommandInfo]:
     """Return what plugins say of their commands, by name; of two with one name the first."""
     commands: dict[str, CommandInfo] = {}
-    for offer in _list_commands():
+    for offer in list_offers("profilerkit_commands", CommandInfo):
         commands.setdefault(offer.item.name, offer.item)
     return commands
 
@@ -32,16 +31,12 @@ def load_command(name: str) -> click.Command | None:
 
     Raises `NotOfferedError` if it cannot be loaded, and `RegistrationConflictError` if two plugins offer it.
     """
-    named = [offer for offer in _list_commands() if offer.item.name == name]
+    named = [offer for offer in list_offers("profilerkit_commands", CommandInfo) if offer.item.name == name]
     if not named:
         return None
     offer = require_unique("command", named)[0]
     command: click.Command = load_offer("command", offer, _is_command, "is no command")
     return command
-
-
-def _list_commands() -> list[Offer[CommandInfo]]:
-    return manager().answer_once("commands", lambda: list_offers("profilerkit_commands", CommandInfo))
 
 
 def _is_command(loaded: object) -> bool:

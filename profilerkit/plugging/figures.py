@@ -6,15 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from .extension import FigureInfo
-from .manager import Offer
-from .named import list_named, load_offer
+from .manager import Offer, list_offers, load_offer
+from .sources import require_unique
 
 __all__ = ["list_figures", "load_figure"]
 
 
 def list_figures() -> dict[str, Offer[FigureInfo]]:
     """Return all kinds of figures by name; raises `RegistrationConflictError` for two of the same name."""
-    return {offer.item.name: offer for offer in list_named("figure", "profilerkit_figures", FigureInfo)}
+    return {
+        offer.item.name: offer for offer in require_unique("figure", list_offers("profilerkit_figures", FigureInfo))
+    }
 
 
 def load_figure(name: str) -> Callable[..., Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
@@ -111,21 +111,6 @@ class Manager(pluggy.PluginManager):
         for implementation in getattr(self.hook, hook).get_hookimpls():
             by_plugin.setdefault(self._sources[id(implementation.plugin)], []).append(implementation)
         return by_plugin
-
-    def caller_without(self, hook: str, excluded: Collection[PluginInfo]) -> HookCaller:
-        """Return a caller of a hook that excludes plugins; plugins with a wrapper are always called."""
-        caller: HookCaller = getattr(self.hook, hook)
-        if not excluded:
-            return caller
-        removed = [
-            implementations[0].plugin
-            for plugin, implementations in self.find_implementations(hook).items()
-            if plugin in excluded and not any(implementation.wrapper for implementation in implementations)
-        ]
-        try:
-            return self.subset_hook_caller(hook, removed)
-        except TypeError:  # pluggy can exclude no plugin if one of them is not hashable, such as a SimpleNamespace
-            return caller
 
     def complete(self) -> None:
         """Set the registered plugins up, when all that are installed are registered, and warn of misspelt hooks."""

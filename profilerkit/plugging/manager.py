@@ -1,13 +1,16 @@
-"""The plugins that are in use: loading those that are installed, and asking them."""
+"""The plugins that are in use: loading those that are installed, asking them, and importing what they offer."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..error_text import shown
+from ..errors import NotOfferedError
+from ..process.containment import contained, plugin_error_text
 from ..process.locks import Lock
+from ..process.randomness import keep_random_state
 from ..process.restoring import undone_in_child
 from .hook_manager import Manager
 from .installed_plugins import InstalledPlugins
@@ -22,7 +25,6 @@ __all__ = [
     "Offer",
     "PluginInfo",
     "announce",
-    "call_hook",
     "describe_disabled",
     "forget_loaded",
     "is_limited_to_own_plugins",
@@ -30,6 +32,7 @@ __all__ = [
     "list_disabled_plugins",
     "list_offers",
     "list_plugins",
+    "load_offer",
     "manager",
 ]
 
@@ -111,21 +114,21 @@ def _load_once() -> InstalledPlugins:
 # Asking them ----------------------------------------------------------------------------------------------------------
 
 
-def call_hook(hook: str, without: Collection[PluginInfo] = (), **arguments: Any) -> list[Offer[Any]]:
-    """Call a hook and return its results, except for those of the plugins in ``without``."""
-    results = manager().caller_without(hook, without)(**arguments)
-    return [result for result in results if result.plugin not in without] if without else list(results)
-
-
 def list_offers(hook: str, kind: type, **arguments: Any) -> list[Offer[Any]]:
     """Return the items that the plugins offer through a hook, in the order of the calls.
 
     An implementation that raises, or returns None, offers nothing. An item that is not an instance of ``kind`` is left
-    out, with a warning.
+    out, with a warning. Through a hook without arguments the plugins are asked once, while the same ones are loaded.
     """
+    if arguments:
+        return _ask_for_offers(hook, kind, arguments)
+    return manager().answer_once(hook, lambda: _ask_for_offers(hook, kind, {}))
+
+
+def _ask_for_offers(hook: str, kind: type, arguments: Mapping[str, Any]) -> list[Offer[Any]]:
     return [
         Offer(result.plugin, item)
-        for result in call_hook(hook, **arguments)
+        for result in getattr(manager().hook, hook)(**arguments)
         for item in result.item
         if _is_instance(item, kind, hook, result.plugin)
     ]
@@ -144,3 +147,28 @@ def _is_instance(item: Any, kind: type, hook: str, plugin: PluginInfo) -> bool:
     problem = f"offers {shown(item)}, which is no {kind.__name__} and is left out{hint}"
     warn(f"hook {hook} of plugin {plugin} {problem}; {plugin.workaround}")
     return False
+
+
+def load_offer(
+    what: str, offer: Offer[Any], is_right: Callable[[object], bool] = callable, problem: str = "cannot be called"
+) -> Any:
+    """Return what the ``load`` of an offer returns; ``what`` it is stands in errors.
+
+    Raises `NotOfferedError` if it raises, or returns what is not right: ``problem`` says why.
+    """
+    name, plugin = f"{what} {offer.item.name!r}", offer.plugin
+    try:
+        with keep_random_state(), contained(plugin, f"loading {name}"):
+            loaded = offer.item.load()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise NotOfferedError(
+            f"{name} of plugin {plugin} cannot be used ({plugin_error_text(error)}); {plugin.workaround}"
+        ) from error
+    if not is_right(loaded):
+        raise NotOfferedError(
+            f"{name} of plugin {plugin} cannot be used: its load returned {shown(loaded)}, which {problem}; "
+            f"{plugin.workaround}"
+        )
+    return loaded

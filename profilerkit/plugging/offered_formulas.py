@@ -13,7 +13,7 @@ from ..errors import RegistrationConflictError
 from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
-from .manager import Offer, PluginInfo, call_hook, list_offers, manager
+from .manager import Offer, PluginInfo, list_offers, manager
 from .sources import conflict, tolerate
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
@@ -39,11 +39,12 @@ def equip(backend: Backend) -> Backend:
         costs_by_plugin = _find_formulas(backend)
         new_plugins = manager().find_implementations(_HOOK).keys() - costs_by_plugin.keys()
         if new_plugins:
-            for offer in call_hook(_HOOK, without=[*costs_by_plugin], backend=backend):
-                _require_no_conflict(backend, offer, costs_by_plugin)
-                _add_formulas(backend, offer, costs_by_plugin)
+            for offer in manager().hook.profilerkit_op_costs(backend=backend):
+                if offer.plugin in new_plugins:
+                    _require_no_conflict(backend, offer, costs_by_plugin)
+                    _add_formulas(backend, offer, costs_by_plugin)
         for plugin in new_plugins:
-            costs_by_plugin.setdefault(plugin, {})  # it has no formula, and is not asked again
+            costs_by_plugin.setdefault(plugin, {})  # one that has no formula too
     return backend
 
 

@@ -24,9 +24,8 @@ from ..process.containment import record_offering_plugin
 from ..protocols import Capability
 from .extension import LoaderInfo, RendererInfo
 from .manager import forget_loaded, list_offers, manager
-from .named import list_named
 from .offered_formulas import forget_formulas
-from .sources import Offer, PluginInfo, conflict, tolerate, warn
+from .sources import Offer, PluginInfo, conflict, require_unique, tolerate, warn
 
 __all__ = [
     "default_functions",
@@ -48,13 +47,13 @@ def list_capabilities() -> tuple[Capability, ...]:
 
 def list_renderers() -> list[Offer[RendererInfo]]:
     """Return the text renderers of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    offered = list_named("renderer", "profilerkit_renderers", RendererInfo)
+    offered = require_unique("renderer", list_offers("profilerkit_renderers", RendererInfo))
     return [offer for offer in offered if offer.item.is_text]
 
 
 def list_loaders() -> list[Offer[LoaderInfo]]:
     """Return the model loaders of all plugins; raises `RegistrationConflictError` for two of the same name."""
-    return list_named("model loader", "profilerkit_model_loaders", LoaderInfo)
+    return require_unique("model loader", list_offers("profilerkit_model_loaders", LoaderInfo))
 
 
 def list_status_keys(leave_out: Collection[str] = ()) -> list[Offer[type[StatusKey]]]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..backend import Backend
 from .extension import PlacementInfo
-from .named import list_named, load_offer
+from .manager import list_offers, load_offer
+from .sources import require_unique
 
 __all__ = ["list_placing_arguments", "place_model", "split_arguments"]
 
@@ -40,4 +41,4 @@ def place_model(
 
 
 def _offers() -> Any:
-    return list_named("placement", "profilerkit_placements", PlacementInfo)
+    return require_unique("placement", list_offers("profilerkit_placements", PlacementInfo))

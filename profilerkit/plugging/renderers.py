@@ -9,15 +9,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP
-from ..arguments.checks import text as require_text
+from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
 from ..arguments.names import argument_hint
 from ..error_text import shown
 from ..errors import ArgumentError, NotOfferedError, by_likeness
 from ..process.containment import contained
 from .extension import Renderer, RendererInfo
-from .manager import Offer, describe_disabled, list_offers
-from .named import load_offer
+from .manager import Offer, describe_disabled, list_offers, load_offer
 from .offers import list_renderers
 from .sources import require_unique
 
@@ -30,6 +28,7 @@ __all__ = ["SUFFIXES", "draw_html_fragment", "find_form", "rank_suffixes", "rend
 #: The form of text that a suffix of files stands for, without its dot, where the suffix is not the form's name.
 SUFFIXES = {"txt": "summary", "md": "markdown", "tex": "latex", "htm": "html"}
 
+_FORM = text("the name of a renderer, such as 'table'")
 #: The options of profilerkit's own renderers, each with the check that reads its value; a renderer takes some of them.
 _OPTIONS = {
     **dict.fromkeys(("details", "changes", "color", "configuration", "advice"), FLAG),
@@ -85,7 +84,7 @@ def _list_forms_of_text() -> list[str]:
 
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     """Return what a plugin offers under the name of a form; raises `NotOfferedError` where none offers it."""
-    form = require_text("the name of a renderer, such as 'table'")("form", form)
+    form = _FORM("form", form)
     offered = [offer for offer in list_offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
     named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
     if named:

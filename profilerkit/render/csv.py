@@ -1,4 +1,4 @@
-"""A report or comparison as CSV, one row for each metric, with values in base units: for a spreadsheet."""
+"""A report or comparison as CSV, a row for each metric or layer, with values in base units: for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["is_formula", "render", "write_csv"]
+__all__ = ["is_formula", "render", "render_layers", "write_csv"]
 
 
 def render(result: Report | Comparison) -> str:
@@ -34,6 +34,13 @@ def render(result: Report | Comparison) -> str:
             better = result.enhancement(record.key, index - 1) if isinstance(result, Comparison) and index else None
             rows.append({"model": report.name, "backend": report.backend, **_list_cells(record), "enhancement": better})
     return write_csv(_COLUMNS, rows)
+
+
+def render_layers(result: Report | Comparison) -> str:
+    """Return a row for each layer: every column of `Report.layerwise`, behind the ``model`` that it belongs to."""
+    rows = [{"model": report.name, **row} for report in result.reports for row in report.layerwise]
+    columns = dict.fromkeys(name for row in rows for name in row)
+    return write_csv(columns or ["model"], rows)
 
 
 _COLUMNS = (
