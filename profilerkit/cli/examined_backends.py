@@ -22,20 +22,14 @@ class ExaminedBackend(NamedTuple):
 
     Attributes:
         backend: The backend; None where it cannot be used.
-        versions: The versions of what it runs on, by name; None where they could not be asked for.
-        problem: What is wrong with it, and what to do, in one line; empty where nothing is. A backend that cannot tell
-            its versions has a problem, and can be used all the same.
+        line: What is said of it: "torch 2.13.0, device cpu", or what is wrong with it, and what to do. A backend that
+            cannot tell its versions can be used all the same.
         conflict: The error of two plugins that offer the same for it; None where there is none.
     """
 
     backend: Backend | None
-    versions: Mapping[str, str] | None = None
-    problem: str = ""
+    line: str
     conflict: RegistrationConflictError | None = None
-
-    def write(self) -> str:
-        """Return the line for a person: "torch 2.13.0, device cpu", or the problem."""
-        return self.problem or ", ".join(f"{name} {version}" for name, version in (self.versions or {}).items())
 
 
 def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
@@ -48,48 +42,35 @@ def examine_without_import(info: BackendInfo, plugin: PluginInfo) -> ExaminedBac
     asking = f"installed() of the {info.name} backend"
     try:
         with contained(plugin, asking):
-            versions = {} if info.installed is None else _read_versions(info.installed())
-            return ExaminedBackend(make_stand_in(info), versions)
+            line = "" if info.installed is None else _write_versions(info.installed())
+            return ExaminedBackend(make_stand_in(info), line)
     except ImportError as error:
-        return ExaminedBackend(None, problem=_put_in_one_line(not_installed(info, error)))
+        return ExaminedBackend(None, _put_in_one_line(not_installed(info, error)))
     except Exception as error:  # whatever a plugin does wrong, the others go on
-        return ExaminedBackend(None, problem=f"{asking} failed: {_explain(error)}; {plugin.workaround}")
+        return ExaminedBackend(None, f"{asking} failed: {_explain(error)}; {plugin.workaround}")
 
 
 def examine_by_loading(info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
-    """Load a backend, which imports its framework, and ask it for its environment."""
-    from ..backend import Backend
+    """Load a backend, which imports its framework, and ask it for its environment.
 
-    cannot = f"the {info.name} backend cannot be used"
-    try:
-        backend: object = load(info)
-    except RegistrationConflictError as error:
-        return ExaminedBackend(None, problem=_put_in_one_line(error), conflict=error)
-    except ProfilerKitError as error:
-        return ExaminedBackend(None, problem=_put_in_one_line(error))
-    except Exception as error:  # whatever a plugin does wrong, the others go on
-        return ExaminedBackend(None, problem=f"{cannot}: {_explain(error)}; {plugin.workaround}")
-    if not isinstance(backend, Backend):
-        return ExaminedBackend(None, problem=f"{cannot}: its load returned {backend!r}, which is no Backend")
-    return _ask_for_environment(backend, info, plugin)
-
-
-def _ask_for_environment(backend: Backend, info: BackendInfo, plugin: PluginInfo) -> ExaminedBackend:
-    """Return a backend that was loaded, with its environment.
-
-    Without one it can still be used, so that there is no reason to tell how to do without it.
+    Without an environment it can still be used, so that there is no reason to tell how to do without it.
     """
+    try:
+        backend = load(info, plugin)
+    except ProfilerKitError as error:
+        conflict = error if isinstance(error, RegistrationConflictError) else None
+        return ExaminedBackend(None, _put_in_one_line(error), conflict)
     asking = f"environment() of the {info.name} backend"
     try:
         with contained(plugin, asking):
-            return ExaminedBackend(backend, _read_versions(backend.environment()))
+            return ExaminedBackend(backend, _write_versions(backend.environment()))
     except Exception as error:  # whatever a plugin does wrong, the others go on
-        return ExaminedBackend(backend, problem=f"{asking} failed: {_explain(error)}")
+        return ExaminedBackend(backend, f"{asking} failed: {_explain(error)}")
 
 
-def _read_versions(versions: Mapping[str, str]) -> dict[str, str]:
-    """Return what a plugin returned as texts of our own: nothing of it can raise any more when it is written."""
-    return {str(name): str(version) for name, version in versions.items()}
+def _write_versions(versions: Mapping[str, str]) -> str:
+    """Return what a plugin returned as a text of our own: nothing of it can raise any more when it is written."""
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _put_in_one_line(error: ProfilerKitError) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from ..errors import PluginWarning, RegistrationConflictError
+from ..errors import RegistrationConflictError
 from ..plugging import offers
 from ..plugging.backends import list_backends
 from ..plugging.manager import list_disabled_plugins, list_offers, list_plugins, manager
@@ -72,9 +71,7 @@ class _Listing:
             return list_once()
         except RegistrationConflictError as error:
             self.note_conflict(error)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PluginWarning)  # they were issued at the first attempt
-            return list_all()
+        return list_all()
 
     def note_conflict(self, error: RegistrationConflictError) -> None:
         self.conflicts.setdefault(str(error), error)
@@ -130,7 +127,7 @@ class _Listing:
                 self.note_conflict(examined.conflict)
             if examined.backend is not None:
                 usable.setdefault(examined.backend.name, examined.backend)
-            self.print_line(offer.item.name, examined.write(), offer.plugin, offer.item.load)
+            self.print_line(offer.item.name, examined.line, offer.plugin, offer.item.load)
         return list(usable.values())
 
     def print_functions(self, backend: Backend) -> None:
