@@ -69,7 +69,8 @@ def profile(
         ArgumentError: An argument has a wrong type or value. Nothing has run.
     """
     call = _read_call(
-        _Sources(inputs, input_shape, data_splits, backend),
+        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        backend=backend,
         functions=functions,
         leave_out=leave_out,
         run_arguments=read_run_arguments(batch_size, device),
@@ -124,7 +125,8 @@ def compare(
         raise TypeError("compare() needs a reference and at least one other model: compare(teacher, student, inputs=x)")
     shown_names = read_names(names, len(models))
     call = _read_call(
-        _Sources(inputs, input_shape, data_splits, backend),
+        {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
+        backend=backend,
         functions=functions,
         leave_out=leave_out,
         run_arguments=read_run_arguments(batch_size, device),
@@ -142,28 +144,20 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Sources:
-    """The arguments of a call that say where inputs and data come from, and which backend runs; None: not given."""
-
-    inputs: Any
-    input_shape: Any
-    data_splits: Mapping[str, Any] | None
-    backend: Backend | str | None
-
-
-@dataclass(frozen=True)
 class _Call:
     """What a call says of its models and of their functions.
 
     Attributes:
-        sources: Where inputs and data come from.
+        sources: Where inputs and data come from: the arguments of `Profiler` by name, None for those not given.
+        backend: Which backend runs; None for that of the model's framework.
         functions: Further functions, which take precedence over those of plugins.
         leave_out: Status keys that no plugin is to compute.
         placing: The arguments that say what is profiled in place of a model.
         arguments: The arguments of the functions, by name.
     """
 
-    sources: _Sources
+    sources: Mapping[str, Any]
+    backend: Backend | str | None
     functions: Sequence[ProfilerFunction]
     leave_out: Sequence[str] | None
     placing: Mapping[str, Any]
@@ -171,22 +165,20 @@ class _Call:
 
     def make_profiler(self, model: Any, name: str | None = None) -> Profiler:
         """Return the profiler of a model, or of what is profiled in its place."""
-        subject, backend = place_model(model, self.sources.backend, self.placing)
+        subject, backend = place_model(model, self.backend, self.placing)
         return make_profiler(
             subject,
-            inputs=self.sources.inputs,
-            input_shape=self.sources.input_shape,
-            data_splits=self.sources.data_splits,
-            backend=backend,
             functions=self.functions,
             leave_out=self.leave_out,
             placing=self.placing,
             name=name,
+            backend=backend,
+            **self.sources,
         )
 
     def require_nothing_of_profilers(self) -> None:
         """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
-        values = {**vars(self.sources), "leave_out": self.leave_out or None}
+        values = {**self.sources, "backend": self.backend, "leave_out": self.leave_out or None}
         duplicates = [name for name, value in values.items() if value is not None]
         if duplicates:
             raise ArgumentError(
@@ -195,8 +187,9 @@ class _Call:
 
 
 def _read_call(
-    sources: _Sources,
+    sources: Mapping[str, Any],
     *,
+    backend: Backend | str | None,
     functions: Any,
     leave_out: Any,
     run_arguments: Mapping[str, Any],
@@ -204,15 +197,10 @@ def _read_call(
 ) -> _Call:
     """Check the arguments of a call; raises `ArgumentError` for a wrong one.
 
-    Args:
-        sources: Where inputs and data come from.
-        functions: What was given as further functions.
-        leave_out: What was given as metrics to leave out.
-        run_arguments: The arguments that each run of the model takes: batch size and device.
-        named_arguments: The arguments that the call takes by any name. Some say what is profiled in place of a model;
-            the others are for the metric functions.
+    ``named_arguments`` are those that the call takes by any name: some say what is profiled in place of a model, the
+    others are for the metric functions.
     """
     placing, arguments = split_arguments(named_arguments)
     arguments |= run_arguments
-    require_no_foreign_input(arguments, sources.inputs, sources.input_shape, sources.data_splits)
-    return _Call(sources, read_functions(functions), status_names("leave_out", leave_out), placing, arguments)
+    require_no_foreign_input(arguments, *sources.values())
+    return _Call(sources, backend, read_functions(functions), status_names("leave_out", leave_out), placing, arguments)
