@@ -20,7 +20,7 @@ from .outcome import Completeness, Outcome, is_number
 from .quantity import Quantity, Scale, format_number, scale_value
 from .titles import write_title
 
-__all__ = ["Metric", "StatusKey"]
+__all__ = ["Metric", "StatusKey", "list_origins"]
 
 
 S = TypeVar("S", bound="StatusKey")
@@ -75,6 +75,16 @@ class StatusKey:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.NAME}={self.value!r})"
+
+
+def list_origins(status: StatusKey) -> list[StatusKey]:
+    """Return a status, and all that it was computed from, each once."""
+    origins, met = [status], {id(status)}
+    for origin in origins:  # which grow meanwhile
+        new = [source for source in origin.sources if id(source) not in met]
+        origins += new
+        met.update(map(id, new))
+    return origins
 
 
 class Metric(StatusKey):

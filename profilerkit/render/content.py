@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["choose_mark", "describe_batch", "list_absent", "list_changed_layers", "parts"]
+__all__ = ["choose_mark", "describe_batch", "list_absent", "list_changed_layers", "list_parts_below", "parts"]
 
 
 def parts(
@@ -58,11 +58,11 @@ def parts(
     """
     from ..results.comparison import Comparison
 
-    layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
     silent = frozenset(() if explains_absent else list_absent(result.reports))
     if isinstance(result, Comparison):
+        layers = _Layers(details or changes or depth is not None or top is not None, depth, top, changes)
         return list(_list_comparison_parts(result, details, layers, silent))
-    return list(_list_report_parts(result, details, layers, silent))
+    return [_draw_values(result), *list_parts_below(result, details, depth, top, changes, silent)]
 
 
 def list_absent(reports: Sequence[Report]) -> list[str]:
@@ -164,7 +164,8 @@ class _Layers:
         return within_depth(layers, self.depth)
 
 
-def _list_report_parts(report: Report, details: bool, layers: _Layers, silent: Collection[str]) -> Iterator[Part]:
+def _draw_values(report: Report) -> Grid:
+    """Return the table of all metrics of a report."""
     rows = tuple(
         (record.friendly_name, *_split_value(record), record.completeness.value) for record in report.statuses.values()
     )
@@ -174,7 +175,17 @@ def _list_report_parts(report: Report, details: bool, layers: _Layers, silent: C
         mark = choose_mark(record)
         columns = {"": (), "noisy": (1,)}.get(mark, (1, 3))  # a noisy value is complete
         marks |= dict.fromkeys([(number, column) for column in columns], mark)
-    yield Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
+    return Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
+
+
+def list_parts_below(
+    report: Report, details: bool, depth: int | None, top: int | None, changes: bool, silent: Collection[str] = ()
+) -> Iterator[Part]:
+    """Yield the parts of a report below its values: first the notes, which do not explain ``silent`` metrics.
+
+    The other arguments are those of `parts`.
+    """
+    layers = _Layers(details or changes or depth is not None or top is not None, depth, top)
     yield Notes((*map(_capitalize, _list_notes(report, silent)), *describe_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])

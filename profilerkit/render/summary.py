@@ -23,7 +23,7 @@ from .advice import list_advice
 from .bounds import write_in_full, write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, to_text
-from .content import choose_mark, describe_batch, list_changed_layers, parts
+from .content import choose_mark, describe_batch, list_changed_layers, list_parts_below, parts
 from .grids import Grid, Notes, Part, visible
 
 if TYPE_CHECKING:
@@ -78,13 +78,18 @@ def summarize(
     """Return what `render` writes, as rich draws it."""
     from ..results.comparison import Comparison
 
-    table, notes, *rest = parts(result, details, depth, top, changes)
-    has_layers = any(isinstance(part, Grid) and part.kind == "layers" for part in rest)
     if isinstance(result, Comparison):
-        return draw_parts([table, *(() if has_layers else list_changed_layers(result, _MOVED)), notes, *rest])
+        table, notes, *rest = parts(result, details, depth, top, changes)
+        changed = () if _has_layers(rest) else list_changed_layers(result, _MOVED)
+        return draw_parts([table, *changed, notes, *rest])
+    notes, *rest = list_parts_below(result, details, depth, top, changes)
     heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(result.statuses.values())]
-    where = [] if has_layers else [*_list_costs(result, advice), *_list_peaks(result)]
+    where = [] if _has_layers(rest) else [*_list_costs(result, advice), *_list_peaks(result)]
     return Group(*heading, *(where or [Text("")]), draw_parts([begin_with_state(notes, result), *rest]))
+
+
+def _has_layers(content: Iterable[Part]) -> bool:
+    return any(isinstance(part, Grid) and part.kind == "layers" for part in content)
 
 
 def _draw_heading(report: Report) -> Iterator[RenderableType]:

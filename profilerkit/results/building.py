@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
 from ..piping.input_source import find_batch_size
 from ..piping.intrinsic import Inputs, Trace
-from ..piping.status import Metric, StatusKey
+from ..piping.status import Metric, StatusKey, list_origins
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
 from ..times.measurement import Measurement
@@ -44,10 +44,9 @@ def build_report(
     inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
     metrics = [status for status in statuses.values() if isinstance(status, Metric)]
     records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
-    known_sizes: dict[int, list[int]] = {}
-    if trace is not None and not (arguments or {}).get("ignore"):  # without what it ignores it says less of samples
-        known_sizes = _read_traced_sizes(statuses[Trace.NAME], backend, model)
-    batches = {metric.NAME: size for metric in metrics for size in _batch_sizes(metric, backend, model, known_sizes)}
+    # A trace without the layers that are ignored says less of samples.
+    traced = None if (arguments or {}).get("ignore") else statuses.get(Trace.NAME)
+    batches = _find_batch_sizes(metrics, backend, model, traced)
     requested = [status for key, status in statuses.items() if names is not None and key in names]
     data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
     ran = trace if trace is not None and trace.failure is None else None
@@ -57,9 +56,11 @@ def build_report(
         environment |= _find_device(backend, model, (arguments or {}).get("device"))
     settings = backend.non_default_settings if has_run else ()
     shown = requested if names is not None else statuses.values()
-    traces = (*([trace] if trace else ()), *(source for status in shown for source in _list_traces(status)))
-    conditions = tuple(dict.fromkeys((*settings, *(words for source in traces for words in source.conditions))))
-    notes = (*_of_inputs(inputs), *write_notes(conditions), *_notes(trace, records, data, batches))
+    values = [origin.outcome.value for status in shown for origin in list_origins(status)]
+    traces = [value for value in (trace, *values) if isinstance(value, ModelTrace)]
+    conditions = tuple(dict.fromkeys((*settings, *(words for one_trace in traces for words in one_trace.conditions))))
+    inputs_note = inputs.note if isinstance(inputs, ModelInputs) else ""
+    notes = (*filter(None, [inputs_note]), *write_notes(conditions), *_notes(trace, records, data, batches))
     report = Report(
         name=name,
         backend=backend.name,
@@ -80,14 +81,6 @@ def build_report(
         fingerprint=_fingerprint(trace) if trace else "",
     )
     return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
-
-
-def _list_traces(status: StatusKey) -> Iterator[ModelTrace]:
-    """Yield the traces that a status was computed from: of the forward pass, of a training step."""
-    if isinstance(status.outcome.value, ModelTrace):
-        yield status.outcome.value
-    for source in status.sources:
-        yield from _list_traces(source)
 
 
 def _is_measured(status: StatusKey) -> bool:
@@ -141,10 +134,6 @@ def _notes(
         yield f"{', '.join(name for name, warnings in warned.items() if warning in warnings)}: {warning}"
 
 
-def _of_inputs(inputs: Any) -> tuple[str, ...]:
-    return (inputs.note,) if isinstance(inputs, ModelInputs) and inputs.note else ()
-
-
 def _dtypes(inputs: ModelInputs) -> str:
     """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
     dtypes = [getattr(leaf, "dtype", None) for leaf in inputs.leaves()]
@@ -174,26 +163,24 @@ def _without_value(status: StatusKey) -> Iterator[str]:
         yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
 
 
-def _batch_sizes(status: StatusKey, backend: Backend, model: Any, known_sizes: dict[int, list[int]]) -> list[int]:
-    """Return the batch size of the inputs that a status was computed from, if it was computed from any.
+def _find_batch_sizes(
+    metrics: Iterable[Metric], backend: Backend, model: Any, traced: StatusKey | None
+) -> dict[str, int]:
+    """Return the batch size of the inputs that each metric was computed from, where there are inputs and they tell it.
 
-    ``known_sizes`` has the sizes of statuses that were read before, by ``id``: many metrics share their sources.
+    Many metrics share their inputs, which are asked once. A trace that was made with them has what the layers took: the
+    backend need not make another one.
     """
-    sizes: list[int] = []
-    for source in status.sources:
-        if id(source) not in known_sizes:
-            size = find_batch_size(source.value, backend, model) if isinstance(source, Inputs) else None
-            direct = [] if size is None else [size]
-            known_sizes[id(source)] = [*direct, *_batch_sizes(source, backend, model, known_sizes)]
-        sizes += known_sizes[id(source)]
-    return sizes
-
-
-def _read_traced_sizes(traced: StatusKey, backend: Backend, model: Any) -> dict[int, list[int]]:
-    """Return the batch size of the inputs that a trace was made with, by the ``id`` of their status.
-
-    The trace has what the layers took: the backend need not make another one to find it.
-    """
-    inputs = [source for source in traced.sources if isinstance(source, Inputs)]
-    sizes = {id(source): find_batch_size(source.value, backend, model, traced.value) for source in inputs}
-    return {number: [] if size is None else [size] for number, size in sizes.items()}
+    sizes: dict[int, int | None] = {}
+    batches = {}
+    for metric in metrics:
+        for source in list_origins(metric):
+            if not isinstance(source, Inputs):
+                continue
+            if id(source) not in sizes:
+                trace = traced.value if traced is not None and source in traced.sources else None
+                sizes[id(source)] = find_batch_size(source.value, backend, model, trace)
+            size = sizes[id(source)]
+            if size is not None:
+                batches[metric.NAME] = size
+    return batches

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UnknownStatusError
 
@@ -17,21 +16,11 @@ __all__ = ["Subscripted", "one_line"]
 _LONGEST = 100
 
 
-class Subscripted(ABC):
+class Subscripted(Mapping[str, Any]):
     """A read-only mapping from the names of metrics to their values, in the order in which they are shown.
 
-    ``len``, ``keys()``, ``values()``, ``items()``, ``get()`` and ``dict(result)`` work as a dict's. Unlike
-    a dict, a result is true even if it has no metric, and two are equal only if all else about them is.
+    Unlike a dict, a result is true even if it has no metric, and two are equal only if all else about them is.
     """
-
-    @abstractmethod
-    def __getitem__(self, key: Any) -> Any: ...
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[str]: ...
-
-    @abstractmethod
-    def __contains__(self, key: object) -> bool: ...
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -39,26 +28,10 @@ class Subscripted(ABC):
     def __bool__(self) -> bool:
         return True
 
-    @property
-    def _values(self) -> Mapping[str, Any]:
-        return cast("Mapping[str, Any]", self)
-
-    def keys(self) -> KeysView[str]:
-        """Return the names of the metrics and of other requested values."""
-        return KeysView(self._values)
-
-    def values(self) -> ValuesView[Any]:
-        """Return the values, in base units."""
-        return ValuesView(self._values)
-
-    def items(self) -> ItemsView[str, Any]:
-        """Return names with their values, in base units."""
-        return ItemsView(self._values)
-
     def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
         """Return the value of a metric, or ``default`` if the name is unknown."""
         try:
-            return self[key]
+            return self[key]  # type: ignore[index]  # results take the classes of metrics too
         except UnknownStatusError:
             return default
 
