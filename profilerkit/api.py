@@ -171,6 +171,7 @@ class _Call:
             functions=self.functions,
             leave_out=self.leave_out,
             placing=self.placing,
+            once=True,
             name=name,
             backend=backend,
             **self.sources,

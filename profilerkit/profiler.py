@@ -101,7 +101,7 @@ class Profiler:
         #: The arguments that said what is profiled in place of a model, for reports.
         self._placing: Mapping[str, Any] = {}
         self._computing = _Computing()
-        #: Whether nothing is requested after the request that is under way.
+        #: Whether no more than one request comes: then what values were computed from is not noted.
         self._once = False
         self._take_inputs(inputs, input_shape)
 
@@ -269,11 +269,7 @@ class Profiler:
         self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
     ) -> Iterator[str]:
         steps = self._steps(names, arguments, recompute, strict)
-        name: str | None = ""
-        while name is not None:
-            name = self._compute_next(steps)
-            if name is not None:
-                yield name
+        yield from iter(lambda: self._compute_next(steps), None)
 
     def _steps(
         self,
@@ -481,6 +477,7 @@ def make_profiler(
     functions: Iterable[ProfilerFunction] = (),
     leave_out: str | Iterable[str] | None = None,
     placing: Mapping[str, Any] | None = None,
+    once: bool = False,
     **made_with: Any,
 ) -> Profiler:
     """Return a profiler with the functions that every plugin offers for the model.
@@ -490,10 +487,11 @@ def make_profiler(
         functions: Further functions, which take precedence.
         leave_out: Status keys that no plugin is to compute.
         placing: The arguments that said what is profiled in place of a model, for the report.
+        once: Whether no more than one request comes.
         **made_with: The other arguments of `Profiler`.
     """
     profiler = Profiler(model, **made_with)
-    profiler._placing = placing or {}
+    profiler._placing, profiler._once = placing or {}, once
     for function in functions:
         profiler._registry.register(function, override=True)
     return profiler.register_defaults(leave_out=leave_out or ())
@@ -508,7 +506,7 @@ def compute_report(
     static: bool = False,
     caller: Callable[..., Any] | None = None,
 ) -> Report:
-    """Compute status keys with a profiler that nothing else is requested of, and return the report.
+    """Compute status keys with a profiler, and return the report.
 
     Args:
         profiler: The profiler.
@@ -519,11 +517,7 @@ def compute_report(
         caller: The function that the user has called: an unknown argument may mean a parameter of it.
     """
     requested, arguments = profiler._request(names, arguments, strict, static, caller)
-    profiler._once = True
-    try:
-        profiler._compute_all(requested, arguments, strict=strict)
-    finally:
-        profiler._once = False
+    profiler._compute_all(requested, arguments, strict=strict)
     return profiler.report(requested if static or names is not None else None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError
+from ..errors import PluginFailedError, ProfilerKitError, RegistrationConflictError, error_summary
 from ..plugging.backends import load, not_installed
 from ..process.containment import contained
 
@@ -80,9 +80,5 @@ def _put_in_one_line(error: ProfilerKitError) -> str:
 
 def _explain(error: Exception) -> str:
     """Return the type and the message, if it has one, of an error that a plugin raised, in one line."""
-    from ..error_text import error_line
-
-    cause: BaseException = error
-    if isinstance(error, PluginFailedError) and error.__cause__ is not None:  # `contained` put it in place of its cause
-        cause = error.__cause__
-    return ": ".join(filter(None, [type(cause).__name__, error_line(cause)]))
+    is_contained = isinstance(error, PluginFailedError) and error.__cause__ is not None
+    return error_summary(error.__cause__ if is_contained else error)

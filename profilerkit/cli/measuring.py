@@ -127,10 +127,11 @@ class Request:
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
         from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
         sources = {"input_shape": shapes} if shapes is not None else from_loader
-        return make_profiler(loaded.model, name=name or loaded.name, leave_out=self.leave_out, **made_with, **sources)
+        named = name or loaded.name
+        return make_profiler(loaded.model, name=named, leave_out=self.leave_out, once=True, **made_with, **sources)
 
     def make_report(self, profiler: Profiler) -> Report:
-        """Return the report of a profiler that nothing else is requested of."""
+        """Return the report of a profiler."""
         from ..profiler import compute_report
 
         metrics = self.metric or None

@@ -23,6 +23,8 @@ KeyLike: TypeAlias = "StatusKey | type[StatusKey]"
 #: What ``KEYS`` may be.
 Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
+#: The name by which a subclass may define its keys too.
+_SINGULAR = "get_bounded_status_key"
 #: The attributes of a class that keep what a profiler asks for all the time.
 _TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
 
@@ -86,7 +88,7 @@ class ProfilerFunction(ABC):
 
     def get_bounded_status_keys(self) -> Keys:
         """Return the status keys that this function computes. Default: ``KEYS``."""
-        singular = self._find_singular()
+        singular: Callable[[], Keys] | None = getattr(self, _SINGULAR, None)
         if singular is not None:
             return singular()
         if self.KEYS is ProfilerFunction.KEYS:
@@ -95,20 +97,13 @@ class ProfilerFunction(ABC):
             )
         return self.KEYS
 
-    def _find_singular(self) -> Callable[[], Keys] | None:
-        """Return the method ``get_bounded_status_key``, if a subclass defines its keys under this name."""
-        return getattr(self, "get_bounded_status_key", None)
-
     def list_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys that this function computes, as checked templates."""
-        if self._has_keys_of_class():
-            return _compute_once(type(self), _TEMPLATES, self.KEYS, self._make_templates)
-        return self._make_templates()
-
-    def _has_keys_of_class(self) -> bool:
-        """Return whether the keys are the ``KEYS`` of the class: then they are the same for all its instances."""
         has_own_method = type(self).get_bounded_status_keys is not ProfilerFunction.get_bounded_status_keys
-        return not has_own_method and self._find_singular() is None and "KEYS" not in vars(self)
+        if has_own_method or hasattr(self, _SINGULAR) or "KEYS" in vars(self):
+            return self._make_templates()
+        # The keys of the class are the same for all its instances.
+        return _compute_once(type(self), _TEMPLATES, self.KEYS, self._make_templates)
 
     def _make_templates(self) -> tuple[StatusKey, ...]:
         """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""

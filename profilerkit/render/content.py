@@ -132,7 +132,7 @@ class _Layers:
         return not self.changes and self.top is None
 
     def draw(self, layers: LayerTable, with_seconds: bool) -> Grid:
-        rows = self._select_shallow(layers)
+        rows = within_depth(layers, self.depth)
         if self.top is None:
             return layer_grid(LayerTable(rows), with_seconds=with_seconds)
         if self.depth is not None or "own_macs" not in layers.columns:
@@ -150,7 +150,7 @@ class _Layers:
         return table_grid(title, table, self.top or ROWS, self.depth)
 
     def draw_pair(self, reference: Report, other: Report, sides: Table) -> Grid:
-        rows = self._select_shallow(sides)
+        rows = within_depth(sides, self.depth)
         title = f"Layers of {reference.name} and {other.name}"
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
@@ -159,9 +159,6 @@ class _Layers:
             at_depth = _is_innermost if self.depth is None else lambda row: row["depth"] == self.depth
             rows = sorted(filter(at_depth, rows), key=_measure_change, reverse=True)[: self.top]
         return difference_grid(rows, title, (reference.name, other.name), nested=self.is_whole)
-
-    def _select_shallow(self, layers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        return within_depth(layers, self.depth)
 
 
 def _draw_values(report: Report) -> Grid:

@@ -12,7 +12,7 @@ from ..times.measurement import Measurement
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["different_origins"]
+__all__ = ["different_origins", "list_timed"]
 
 #: Facts of a machine by which it is another one; the versions of frameworks are in the report besides.
 _MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
@@ -24,7 +24,7 @@ _TOGETHER = timedelta(hours=1)
 
 def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     """Yield one sentence if times of these reports were taken at different times or on different machines."""
-    timed = [report for report in reports if any(map(_is_time, (record.value for record in report.statuses.values())))]
+    timed = list_timed(reports)
     if len(timed) < 2:
         return
     differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
@@ -38,6 +38,12 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
     yield f"The times were taken {what}, so that they compare with care ({origins})."
 
 
+def list_timed(reports: Sequence[Report]) -> list[Report]:
+    """Return the reports that have measured times."""
+    kinds = (Measurement, BatchSweep)
+    return [report for report in reports if any(isinstance(record.value, kinds) for record in report.statuses.values())]
+
+
 def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
     """Return whether reports state a fact differently; one that does not state it does not differ."""
     stated: dict[str, set[str]] = {}
@@ -45,10 +51,6 @@ def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
         if (fact := report.environment.get(name)) is not None:
             stated.setdefault(report.backend if name in _BY_FRAMEWORK else "", set()).add(fact)
     return any(len(facts) > 1 for facts in stated.values())
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, (Measurement, BatchSweep))
 
 
 def _read_moment(report: Report) -> datetime | None:

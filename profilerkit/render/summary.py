@@ -83,21 +83,15 @@ def summarize(
         changed = () if _has_layers(rest) else list_changed_layers(result, _MOVED)
         return draw_parts([table, *changed, notes, *rest])
     notes, *rest = list_parts_below(result, details, depth, top, changes)
-    heading: list[RenderableType] = [Text(""), *_draw_heading(result), Text(""), _Values(result.statuses.values())]
+    name, line = visible(f"{result.name}  ({result.backend})"), visible(describe_inputs(result))
+    heading = [Text(""), Text(name, style="bold"), *([Text(line, style="dim")] if line else []), Text("")]
     where = [] if _has_layers(rest) else [*_list_costs(result, advice), *_list_peaks(result)]
-    return Group(*heading, *(where or [Text("")]), draw_parts([begin_with_state(notes, result), *rest]))
+    below = draw_parts([begin_with_state(notes, result), *rest])
+    return Group(*heading, _Values(result.statuses.values()), *(where or [Text("")]), below)
 
 
 def _has_layers(content: Iterable[Part]) -> bool:
     return any(isinstance(part, Grid) and part.kind == "layers" for part in content)
-
-
-def _draw_heading(report: Report) -> Iterator[RenderableType]:
-    """Yield the name of the model, and what it was given."""
-    yield Text(visible(f"{report.name}  ({report.backend})"), style="bold")
-    line = describe_inputs(report)
-    if line:
-        yield Text(visible(line), style="dim")
 
 
 def describe_inputs(report: Report) -> str:

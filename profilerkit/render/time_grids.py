@@ -13,10 +13,11 @@ from ..times.percentiles import is_supported
 from ..times.ratio import Ratio
 from ..times.wording import noise_text
 from .grids import Grid, list_titled_values
+from .origins import list_timed
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
-    from ..results.report import Report, StatusRecord
+    from ..results.report import Report
 
 __all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", "measurement_grids", "sweep_grids"]
 
@@ -60,7 +61,7 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
 
 def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
     """Yield where each report with measured times was made, once where that is the same for all."""
-    measured = [report for report in reports if any(map(_is_measured, report.statuses.values()))]
+    measured = list_timed(reports)
     alike = all(report.environment == measured[0].environment for report in measured)
     for report in measured[:1] if alike else measured:
         if report.environment:
@@ -78,10 +79,6 @@ def _write_fact(fact: tuple[str, str]) -> tuple[str, str]:
     if name.endswith("_bytes") and value.isdecimal():
         name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
     return name.replace("_", " "), value
-
-
-def _is_measured(record: StatusRecord) -> bool:
-    return isinstance(record.value, (Measurement, BatchSweep))
 
 
 def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
@@ -143,12 +140,13 @@ def _write_median(time: Measurement) -> tuple[str, str]:
 
 def legend(comparison: Comparison) -> Iterator[str]:
     """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well."""
-    key = next((key for key, record in comparison.reference.statuses.items() if _has_samples(record)), None)
+    records = comparison.reference.statuses.items()
+    key = next((key for key, record in records if isinstance(record.value, Measurement)), None)
     if key is None:
         return
     first = comparison.reference.statuses[key].value
-    records = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
-    others = [(other, value) for other, value in records if isinstance(value, Measurement)]
+    values = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
+    others = [(other, value) for other, value in values if isinstance(value, Measurement)]
     paired = all(first.is_paired_with(value) for _, value in others)
     ratios = [(other, Ratio.of(first, value)) for other, value in others]
     how = "measured in turn" if paired else "measured one after the other"
@@ -171,10 +169,6 @@ def legend(comparison: Comparison) -> Iterator[str]:
         if note:
             named = f" of {other.name}" if len(others) > 1 else ""
             yield f"{comparison.reference.statuses[key].friendly_name}{named}: {note}"
-
-
-def _has_samples(record: StatusRecord) -> bool:
-    return isinstance(record.value, Measurement)
 
 
 def _read_process(value: Measurement) -> str:

@@ -43,15 +43,6 @@ class _Rule(NamedTuple):
     fits: Callable[[Any], bool]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, or None for one that is not known; a bool is no number here."""
-    return value is None or type(value) in (int, float)
-
-
 def _is_count(value: Any) -> bool:
     """Return whether a value is a finite number from 0, or None; the ends of an uncertain count may be floats."""
     return value is None or (type(value) in (int, float) and 0 <= value < math.inf)
@@ -62,20 +53,16 @@ def _is_shapes(value: Any) -> bool:
     return value is None or (isinstance(value, tuple) and all(isinstance(shape, tuple) for shape in value))
 
 
-def _is_tuple(value: Any) -> bool:
-    return isinstance(value, tuple)
-
-
-_TEXT = _Rule("text", _is_text)
+_TEXT = _Rule("text", lambda value: isinstance(value, str))
 _SHAPES = _Rule("shapes", _is_shapes)
 _COUNT = _Rule("number from 0", _is_count)
-_NUMBER = _Rule("number", _is_number)
+_NUMBER = _Rule("number", lambda value: value is None or type(value) in (int, float))  # no bool, which is an int too
 
 #: What the columns of these names hold. Columns of other names are not checked: plugins have some of their own.
 _RULES = {
     **dict.fromkeys(("configuration", "path", "type", "operator", "layer", "phase", "kernel", "missing"), _TEXT),
     **dict.fromkeys(("graph", "node"), _TEXT),
-    "reads": _Rule("numbers of rows", _is_tuple),
+    "reads": _Rule("numbers of rows", lambda value: isinstance(value, tuple)),
 }
 #: The words for counts and for other numbers: a column has one as its name, or as the end of it, as ``own_macs`` has.
 _COUNTS = ("calls", "params", *WORK, "bytes", *TRAFFIC)

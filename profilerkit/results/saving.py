@@ -293,9 +293,9 @@ def _open_content(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _read_report(body: Any, where: str = "") -> Report:
     read = convert(body, _Report, where.removesuffix("."))
-    layers = None if read.layers is None else _read_layers(read.layers, f"{where}layers")
-    operators = None if read.operators is None else _read_operators(read.operators, f"{where}operators")
-    _require_lengths(read.memory, operators, where)
+    layers = _read_table(read.layers, LayerTable, f"{where}layers", require_tree)
+    operators = _read_table(read.operators, Table, f"{where}operators", require_operators)
+    memory = None if read.memory is None else _read_timeline(read.memory, operators, where)
     require_once((status.key for status in read.statuses), f"{where}statuses", "key")
     records = [_read_record(status, f"{where}statuses[{index}]") for index, status in enumerate(read.statuses)]
     fields = {
@@ -306,30 +306,15 @@ def _read_report(body: Any, where: str = "") -> Report:
         "conditions": tuple(read.conditions),
         "data": {key: from_plain(value, f"{where}data.{key}") for key, value in read.data.items()},
         "operators": operators,
-        "memory": None if read.memory is None else _read_timeline(read.memory),
+        "memory": memory,
     }
     return Report(**fields)
 
 
-def _read_layers(plain: Any, where: str) -> LayerTable:
-    table: LayerTable = _read_table(plain, LayerTable, where)
-    require_tree(table, where)
-    return table
-
-
-def _read_operators(plain: Any, where: str) -> Table:
-    table: Table = _read_table(plain, Table, where)
-    require_operators(table, where)
-    return table
-
-
-def _require_lengths(memory: _Memory | None, operators: Table | None, where: str) -> None:
-    if memory is not None and operators is not None and len(memory.live_bytes) != len(operators):
+def _read_timeline(memory: _Memory, operators: Table | None, where: str) -> MemoryTimeline:
+    if operators is not None and len(memory.live_bytes) != len(operators):
         actual, expected = len(memory.live_bytes), len(operators)
         raise ValueError(f"{where}memory.live_bytes has {actual} values for {expected} operators")
-
-
-def _read_timeline(memory: _Memory) -> MemoryTimeline:
     return MemoryTimeline(**{**msgspec.structs.asdict(memory), "live_bytes": tuple(memory.live_bytes)})
 
 
@@ -365,9 +350,12 @@ def _read_bounds(value: Any, low: float | None, high: float | None, where: str) 
     return Bounds(low, high)
 
 
-def _read_table(value: Any, kind: type[Any], where: str) -> Any:
-    """Return a table; raises `ValueError` unless it is of exactly that class."""
+def _read_table(value: Any, kind: type[Any], where: str, require: Callable[[Any, str], None]) -> Any:
+    """Return a table, None for None; raises `ValueError` unless it is of exactly that class, and as is required."""
+    if value is None:
+        return None
     table = from_plain(value, where)
     if type(table) is not kind:
         raise ValueError(f"{where} holds no {kind.__name__}")
+    require(table, where)
     return table
