@@ -268,6 +268,7 @@ class Profiler:
     def _compute_in_steps(
         self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
     ) -> Iterator[str]:
+        """Yield each key once it is computed, which is a whole call of ours."""
         steps = self._steps(names, arguments, recompute, strict)
         yield from iter(lambda: self._compute_next(steps), None)
 

@@ -85,11 +85,11 @@ def _list_forms_of_text() -> list[str]:
 def _find_offer(form: str, is_text: bool) -> Offer[RendererInfo]:
     """Return what a plugin offers under the name of a form; raises `NotOfferedError` where none offers it."""
     form = _FORM("form", form)
-    offered = [offer for offer in list_offers("profilerkit_renderers", RendererInfo) if offer.item.is_text is is_text]
-    named = require_unique("renderer", [offer for offer in offered if offer.item.name == form])
+    offered = list_offers("profilerkit_renderers", RendererInfo)
+    named = [offer for offer in offered if offer.item.name == form and offer.item.is_text is is_text]
     if named:
-        return named[0]
-    forms = by_likeness(form, [offer.item.name for offer in offered])
+        return require_unique("renderer", named)[0]
+    forms = by_likeness(form, [offer.item.name for offer in offered if offer.item.is_text is is_text])
     installed = ", ".join(forms) if forms else "none: reinstall profilerkit, its entry points are missing"
     raise NotOfferedError(f"no renderer {form!r}; installed, nearest first: {installed}{describe_disabled()}")
 
@@ -122,5 +122,9 @@ def _choose_options(draw: Renderer, options: Mapping[str, Any]) -> dict[str, Any
         name = unknown[0]
         hint = argument_hint(name, taken={*_OPTIONS, *own_names}, elsewhere={})
         raise ArgumentError(f"no renderer takes an option {name!r}; {hint}")
-    values = {name: _OPTIONS[name](name, value) if name in _OPTIONS else value for name, value in options.items()}
-    return {name: value for name, value in values.items() if name in own_names}
+    accepted = {}
+    for name, value in options.items():
+        checked = _OPTIONS[name](name, value) if name in _OPTIONS else value
+        if name in own_names:
+            accepted[name] = checked
+    return accepted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..times.operator_totals import operator_totals
 from ..trace.table import Table
 from .console import grid_text
-from .grids import list_titled_values, visible
+from .grids import list_records, visible
 from .table_grids import ROWS, table_grid
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def by_operator(result: Report | Comparison, top: int | None = None) -> str:
 
 
 def _draw_operators(report: Report, top: int) -> Iterator[str]:
-    timed = list(list_titled_values([report], lambda value: isinstance(value, Table) and "operator" in value.columns))
-    tables = [table for _, table in timed] or ([report.operators] if report.operators else [])
+    timed = [record.value for record in list_records(report, Table) if "operator" in record.value.columns]
+    tables = timed or ([report.operators] if report.operators else [])
     if not tables:
         yield visible(f"{report.name}: no operators, the model was not traced")
     for table in tables:

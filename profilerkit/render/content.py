@@ -22,7 +22,7 @@ from ..trace.records import LayerTable
 from ..trace.table import Table
 from .bounds import KINDS, in_words, write_interval
 from .enhancements import enhancement_in_words, is_convention
-from .grids import Grid, Notes, Part, visible
+from .grids import Grid, Notes, Part, list_records, visible
 from .layer_grids import all_layers_grids, difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
 from .origins import different_origins
@@ -186,7 +186,7 @@ def list_parts_below(
     yield Notes((*map(_capitalize, _list_notes(report, silent)), *describe_batch(report)))
     requested = any(isinstance(value, (LayerTable, str)) for value in report.data.values())
     yield from sweep_grids([report])
-    tables = [record for record in report.statuses.values() if isinstance(record.value, Table)]
+    tables = list_records(report, Table)
     for record in tables if layers.requested else ():
         yield layers.draw_metric(record.friendly_name, record.value)
     if details:
@@ -273,13 +273,12 @@ def _write_cell(record: StatusRecord | None) -> str:
 
 def choose_mark(record: StatusRecord | None) -> str:
     """Return what is to be seen of a value at once: that it failed, is not all of it, or is not known well."""
-    if record is None or record.completeness is Completeness.COMPLETE:
-        return "noisy" if record is not None and _is_noisy(record) else ""
-    return "failed" if record.completeness is Completeness.FAILED else "partial"
-
-
-def _is_noisy(record: StatusRecord) -> bool:
-    return isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
+    if record is None:
+        return ""
+    if record.completeness is not Completeness.COMPLETE:
+        return "failed" if record.completeness is Completeness.FAILED else "partial"
+    is_noisy = isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
+    return "noisy" if is_noisy else ""
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
@@ -318,13 +317,13 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterable[str]:
         else:
             continue
         alike.setdefault(state_and_reason, []).append(record.friendly_name)
-    for record in report.statuses.values():
-        notes = (top_row_note(record.value), describe_gap(record.value)) if isinstance(record.value, Table) else ()
+    for record in list_records(report, Table):
+        notes = (top_row_note(record.value), describe_gap(record.value))
         yield from (f"{record.friendly_name}: {note}" for note in notes if note)
     for (state, reason), names in alike.items():
         yield f"{', '.join(names)} {in_words(state, len(names))}: {reason}"
     yield from report.notes
-    if any(isinstance(record.value, Measurement) and record.value.is_noisy for record in report.statuses.values()):
+    if any(record.value.is_noisy for record in list_records(report, Measurement)):
         yield "noisy times: measure longer, such as max_seconds=30, while nothing else runs"
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..foreign_text import visible
 
 if TYPE_CHECKING:
-    from ..results.report import Report
+    from ..results.report import Report, StatusRecord
 
-__all__ = ["FIRM_SPACE", "MARKS", "Grid", "Notes", "Part", "join_units", "list_titled_values", "visible"]
+__all__ = ["FIRM_SPACE", "MARKS", "Grid", "Notes", "Part", "join_units", "list_records", "visible"]
 
 
 #: What cells may be marked as.
@@ -61,13 +61,9 @@ def join_units(text: str) -> str:
     return _BEFORE_UNIT.sub(FIRM_SPACE, text)
 
 
-def list_titled_values(reports: Sequence[Report], fits: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
-    """Yield each value of that kind with a title; of several reports it has the name of the report."""
-    for report in reports:
-        named = f" of {report.name}" if len(reports) > 1 else ""
-        for record in report.statuses.values():
-            if fits(record.value):
-                yield f"{record.friendly_name}{named}", record.value
+def list_records(report: Report, *kinds: type) -> list[StatusRecord]:
+    """Return the records of a report whose values are of one of these kinds: measurements, tables."""
+    return [record for record in report.statuses.values() if isinstance(record.value, kinds)]
 
 
 Part: TypeAlias = "Grid | Notes"

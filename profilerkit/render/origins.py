@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..times.batch_sweep import BatchSweep
 from ..times.measurement import Measurement
+from .grids import list_records
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -40,8 +41,7 @@ def different_origins(reports: Sequence[Report]) -> Iterator[str]:
 
 def list_timed(reports: Sequence[Report]) -> list[Report]:
     """Return the reports that have measured times."""
-    kinds = (Measurement, BatchSweep)
-    return [report for report in reports if any(isinstance(record.value, kinds) for record in report.statuses.values())]
+    return [report for report in reports if list_records(report, Measurement, BatchSweep)]
 
 
 def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:

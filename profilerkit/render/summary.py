@@ -24,7 +24,7 @@ from .bounds import write_in_full, write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, to_text
 from .content import choose_mark, describe_batch, list_changed_layers, list_parts_below, parts
-from .grids import Grid, Notes, Part, visible
+from .grids import Grid, Notes, Part, list_records, visible
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -97,19 +97,13 @@ def _has_layers(content: Iterable[Part]) -> bool:
 def describe_inputs(report: Report) -> str:
     """Return in a line what the model was given, on which device, by how many threads; empty where nothing is known."""
     inputs = re.sub(r"^ModelInputs\((.*)\)", r"\1", report.inputs)
-    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, *_list_conditions(report)]
-    return ", ".join(filter(None, facts))
-
-
-def _list_conditions(report: Report) -> Iterator[str]:
-    """Yield the device and the number of threads of what was measured, where the backend tells them."""
     device = report.environment.get("device", "").removeprefix("/").lower()
-    if not device and not any(isinstance(record.value, Measurement) for record in report.statuses.values()):
-        return
-    yield device
+    facts = [f"Input: {inputs}" if inputs else "", report.input_dtypes, device]
     threads = report.arguments.get("num_threads") or report.environment.get("intra_op_threads", "0")
-    if threads.isdecimal() and threads != "0":
-        yield "1 thread" if threads == "1" else f"{threads} threads"
+    has_run = bool(device or list_records(report, Measurement))
+    if has_run and threads.isdecimal() and threads != "0":
+        facts.append("1 thread" if threads == "1" else f"{threads} threads")
+    return ", ".join(filter(None, facts))
 
 
 def begin_with_state(notes: Part, report: Report) -> Notes:
@@ -124,7 +118,8 @@ def begin_with_state(notes: Part, report: Report) -> Notes:
     state = f"All values{' but ' if names else ''}{', '.join(names)} are complete"
     if report.batch_size is None:
         return Notes((f"{state}.", *lines))
-    others = [line for line in lines if line not in describe_batch(report)]
+    batch = list(describe_batch(report))
+    others = [line for line in lines if line not in batch]
     return Notes((f"{state}, and for a batch of {report.batch_size}.", *others))
 
 
@@ -208,9 +203,9 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
 
 def _list_peaks(report: Report) -> Iterator[RenderableType]:
     """Yield where the memory is at the moment when most is taken, of each metric that says so."""
-    for record in report.statuses.values():
+    for record in list_records(report, LayerTable):
         table = record.value
-        if isinstance(table, LayerTable) and PEAK in table.columns and table[0][PEAK]:
+        if PEAK in table.columns and table[0][PEAK]:
             yield draw_parts([_draw_costs(divide(table, PEAK, _LINES), PEAK, table[0][PEAK])])
             yield Text("")
 

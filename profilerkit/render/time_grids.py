@@ -12,7 +12,7 @@ from ..times.measurement import PERCENTILES, Measurement
 from ..times.percentiles import is_supported
 from ..times.ratio import Ratio
 from ..times.wording import noise_text
-from .grids import Grid, list_titled_values
+from .grids import Grid, list_records
 from .origins import list_timed
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ __all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield a grid for each sweep over batch sizes; the knee is marked."""
-    for title, value in list_titled_values(reports, lambda item: isinstance(item, BatchSweep)):
-        yield _draw_sweep(title, value)
+    for report in reports:
+        named = f" of {report.name}" if len(reports) > 1 else ""
+        for record in list_records(report, BatchSweep):
+            yield _draw_sweep(f"{record.friendly_name}{named}", record.value)
 
 
 def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
@@ -47,7 +49,7 @@ def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
 def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield for each report every statistic of each measured value, one column for each."""
     for report in reports:
-        measured = [record for record in report.statuses.values() if isinstance(record.value, Measurement)]
+        measured = list_records(report, Measurement)
         if measured:
             title = f"Measurements of {report.name}" if len(reports) > 1 else "Measurements"
             columns = [_list_statistics(record.value, record.base_unit) for record in measured]
@@ -140,11 +142,10 @@ def _write_median(time: Measurement) -> tuple[str, str]:
 
 def legend(comparison: Comparison) -> Iterator[str]:
     """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well."""
-    records = comparison.reference.statuses.items()
-    key = next((key for key, record in records if isinstance(record.value, Measurement)), None)
-    if key is None:
+    measured = list_records(comparison.reference, Measurement)
+    if not measured:
         return
-    first = comparison.reference.statuses[key].value
+    key, first = measured[0].key, measured[0].value
     values = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
     others = [(other, value) for other, value in values if isinstance(value, Measurement)]
     paired = all(first.is_paired_with(value) for _, value in others)

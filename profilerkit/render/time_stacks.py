@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..trace.bounds import WORK
 from ..trace.layer_paths import count_depth, nearest_around
 from ..trace.table import Table
-from .grids import visible
+from .grids import list_records, visible
 
 if TYPE_CHECKING:
     from ..results.report import Report
@@ -55,7 +55,7 @@ def name_frame(path: str, kind: str = "") -> str:
 
 def find_rows(report: Report, *columns: str) -> Iterable[Mapping[str, Any]]:
     """Return the rows of the first table of a report that has these columns, whatever its metric is called."""
-    tables = (record.value for record in report.statuses.values() if isinstance(record.value, Table))
+    tables = (record.value for record in list_records(report, Table))
     return next((table for table in tables if set(columns) <= set(table.columns)), ())
 
 
