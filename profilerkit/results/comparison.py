@@ -22,8 +22,7 @@ from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
 from .metric_rows import compare_rows
 from .report import Report
-from .result import Result
-from .subscripted import Subscripted, one_line
+from .result import Result, one_line
 
 if TYPE_CHECKING:
     from .report import StatusRecord
@@ -32,7 +31,7 @@ __all__ = ["Comparison", "distinct_names", "side_by_side"]
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Subscripted, Result):
+class Comparison(Result):
     """The results for several models. The first is the reference, which the others are compared with.
 
     ``comparison["macs"]`` is a dict: the value of a metric in base units, by the name of the model.

@@ -24,8 +24,7 @@ from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
 from .metric_rows import flat_numbers, metric_rows
-from .result import Result
-from .subscripted import Subscripted, one_line
+from .result import Result, one_line
 
 __all__ = ["Report", "StatusRecord"]
 
@@ -95,33 +94,30 @@ class StatusRecord:
     def of(cls, metric: Metric) -> StatusRecord:
         """Read a computed metric; one that cannot be shown is a failure of its own, not of the report."""
         try:
-            return cls._of(metric, metric.outcome)
+            outcome = metric.outcome
+            return cls(
+                key=metric.NAME,
+                friendly_name=metric.friendly_name(),
+                description=metric.description(),
+                value=outcome.value,
+                shown=metric.show() if outcome.value is not None else "",
+                unit=(metric.get_units() or "") if outcome.value is not None else "",
+                comparative=Comparative.parse(metric.get_comparative()),
+                completeness=outcome.completeness,
+                missing=outcome.missing,
+                base_unit=metric.UNIT,
+                note=outcome.note,
+                scale=metric.SCALE,
+                bounds=outcome.bounds,
+                failure=_failure(outcome),
+                is_applicable=outcome.is_applicable,
+            )
         except MemoryError:
             raise
         except Exception as error:
             reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
             nothing = (metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE)
             return cls(*nothing, Completeness.FAILED, (reason,), failure=classify(error))
-
-    @classmethod
-    def _of(cls, metric: Metric, outcome: Outcome) -> StatusRecord:
-        return cls(
-            key=metric.NAME,
-            friendly_name=metric.friendly_name(),
-            description=metric.description(),
-            value=outcome.value,
-            shown=metric.show() if outcome.value is not None else "",
-            unit=(metric.get_units() or "") if outcome.value is not None else "",
-            comparative=Comparative.parse(metric.get_comparative()),
-            completeness=outcome.completeness,
-            missing=outcome.missing,
-            base_unit=metric.UNIT,
-            note=outcome.note,
-            scale=metric.SCALE,
-            bounds=outcome.bounds,
-            failure=_failure(outcome),
-            is_applicable=outcome.is_applicable,
-        )
 
 
 def _failure(outcome: Outcome) -> FailureCode | None:
@@ -131,7 +127,7 @@ def _failure(outcome: Outcome) -> FailureCode | None:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Subscripted, Result):
+class Report(Result):
     """The results for one model.
 
     ``report["macs"]`` is a value in base units, ``report.status("macs")`` is its record, ``print(report)`` prints a

@@ -1,15 +1,16 @@
-"""What reports and comparisons have in common: they become text, a figure, a page or a file."""
+"""What reports and comparisons have in common: they are mappings, and become text, a figure, a page or a file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..arguments.checks import PATH
 from ..error_text import shown
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnknownStatusError
 from ..plugging.renderers import draw_html_fragment, find_form, rank_suffixes, render, renderer
 from ..process.encoding import printable
 from ..process.files import write_text
@@ -17,12 +18,15 @@ from ..process.files import write_text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from ..piping.status import StatusKey
     from .comparison import Comparison
     from .report import Report
 
-__all__ = ["Result", "require_result"]
+__all__ = ["Result", "one_line", "require_result"]
 
 R = TypeVar("R", bound="Result")
+#: The most characters that the parts in a one-line representation may take.
+_LONGEST = 100
 
 
 def require_result(value: Any) -> Report | Comparison:
@@ -32,8 +36,28 @@ def require_result(value: Any) -> Report | Comparison:
     return value._either
 
 
-class Result:
-    """The base class of `Report` and `Comparison`."""
+class Result(Mapping[str, Any]):
+    """The base class of `Report` and `Comparison`: a mapping from the names of metrics to their values, in their order.
+
+    Unlike a dict, a result is true even if it has no metric, and two are equal only if all else about them is.
+    """
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def get(self, key: str | type[StatusKey], default: Any = None) -> Any:
+        """Return the value of a metric, or ``default`` if the name is unknown."""
+        try:
+            return self[key]  # type: ignore[index]  # results take the classes of metrics too
+        except UnknownStatusError:
+            return default
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return what IPython and Jupyter offer after ``result["``."""
+        return list(self)
 
     @property
     def _either(self) -> Report | Comparison:
@@ -118,3 +142,19 @@ class Result:
     def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
         return draw_html_fragment(self)
+
+
+def one_line(kind: str, parts: Iterable[str]) -> str:
+    """Return a representation in one line: as many of the parts as fit, and how many more there are.
+
+    >>> one_line("Report", ["'Net'", "torch", "macs=16 MACs"])
+    "<Report 'Net', torch, macs=16 MACs>"
+    """
+    listed = [" ".join(part.split()) for part in parts]
+    fitting = [listed[0][:_LONGEST]]
+    for part in listed[1:]:
+        if len(", ".join([*fitting, part])) > _LONGEST:
+            break
+        fitting.append(part)
+    more = len(listed) - len(fitting)
+    return f"<{kind} {', '.join(fitting)}{f', and {more} more' if more else ''}>"

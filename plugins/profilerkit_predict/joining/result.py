@@ -15,7 +15,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
-from profilerkit.results.subscripted import one_line
+from profilerkit.results.result import one_line
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace
 from profilerkit.trace.table import Table
