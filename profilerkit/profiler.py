@@ -101,7 +101,7 @@ class Profiler:
         #: The arguments that said what is profiled in place of a model, for reports.
         self._placing: Mapping[str, Any] = {}
         self._computing = _Computing()
-        #: Whether no more than one request comes: then what values were computed from is not noted.
+        #: Until the first request has ended: whether no other comes. Then what values are computed from is not noted.
         self._once = False
         self._take_inputs(inputs, input_shape)
 
@@ -261,9 +261,12 @@ class Profiler:
         It keeps them also if the model changes what its code reads whenever it runs, such as a global counter.
         """
         steps = self._steps(names, arguments, recompute, strict, begun)
-        with suspend_modes(self.backend):
-            for _ in steps:
-                pass
+        try:
+            with suspend_modes(self.backend):
+                for _ in steps:
+                    pass
+        finally:
+            self._once = False  # a function may have kept this profiler, and ask again when the model has changed
 
     def _compute_in_steps(
         self, names: Iterable[str], arguments: dict[str, Any], recompute: bool, strict: bool
@@ -488,7 +491,7 @@ def make_profiler(
         functions: Further functions, which take precedence.
         leave_out: Status keys that no plugin is to compute.
         placing: The arguments that said what is profiled in place of a model, for the report.
-        once: Whether no more than one request comes.
+        once: Whether no request comes after the first one: then it does not note what values are computed from.
         **made_with: The other arguments of `Profiler`.
     """
     profiler = Profiler(model, **made_with)

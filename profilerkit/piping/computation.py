@@ -47,7 +47,7 @@ __all__ = ["Computation", "Remembered"]
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
-#: In place of a fingerprint, where values are asked for only once.
+#: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
 _NOT_READ = object()
 
 
