@@ -100,7 +100,8 @@ def _list_engine_notes(report: LanguageModelReport) -> Iterable[str]:
         return
     defaults = "the block size is that" if rule.reserve is None else "the block size and the reserve are those"
     yield f"{defaults} of {rule.name} where not given; its rules were read from {', '.join(rule.sources)}"
-    if not any(layer.window is not None and not layer.is_chunked for layer in report.facts.cache.parts):
+    windows = [layer for layer in report.facts.cache.parts if layer.window is not None]
+    if not windows or (pool is None and all(layer.is_chunked for layer in windows)):  # chunks begin with a block
         return
     if pool is None:
         yield f"{rule.name} frees blocks that are outside of a window: a window takes {rule.window_spare_blocks} more"

@@ -15,6 +15,11 @@ from profilerkit_predict.language_models.serving import predict_serving
 PARTS = (CacheLayer("layers.0", 8, window=10), CacheLayer("layers.1", 8))
 
 
+def write_report(cost: StepCost) -> str:
+    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
+    return " ".join(report.to_text().split())
+
+
 def test_defaults_are_those_of_the_documentation() -> None:
     """vLLM: DEFAULT_BLOCK_SIZE, gpu_memory_utilization 0.92. TensorRT-LLM: tokens_per_block. SGLang: page_size."""
     assert (find_engine("vllm").block_size, find_engine("vLLM").reserve) == (16, 0.08)
@@ -37,6 +42,17 @@ def test_a_window_begins_inside_a_block(tokens: int, kept: int) -> None:
     without = -(-tokens // 4) * 4
     assert cost.cache_bytes(tokens) == 8 * kept + 8 * without
     assert StepCost(toy_facts(parts=PARTS), DEVICE, block_size=4).cache_bytes(100) == 8 * 12 + 8 * 100
+
+
+@pytest.mark.parametrize(("tokens", "kept"), [(3, 4), (6, 8), (13, 12), (100, 12)])
+def test_a_chunk_begins_with_a_block(tokens: int, kept: int) -> None:
+    """The eleven tokens of a chunk of twelve that the last one needs are in three blocks of 4, and never in four."""
+    chunks = (CacheLayer("layers.0", 8, window=12, is_chunked=True),)
+    cost = StepCost(toy_facts(parts=chunks), DEVICE, block_size=4, engine=find_engine("vllm"))
+    assert cost.cache_bytes(tokens) == 8 * kept
+    assert "blocks that are outside" not in write_report(cost)
+    pools = toy_facts(parts=(*chunks, CacheLayer("layers.1", 8)), architecture="Llama4ForConditionalGeneration")
+    assert "a layer with one has 0.8 times" in write_report(StepCost(pools, DEVICE, engine=find_engine("sglang")))
 
 
 @pytest.mark.parametrize(("tokens", "without", "window"), [(100, 100, 80), (9, 12, 10), (4, 5, 4)])
@@ -72,7 +88,6 @@ def test_latents_that_an_indexer_chooses_have_a_layout(name: str) -> None:
 )
 def test_a_report_says_what_the_engine_does_and_where_that_was_read(name: str, architecture: str, note: str) -> None:
     cost = StepCost(toy_facts(parts=PARTS, architecture=architecture), DEVICE, engine=find_engine(name))
-    report = LanguageModelReport("Toy", cost.facts, cost, 16, 4, "bfloat16", (predict_serving(cost, 1, 16, 4),))
-    text = " ".join(report.to_text().split())
+    text = write_report(cost)
     assert note in text
     assert all(source in text for source in cost.engine.sources)
