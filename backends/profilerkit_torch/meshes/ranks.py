@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -63,7 +63,7 @@ def trace_rank(model: RankModel, inputs: ModelInputs) -> RankTrace:
             recorder = RankRecorder(RankLayers(module))
             scheme.prepare(module, lambda: rehearse(module, called))
             equal = find_equal_blocks(recorder.layers.inventory) if leaves_out and scheme.IS_BY_BLOCK else []
-            return _trace_step(_Step(module, called, scheme, SkippedBlocks(equal, recorder)), model)
+            return _trace_step(model, module, called, scheme, SkippedBlocks(equal, recorder))
 
     with suppress(DifferentBlocksError):
         return trace(leaves_out=True)
@@ -138,35 +138,28 @@ def _refuse_values() -> Iterator[None]:
         ) from error
 
 
-class _Step(NamedTuple):
-    """A step that is to be traced: of a model that is spread and has no values, with the inputs of the rank.
+def _trace_step(
+    rank: RankModel, model: nn.Module, inputs: ModelInputs, scheme: StepScheme, skipped: SkippedBlocks
+) -> RankTrace:
+    """Return what the passes of a step show, forward and back; the first note says of which rank.
 
-    Attributes:
-        model: The model.
+    Args:
+        rank: Of which rank it is.
+        model: The model, which is spread and has no values.
         inputs: What the rank gets.
         scheme: What spreads the model does this in the step, beside what torch does.
         skipped: Leaves out some of its equal blocks, if any; it has the recorder.
-    """
-
-    model: nn.Module
-    inputs: ModelInputs
-    scheme: StepScheme
-    skipped: SkippedBlocks
-
-
-def _trace_step(step: _Step, rank: RankModel) -> RankTrace:
-    """Return what the passes of a step show, forward and back; the first note says of which rank.
 
     Raises `DifferentBlocksError` where blocks are left out and may not be.
     """
-    model, scheme, recorder, note = step.model, step.scheme, step.skipped.recorder, rank.describe()
+    recorder, note = skipped.recorder, rank.describe()
     weights = _count_weights(recorder, scheme)
-    input_bytes = recorder.start_with(tensors_in(tuple(step.inputs.leaves()), torch.is_tensor))
+    input_bytes = recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
-    with watch_step(recorder), one_thread, scheme.in_step(recorder), step.skipped.follow():
-        notes = scheme.run(model, step.inputs, recorder, rank.passes)
+    with watch_step(recorder), one_thread, scheme.in_step(recorder), skipped.follow():
+        notes = scheme.run(model, inputs, recorder, rank.passes)
         freed = recorder.take_changes()  # since the last operator; what the scheme keeps for the next step is there
-    growth = extend_step(recorder, step.skipped)
+    growth = extend_step(recorder, skipped)
     left = recorder.find_alive(len(recorder.operators)) + Counter(freed)
     memory = _make_timeline(recorder, weights.total(), input_bytes, left.total())
     exchanged = tuple(recorder.list_exchanged(rank.mesh))

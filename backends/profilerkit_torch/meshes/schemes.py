@@ -57,23 +57,6 @@ def _list_blocks(model: nn.Module) -> list[nn.Module]:
     return blocks
 
 
-def _replicate(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    """Have the gradients reduced in the step, as ``DistributedDataParallel`` does: it sees nothing but real groups."""
-    return DataParallel(model, device_mesh.get_group())
-
-
-def _partition_states(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedStates(device_mesh.get_group())
-
-
-def _partition_gradients(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedGradients(device_mesh.get_group())
-
-
-def _partition_parameters(model: nn.Module, device_mesh: DeviceMesh) -> StepScheme:
-    return PartitionedParameters(device_mesh.get_group())
-
-
 class _Scheme(NamedTuple):
     """What spreads a model, the dimensions of the mesh that it uses, and the one that it needs."""
 
@@ -84,8 +67,8 @@ class _Scheme(NamedTuple):
 
 _SCHEMES = {
     "fsdp2": _Scheme(_shard_fully, ("dp_replicate", "dp_shard"), "dp_shard"),
-    "ddp": _Scheme(_replicate, ("dp_replicate",), "dp_replicate"),
-    "zero1": _Scheme(_partition_states, ("dp_shard",), "dp_shard"),
-    "zero2": _Scheme(_partition_gradients, ("dp_shard",), "dp_shard"),
-    "zero3": _Scheme(_partition_parameters, ("dp_shard",), "dp_shard"),
+    "ddp": _Scheme(lambda model, mesh: DataParallel(model, mesh.get_group()), ("dp_replicate",), "dp_replicate"),
+    "zero1": _Scheme(lambda model, mesh: PartitionedStates(mesh.get_group()), ("dp_shard",), "dp_shard"),
+    "zero2": _Scheme(lambda model, mesh: PartitionedGradients(mesh.get_group()), ("dp_shard",), "dp_shard"),
+    "zero3": _Scheme(lambda model, mesh: PartitionedParameters(mesh.get_group()), ("dp_shard",), "dp_shard"),
 }

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -241,13 +242,8 @@ def _merge_neighbors(slices: Iterable[_Slice]) -> list[_Slice]:
     >>> _merge_neighbors([_Slice(rank=0, elements=3), _Slice(rank=0, elements=4), _Slice(rank=1, elements=5)])
     [_Slice(rank=0, elements=7), _Slice(rank=1, elements=5)]
     """
-    merged: list[_Slice] = []
-    for part in slices:
-        if merged and merged[-1].rank == part.rank:
-            merged[-1] = _Slice(part.rank, merged[-1].elements + part.elements)
-        else:
-            merged.append(part)
-    return merged
+    by_rank = groupby(slices, key=lambda part: part.rank)
+    return [_Slice(rank, sum(part.elements for part in neighbors)) for rank, neighbors in by_rank]
 
 
 def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[_Reduction]:
@@ -258,14 +254,11 @@ def _group_slices(slices: Iterable[_Slice], most: int) -> Iterator[_Reduction]:
     >>> list(_group_slices([_Slice(0, 6), _Slice(1, 6), _Slice(2, 6)], most=10))
     [_Reduction(elements=12, slices=2), _Reduction(elements=6, slices=1)]
     """
-    elements = 0
-    count = 0
+    reduction = _Reduction(0, 0)
     for part in slices:
-        elements += part.elements
-        count += 1
-        if elements > most:
-            yield _Reduction(elements, count)
-            elements = 0
-            count = 0
-    if count:
-        yield _Reduction(elements, count)
+        reduction = _Reduction(reduction.elements + part.elements, reduction.slices + 1)
+        if reduction.elements > most:
+            yield reduction
+            reduction = _Reduction(0, 0)
+    if reduction.slices:
+        yield reduction
