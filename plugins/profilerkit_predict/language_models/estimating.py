@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from profilerkit.trace.dtypes import element_bytes
 
-from .formulas import count_macs, count_stored_bytes
+from .formulas import count_expected_experts, count_macs, count_stored_bytes
 from .records import Law
+from .shapes import StepShapes
 
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
-    from .shapes import AttentionShape, ProductShape, StepShapes, TrafficShape
+    from .shapes import AttentionShape, ProductShape, TrafficShape
     from .step_cost import Step, StepCost
 
 __all__ = ["Estimate", "Estimator", "average", "compute_rate"]
@@ -101,14 +102,14 @@ class Estimator:
         return Estimate(value, max(min(total * low, value), bound), value * high / middle, "calibrated")
 
     @property
-    def _shapes(self) -> StepShapes | None:
+    def _shapes(self) -> StepShapes:
+        """What a step runs; nothing where `reason` says that it is not known."""
         traced = self.cost.facts.traced
-        return traced.shapes if traced is not None else None
+        return (traced.shapes if traced is not None else None) or StepShapes()
 
     def _products_and_traffic(self, batch: int, new_tokens: int) -> float:
-        key = batch, new_tokens
-        shapes = self._shapes
-        if key not in self._besides and shapes is not None:
+        key, shapes = (batch, new_tokens), self._shapes
+        if key not in self._besides:
             tokens = batch * new_tokens
             experts = [product for product in shapes.products if product.is_experts]
             others = [product for product in shapes.products if not product.is_experts]
@@ -121,7 +122,7 @@ class Estimator:
                 )
                 + sum(self._traffic(table, tokens) for table in shapes.traffic)
             )
-        return self._besides.get(key, 0.0)
+        return self._besides[key]
 
     def _product(self, shape: ProductShape, tokens: int, is_floored: bool = True) -> float:
         rows = shape.rows * tokens
@@ -131,8 +132,7 @@ class Estimator:
         return shape.count * max(seconds, self._estimate_traffic(weights))
 
     def _attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
-        attention = self._shapes.attention if self._shapes is not None else ()
-        seconds = sum(self._estimate_attention(op, batch, new_tokens, cached) for op in attention)
+        seconds = sum(self._estimate_attention(op, batch, new_tokens, cached) for op in self._shapes.attention)
         return max(seconds, self._estimate_traffic(step.cache_read_bytes))
 
     def _estimate_attention(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
@@ -154,8 +154,6 @@ class Estimator:
         return table.seconds(sizes, max(work, 1.0), self.calibration.peak(dtype) or math.inf)
 
     def _expert_bytes(self, tokens: int) -> float:
-        from .formulas import count_expected_experts
-
         parts = [(part, part.routing) for part in self.cost.facts.weights if part.routing is not None]
         return sum(
             count_stored_bytes(part, self.cost.weights)
