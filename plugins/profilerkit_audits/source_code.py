@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib.machinery
 import importlib.util
 import json
 import sys
@@ -174,21 +173,11 @@ def _find_root(top: str) -> Path | None:
 def find_module(name: str, folder: Path) -> Path | None:
     """Return the Python file of a module in a folder, or of an installed one; None if there is none.
 
-    Nothing is imported: the packages above the module are searched one after the other.
+    Nothing is imported.
     """
     local = _find_local(name, folder)
-    if local is not None:
-        return local
-    parts, path = name.split("."), None
-    for count in range(1, len(parts) + 1):
-        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), path)
-        if spec is None:
-            return None
-        path = spec.submodule_search_locations
-        if path is None and count < len(parts):
-            return None
-    origin = None if spec is None else spec.origin
-    return Path(origin) if origin is not None and origin.endswith(".py") else None
+    root = _find_root(name.partition(".")[0]) if local is None else None
+    return local if root is None else _find_local(name, root)
 
 
 def _digest(parts: Iterable[tuple[Path, bytes]]) -> str:
