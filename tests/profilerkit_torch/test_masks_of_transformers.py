@@ -64,7 +64,7 @@ def test_fake_tensors_are_not_taken_for_tracing(build: Any, masked: str, values:
     def refuse(*_: Any) -> None:
         raise NotImplementedError("no meta tensors here")
 
-    monkeypatch.setattr(tracing, "_run_on_meta", refuse)
+    monkeypatch.setattr(tracing, "_on_meta", refuse)
     x = torch.ones(1, 48, dtype=torch.long)
     mask = torch.ones_like(x)
     mask[:, :2] = 0

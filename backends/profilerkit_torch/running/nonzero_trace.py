@@ -19,6 +19,7 @@ from ..model.modules import list_modules
 from ..model.wrapped import with_wrapper
 from ..trace.grad_modes import GRAD_MODES
 from ..trace.inference_pass import needs_autograd
+from ..trace.recorded_pass import RecordedPass
 from ..trace.records import layer_records
 from ..trace.stand_ins import REAL_RUN
 from ..trace.static_pass import trace_pass
@@ -46,7 +47,8 @@ def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     for grad_mode in GRAD_MODES:
         mode = NonzeroMode(model, placed)
         try:
-            trace = trace_pass(inventory, placed, replace(REAL_RUN, mode=mode), WatchedPass(grad_mode, mode))
+            stand_ins = replace(REAL_RUN, mode=mode)
+            trace = trace_pass(RecordedPass(inventory, placed, stand_ins, WatchedPass(grad_mode, mode)))
         except CostFormulaError as error:
             return ModelTrace(layer_records(model, {}), failure=error)
         except Exception as error:  # whatever a model raises

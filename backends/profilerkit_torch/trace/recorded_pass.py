@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,33 +56,29 @@ class _AliveBytes(NamedTuple):
 
 
 class RecordedPass:
-    """One pass, of a kind, over a model with its inputs.
+    """One pass, of a kind, over a model with its inputs: it is run once.
 
-    Nothing that the recorder keeps leads back here: what stands in is freed when the pass is over.
+    Nothing that the recorder keeps leads back here: what stands in is freed when the pass is over. What this object
+    tells is there after an error too.
 
     Args:
         inventory: What the model holds before the pass.
-        lives: Gets what counts the storages that the pass makes.
-        calls: Gets the calls of layers by their paths, also those before an error.
+        inputs: The inputs of the model itself.
+        stand_ins: What stands in for the weights and inputs.
+        kind: The kind of pass: with or without gradients, watched or not.
     """
 
-    def __init__(
-        self,
-        inventory: Inventory,
-        inputs: ModelInputs,
-        stand_ins: StandIns,
-        kind: InferencePass,
-        lives: list[LiveBytes],
-        calls: dict[str, list[LayerCall]],
-    ) -> None:
+    def __init__(self, inventory: Inventory, inputs: ModelInputs, stand_ins: StandIns, kind: InferencePass) -> None:
+        self.inventory = inventory
+        self.inputs = inputs
+        self.stand_ins = stand_ins
+        #: The calls of layers by their paths.
+        self.calls: dict[str, list[LayerCall]] = {}
         self._model = inventory.model
-        self._inputs = inputs
-        self._stand_ins = stand_ins
         self._kind = kind
-        self._inventory = inventory
         self._is_lazy = is_lazy(inventory)
-        self._lives = lives
-        self._calls = calls
+        #: What counts the storages that are made for the pass: of each recorder.
+        self._lives: list[LiveBytes] = []
         self._objects = InputObjects(inputs)
         self._guard = WriteGuard(
             [*self._objects.tensors, *_list_tensors(inputs)],
@@ -90,37 +86,40 @@ class RecordedPass:
             counting=inventory.tensors,
         )
 
+    def list_remaining(self) -> set[int]:
+        """Return the addresses of the storages made for the pass that are still alive."""
+        return {address for live in self._lives for address in live.list_remaining()}
+
     def run(self) -> ModelTrace:
         """Run the pass and return its trace; errors of the model pass through. The model is as before afterwards."""
-        model, inventory = self._model, self._inventory
         records: tuple[LayerRecord, ...] = ()
         with (
             self._guard.restore_at_end(),
-            preserve(model, inventory=inventory),
+            preserve(self._model, inventory=self.inventory),
             self._objects.restore_at_end(),
             ExitStack() as active,
         ):
-            fuses_on = inventory.device if torch.backends.mha.get_fastpath_enabled() else None
+            fuses_on = self.inventory.device if torch.backends.mha.get_fastpath_enabled() else None
             torch.backends.mha.set_fastpath_enabled(False)
-            weight = self._stand_ins.weight
-            substitutes = {} if weight is None else substitute(model, weight, inventory)
-            self._kind.prepare(model, inventory.modules)
-            inputs = self._stand_ins.replace_leaves(self._inputs)
+            weight = self.stand_ins.weight
+            substitutes = {} if weight is None else substitute(self._model, weight, self.inventory)
+            self._kind.prepare(self._model, self.inventory.modules)
+            inputs = self.stand_ins.replace_leaves(self.inputs)
             self._make_missing_weights(inputs)
-            made = Inventory(model) if self._is_lazy else inventory
+            made = Inventory(self._model) if self._is_lazy else self.inventory
             recorder = self._make_recorder(made)
             recorder.fuses_on = fuses_on
             active.callback(recorder.values.forget)
             active.callback(recorder.casts.forget_gradients)
             alive = self._count_alive(recorder, made, substitutes, inputs)
             self._prepare_answers(recorder, substitutes, inputs)
-            self._enter(active, recorder)
-            self._kind.run(model, inputs, recorder)
+            self._activate(active, recorder)
+            self._kind.run(self._model, inputs, recorder)
             active.close()
-            _require_answers(recorder, inventory)
+            _require_answers(recorder, self.inventory)
             if self._is_lazy:  # the weights that the pass has made are taken away again
-                records = layer_records(model, self._calls)
-        records = records or layer_records(model, self._calls, inventory)
+                records = layer_records(self._model, self.calls)
+        records = records or layer_records(self._model, self.calls, self.inventory)
         trace = self._build_trace(recorder, records, alive)
         vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
         return trace
@@ -129,22 +128,22 @@ class RecordedPass:
 
     def _make_missing_weights(self, inputs: ModelInputs) -> None:
         """Have a Keras model that is not built, or lazy modules, make the weights that their first call makes."""
-        if self._inventory.holds_keras and is_unbuilt(self._inventory.modules):
-            build_without_values(self._model, self._inputs)
-            with self._stand_ins.mode:
-                for module in self._inventory.modules:
+        if self.inventory.holds_keras and is_unbuilt(self.inventory.modules):
+            build_without_values(self._model, self.inputs)
+            with self.stand_ins.mode:
+                for module in self.inventory.modules:
                     fill_variables(module)
         elif self._is_lazy:  # by a call of its own: inference mode would not let it
-            first = Recorder(LayerStack(self._model), on_meta=self._stand_ins.on_meta)
-            with torch.no_grad(), self._guard, self._stand_ins.mode, first, as_caller():
+            first = Recorder(LayerStack(self._model), on_meta=self.stand_ins.on_meta)
+            with torch.no_grad(), self._guard, self.stand_ins.mode, first, as_caller():
                 inputs.run(self._model)
             self._lives.append(first.live)
 
     def _make_recorder(self, inventory: Inventory) -> Recorder:
         """Return what records the pass, over the layers of the model as it is now."""
         layers = self._kind.layer_stack(self._model, inventory)
-        layers.calls = self._calls
-        recorder = self._kind.recorder(layers, on_meta=self._stand_ins.on_meta, stands_in=self._stand_ins.lack_values)
+        layers.calls = self.calls
+        recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
         recorder.below_autograd = self._kind.grad_mode is below_autograd
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         self._lives.append(recorder.live)
@@ -166,7 +165,7 @@ class RecordedPass:
         for weight in (*inventory.parameters, *inventory.buffers):
             add(weight)
         held_bytes = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
-        users = set(map(id, (*self._inputs.leaves(), *self._objects.tensors)))
+        users = set(map(id, (*self.inputs.leaves(), *self._objects.tensors)))
         for leaf in (*_list_tensors(inputs), *InputObjects(inputs).tensors):
             live.add(leaf, leaf.numel() * leaf.element_size(), made=id(leaf) not in users, maker=-1)
         return _AliveBytes(held_bytes, live.total)
@@ -178,40 +177,42 @@ class RecordedPass:
         """
         if recorder.stands_in:
             self._share_values(recorder, substitutes, inputs)
-        tensors = (*self._inventory.tensors, *_list_tensors(self._inputs))
+        tensors = (*self.inventory.tensors, *_list_tensors(self.inputs))
         devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
         recorder.device = devices.pop() if len(devices) == 1 else None
         if recorder.on_meta:
             recorder.plans = find_plans(recorder.device)
-        function = self._inputs.function
-        if recorder.stands_in and function is None and not can_ask(self._inventory.modules):
+        function = self.inputs.function
+        if recorder.stands_in and function is None and not can_ask(self.inventory.modules):
             return
         questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
-        namespaces = find_namespaces(self._inventory.modules, function)
-        recorder.questions = partial(_answer, questions, namespaces, self._stand_ins.mode)
+        namespaces = find_namespaces(self.inventory.modules, function)
+        recorder.questions = partial(_answer, questions, namespaces, self.stand_ins.mode)
 
     def _share_values(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
         """Tell the recorder which values stand-ins have, and which tensors nothing can stand in for."""
         recorder.unread = frozenset(_list_unread(substitutes, inputs))
-        for buffer in self._inventory.buffers:
+        for buffer in self.inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
-        for leaf, stand_in in zip(self._inputs.leaves(), inputs.leaves(), strict=True):
+        for leaf, stand_in in zip(self.inputs.leaves(), inputs.leaves(), strict=True):
             if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
                 recorder.values.read_from(stand_in, leaf)
 
-    def _enter(self, active: ExitStack, recorder: Recorder) -> None:
+    def _activate(self, active: ExitStack, recorder: Recorder) -> None:
         """Enter what is active while the model runs; the recorder last, so that it sees each operator first."""
-        # On meta one mode less: what is written to there is no tensor of the model's, but for a few.
-        if self._stand_ins.on_meta:
+        active.enter_context(_without_compiler_warning())
+        active.enter_context(recorder.origins.follow())
+        active.enter_context(count_missing_replays(recorder))
+        active.enter_context(self._kind.grad_mode())
+        active.enter_context(call_directly())
+        if self.stand_ins.on_meta:  # one mode less: hardly anything that is written to there is the model's
             recorder.guard = self._guard
-        watching = nullcontext() if self._stand_ins.on_meta else self._guard
-        for context in (
-            *(_without_compiler_warning(), recorder.origins.follow(), count_missing_replays(recorder)),
-            *(self._kind.grad_mode(), call_directly(), watching, recorder.layers.follow()),
-            *(self._stand_ins.mode, recorder),
-        ):
-            active.enter_context(context)
+        else:
+            active.enter_context(self._guard)
+        active.enter_context(recorder.layers.follow())
+        active.enter_context(self.stand_ins.mode)
+        active.enter_context(recorder)
 
     # After it ---------------------------------------------------------------------------------------------------------
 
@@ -222,7 +223,7 @@ class RecordedPass:
             operators=tuple(recorder.operators),
             memory=recorder.timeline(sum(weight.bytes for weight in weights) + alive.of_model, alive.of_inputs),
             uncounted={**recorder.uncounted, **recorder.layers.calls_in_threads},
-            method=self._stand_ins.method,
+            method=self.stand_ins.method,
             notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
             choices=tuple(recorder.choices),
             operator_macs=recorder.operator_macs,

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from functools import partial
 
 import torch
 
-from profilerkit import ModelChangedWarning, ModelInputs
+from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
-from profilerkit.trace.records import LayerCall, ModelTrace
+from profilerkit.trace.records import ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
 from ..untouched.error_frames import clear_frames, without_frames
 from ..untouched.leftovers import remove_leftovers
 from ..untouched.surroundings import Surroundings
-from .inference_pass import InferencePass
-from .live_bytes import LiveBytes
 from .questions import UnansweredError, has_type_question
 from .recorded_pass import RecordedPass
 from .stand_ins import StandIns
@@ -39,42 +36,27 @@ class LeftBehindError(RuntimeError):
         self.trace = trace
 
 
-def trace_pass(
-    inventory: Inventory,
-    inputs: ModelInputs,
-    stand_ins: StandIns,
-    kind: InferencePass,
-    calls: dict[str, list[LayerCall]] | None = None,
-) -> ModelTrace:
-    """Return the trace of one pass, with stand-ins for weights and inputs; errors of the model pass through.
-
-    What the pass leaves outside the model is taken away.
-
-    Args:
-        inventory: What the model holds before the pass.
-        inputs: The inputs.
-        stand_ins: What stands in for the weights and inputs.
-        kind: The kind of pass: with or without gradients, watched or not.
-        calls: Gets the calls of layers by their paths, also those before an error.
+def trace_pass(recorded: RecordedPass) -> ModelTrace:
+    """Return the trace of one pass, and take away what it leaves outside the model; errors of the model pass through.
 
     Raises `LeftBehindError` where tensors without values stay outside the model.
     """
-    surroundings = Surroundings(inventory, inputs)
+    stand_ins = recorded.stand_ins
+    surroundings = Surroundings(recorded.inventory, recorded.inputs)
     if stand_ins.lack_values and any(map(has_type_question, surroundings.names)):
         raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
-    lives: list[LiveBytes] = []
     failure = None
     try:
-        trace = RecordedPass(inventory, inputs, stand_ins, kind, lives, {} if calls is None else calls).run()
+        trace = recorded.run()
     except Exception as error:
-        if not stand_ins.lack_values or isinstance(error, MemoryError) or not has_values(inventory):
+        if not stand_ins.lack_values or isinstance(error, MemoryError) or not has_values(recorded.inventory):
             # No attempt with values follows: the user gets this error, with the lines of its traceback.
             clear_frames(error)
-            remove_leftovers(partial(_list_remaining, lives), surroundings)
+            remove_leftovers(recorded.list_remaining, surroundings)
             raise
         failure = _let_go_of_frames(error)
     # Only here, where the error and its frames are gone, does nothing but the model hold tensors of the pass.
-    leftovers = remove_leftovers(partial(_list_remaining, lives), surroundings)
+    leftovers = remove_leftovers(recorded.list_remaining, surroundings)
     if leftovers.remain:
         _warn_of_remaining(stand_ins)
     if failure is not None:
@@ -107,8 +89,3 @@ def _warn_of_remaining(stand_ins: StandIns) -> None:
             ModelChangedWarning,
             stacklevel=2,
         )
-
-
-def _list_remaining(lives: list[LiveBytes]) -> set[int]:
-    """Return the storages made for a pass that are still alive."""
-    return {key for live in lives for key in live.list_remaining()}

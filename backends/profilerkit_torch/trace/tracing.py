@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -39,6 +40,7 @@ from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .inference_pass import InferencePass, needs_autograd
+from .recorded_pass import RecordedPass
 from .records import layer_records
 from .stand_ins import REAL_RUN, fake_stand_ins, meta_stand_ins
 from .static_pass import LeftBehindError, has_values, trace_pass
@@ -48,8 +50,8 @@ __all__ = ["trace_model"]
 
 #: Calls of layers by their paths.
 Calls: TypeAlias = dict[str, list[LayerCall]]
-#: One way to run a pass; ``calls`` gets the calls of layers, also those before an error.
-Way: TypeAlias = Callable[[Inventory, ModelInputs, InferencePass, Calls], ModelTrace]
+#: One way to run a pass: a context in which the pass is to be run.
+Way: TypeAlias = Callable[[Inventory, ModelInputs, InferencePass], AbstractContextManager[RecordedPass]]
 _IN_INFERENCE = tuple(map(InferencePass, GRAD_MODES))
 
 
@@ -138,11 +140,11 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
 def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
     failures: list[_Failure] = []
-    ways: list[Way] = [_run_on_meta, _run_on_fake]
+    ways: list[Way] = [_on_meta, _on_fake]
     if inventory.holds_keras:  # it moves meta tensors to its own device, and needs values there
-        ways = [_run_on_fake]
-    for run in ways:
-        outcome = _try_way(run, inventory, inputs, kind)
+        ways = [_on_fake]
+    for way in ways:
+        outcome = _try_way(way, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             return outcome
         failures.append(outcome)
@@ -152,7 +154,7 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
             break  # other tensors without values would be left behind as well
     first, last = failures[0], failures[-1].error
     if has_values(inventory):
-        outcome = _try_way(_run_for_real, inventory, inputs, kind)
+        outcome = _try_way(_with_values, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
             cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
             return _add_note(outcome, f"counted in a real run: {cause}")
@@ -165,37 +167,41 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
     return replace(reported, needs_autograd=any(failure.needs_autograd for failure in failures))
 
 
-def _try_way(run: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
+def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of a pass that is run in one way, or its error, for which another way may do."""
     calls: Calls = {}
     try:
-        return run(inventory, inputs, kind, calls)
+        with way(inventory, inputs, kind) as recorded:
+            calls = recorded.calls
+            return trace_pass(recorded)
     except (CostFormulaError, MemoryError):  # which another way would not mend
         raise
     except Exception as error:  # whatever the model raises
         return _Failure(error, calls, needs_autograd(error))
 
 
-def _run_on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+@contextmanager
+def _on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
         stand_ins = meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
-        return trace_pass(inventory, inputs, stand_ins, kind, calls)
+        yield RecordedPass(inventory, inputs, stand_ins, kind)
 
 
-def _run_on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
-    stand_ins = fake_stand_ins(inventory.modules)
+@contextmanager
+def _on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        return trace_pass(inventory, inputs, stand_ins, kind, calls)
+        yield RecordedPass(inventory, inputs, fake_stand_ins(inventory.modules), kind)
 
 
-def _run_for_real(inventory: Inventory, inputs: ModelInputs, kind: InferencePass, calls: Calls) -> ModelTrace:
+@contextmanager
+def _with_values(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     """Run with the model's own weights, which no model can refuse; what it writes to is written back."""
     _make_example_of_nested()
     placed = on_device(inputs, inventory.device, views=kind.grad_mode is not torch.enable_grad)
-    return trace_pass(inventory, placed, REAL_RUN, kind, calls)
+    yield RecordedPass(inventory, placed, REAL_RUN, kind)
 
 
 def _make_example_of_nested() -> None:

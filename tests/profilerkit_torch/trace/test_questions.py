@@ -250,7 +250,7 @@ def only_fake_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise NotImplementedError("no meta tensors here")
 
-    monkeypatch.setattr(tracing, "_run_on_meta", refuse)
+    monkeypatch.setattr(tracing, "_on_meta", refuse)
 
 
 @pytest.mark.usefixtures("only_fake_tensors")
