@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import stdev
-from typing import Any
+from typing import Any, Self
 
 from ..arguments.checks import Check, between, inside, one_number, several
 from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, find_median_interval
+from .number_by_median import NumberByMedian
 from .wording import interval_name, noise_warning
 
 __all__ = ["PERCENTILES", "Measurement"]
@@ -37,7 +38,7 @@ PERCENT = between(0, 100, "a number from 0 to 100")
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(NumberByMedian):
     """The samples of one quantity in its base unit (seconds for a time), and their statistics.
 
     Where a number is expected, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
@@ -225,66 +226,13 @@ class Measurement:
             "conditions": None if self.conditions is None else asdict(self.conditions),
         }
 
-    def map(self, function: Callable[[float], float]) -> Measurement:
+    def map(self, function: Callable[[float], float]) -> Self:
         """Return a measurement whose samples are computed from these: ``m.map(lambda s: batch / s)``.
 
         The new measurement has no warning about noise; the original has it.
         """
         samples, warmup = (tuple(map(function, taken)) for taken in (self.samples, self.warmup))
         return replace(self, samples=samples, warmup=warmup, precision=None)
-
-    def __float__(self) -> float:
-        return self.median
-
-    def __truediv__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda sample, number: sample / number)
-
-    def __rtruediv__(self, other: float) -> Any:
-        return self._with(other, lambda sample, number: number / sample)
-
-    def __mul__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda sample, number: sample * number)
-
-    __rmul__ = __mul__
-
-    def __add__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda sample, number: sample + number)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: float | Measurement) -> Any:
-        return self._with(other, lambda sample, number: sample - number)
-
-    def __rsub__(self, other: float) -> Any:
-        return self._with(other, lambda sample, number: number - sample)
-
-    def __le__(self, other: float | Measurement) -> bool:
-        return float(self) <= float(other)
-
-    def __ge__(self, other: float | Measurement) -> bool:
-        return float(self) >= float(other)
-
-    def __lt__(self, other: float | Measurement) -> bool:
-        return float(self) < float(other)
-
-    def __gt__(self, other: float | Measurement) -> bool:
-        return float(self) > float(other)
-
-    def __round__(self, digits: int | None = None) -> float:
-        return round(float(self), digits)
-
-    def __format__(self, specification: str) -> str:
-        return format(float(self), specification) if specification else str(self)
-
-    def _with(self, other: float | Measurement, operation: Callable[[float, float], float]) -> Any:
-        """Apply an operation to every sample and a number; of two measurements, to their medians."""
-        if isinstance(other, Measurement):
-            return operation(self.median, other.median)
-        try:
-            number = float(other)
-        except (TypeError, ValueError):
-            return NotImplemented
-        return self.map(lambda sample: operation(sample, number))
 
 
 def _percentile(samples: Sequence[float], percent: float) -> float:

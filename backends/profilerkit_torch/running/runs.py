@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -32,6 +31,7 @@ from .compiling import use_compiled
 from .devices import move_model, require_values, resolve_device
 from .observation import ObservingGuard, without_fused_layers
 from .single_passes import (
+    Autocast,
     forward_pass,
     forward_pass_with_gradients,
     make_autocast,
@@ -92,31 +92,24 @@ def _prepare_passes(
     The inputs are as they were before each pass; at the end, so is all that the first pass wrote to.
     """
     model = inventory.model
-    autocast = make_autocast(options.autocast, target)
     fed = on_device(adapt_to_keras(model, inputs, options.training), target, views=not options.training)
-    objects = InputObjects(fed)
-    input_tensors = [*(leaf for leaf in fed.leaves() if isinstance(leaf, torch.Tensor)), *objects.tensors]
-    gradients = [parameter.grad for parameter in inventory.parameters if parameter.grad is not None]
-    guard = ObservingGuard([*inventory.tensors, *gradients, *input_tensors])
-    devices = {target, *(tensor.device for tensor in inventory.tensors)}
+    autocast = make_autocast(options.autocast, target)
+    first = _FirstPass(inventory, fed, autocast)
     with (
-        guard.restore_at_end(),
-        objects.restore_at_end(),
+        first.restore_at_end(),
         prepare_training_step(model) if options.training else nullcontext(forward_pass) as usual,
     ):
-        guard.keep([*inventory.buffers, *gradients, *_list_unseen(inventory, input_tensors)])
-        paths = {id(module): path for path, module in reversed(inventory.layers)}  # of a shared layer the first
-        first = _FirstPass(lambda step: step(model, fed, autocast), fed, guard, objects.restore, paths)
         step = first.choose_step(usual, None if options.training else forward_pass_with_gradients)
         with (
-            watch_parameters(inventory, is_watched=guard.guards),
+            watch_parameters(inventory, is_watched=first.guard.guards),
             use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
         ):
+            devices = {target, *(tensor.device for tensor in inventory.tensors)}
             run_step = partial(step, called, fed, autocast)
-            run = _make_pass(run_step, objects.restore, devices, in_parts=options.training)
+            run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
             if not options.training:
-                run.runs.append(guard.observation.run("its first run"))
-                run.observation = None if options.compile else guard.observation
+                run.runs.append(first.guard.observation.run("its first run"))
+                run.observation = None if options.compile else first.guard.observation
             if options.compile:
                 _compile(run, options)
             with modes_as_they_are():
@@ -154,11 +147,6 @@ def _cut_off_graphs(inventory: Inventory) -> Inventory:
     return Inventory(inventory.model)
 
 
-def _list_unseen(inventory: Inventory, inputs: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
-    yield from (tensor for tensor in (*inventory.attributes, *inputs) if tensor.device.type == "cpu")
-
-
 def _make_pass(
     run_step: Callable[..., Any], restore_inputs: Callable[[], object], devices: set[torch.device], *, in_parts: bool
 ) -> Pass:
@@ -175,26 +163,35 @@ def _make_pass(
     return kind(run_once, tuple(devices), run_once if in_parts else None)
 
 
-@dataclass(frozen=True)
 class _FirstPass:
-    """The first pass of a model, under a guard that keeps what it writes to.
+    """The first pass of a model, under a guard that keeps what it writes to, and observes the operators.
 
-    Attributes:
-        call: Runs the model once by a step.
-        inputs: What the model is called with, for messages.
-        guard: Keeps what is written to, and observes the operators.
-        restore_inputs: Puts back what the inputs hold, such as a cache.
-        paths: The path of each layer by its ``id``, for messages.
+    Args:
+        inventory: What the model holds.
+        inputs: What the model is called with.
+        autocast: Makes the context of autocast.
     """
 
-    call: Callable[[Step], object]
-    inputs: ModelInputs
-    guard: ObservingGuard
-    restore_inputs: Callable[[], object]
-    paths: Mapping[int, str]
+    def __init__(self, inventory: Inventory, inputs: ModelInputs, autocast: Autocast) -> None:
+        self._inventory = inventory
+        self._inputs = inputs
+        self._autocast = autocast
+        #: What the inputs hold beside tensors, such as a cache.
+        self.objects: InputObjects = InputObjects(inputs)
+        tensors = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
+        self._input_tensors = [*tensors, *self.objects.tensors]
+        self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
+        self.guard: ObservingGuard = ObservingGuard([*inventory.tensors, *self._gradients, *self._input_tensors])
+
+    @contextmanager
+    def restore_at_end(self) -> Iterator[None]:
+        """Put back at the end of the block what the passes in it wrote to."""
+        with self.guard.restore_at_end(), self.objects.restore_at_end():
+            yield
 
     def choose_step(self, usual: Step, with_gradients: Step | None) -> Step:
         """Run once by the usual step and return it, or the other one for a model that needs gradients while it runs."""
+        self.guard.keep([*self._inventory.buffers, *self._gradients, *self._list_unseen()])
         try:
             self._run(usual)
         except ModelFailedError as error:
@@ -205,6 +202,11 @@ class _FirstPass:
                 return with_gradients
             raise
         return usual
+
+    def _list_unseen(self) -> Iterator[torch.Tensor]:
+        """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
+        candidates = (*self._inventory.attributes, *self._input_tensors)
+        return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
     def _run(self, step: Step) -> None:
         """Run once; raise `ModelFailedError` where the model does, `BackendFailedError` for our own errors.
@@ -217,15 +219,16 @@ class _FirstPass:
             for layers in (nullcontext(), without_fused_layers()):
                 observation.begin()
                 with disable_compiling(), layers, self.guard, as_caller():
-                    self.call(step)
+                    step(self._inventory.model, self._inputs, self._autocast)
                 if not observation.has_padding_left_out:
                     break
-                self.restore_inputs()
+                self.objects.restore()
         except InputError:
             raise
         except Exception as error:  # whatever the model raises
-            note_raising_layer(error, self.paths)
-            raise explain_failure(error, self.inputs, "torch", __package__) from error
+            paths = {id(module): path for path, module in reversed(self._inventory.layers)}  # the first of several
+            note_raising_layer(error, paths)
+            raise explain_failure(error, self._inputs, "torch", __package__) from error
 
 
 def _compile(run: Pass, options: RunOptions) -> None:
