@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dis
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["LIBRARIES", "find_modules", "is_equinox_wrapper", "replace_module"]
 
@@ -20,49 +20,132 @@ LIBRARIES = ("equinox", "flax", "jax", "jaxlib", "keras", "numpy", "optax")
 _LONGEST = 1_000
 
 
+class _Parts(NamedTuple):
+    """The values that a function leads to, and what makes it again of others in their places, given in this order."""
+
+    values: Sequence[Any]
+    rebuild: Callable[[list[Any]], Any]
+
+
 def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
     """Return the modules that a function leads to, each once: through wrappers, arguments and what it closes over."""
     modules: dict[int, Any] = {}
-    met: dict[int, Any] = {}
+    seen: dict[int, Any] = {}
     waiting = [function]
     while waiting:
-        last = waiting.pop()
-        if id(last) in met:
+        value = waiting.pop()
+        if id(value) in seen:
             continue
-        met[id(last)] = last
-        if is_module(last):
-            modules[id(last)] = last
-        else:
-            waiting += reversed(list(_list_inside(last)))
+        seen[id(value)] = value
+        if is_module(value):
+            modules[id(value)] = value
+        elif (parts := _take_apart(value)) is not None:
+            waiting += reversed(parts.values)
     return list(modules.values())
 
 
-def _list_inside(value: Any) -> Iterator[Any]:
-    """Yield what a function leads to; nothing for a value of another type."""
+def replace_module(function: Any, module: Any, copy: Any) -> Any:
+    """Return a function that runs with a copy in the place of a module; a compiled one as what it compiles.
+
+    Functions that do not lead to the module are handed on as they are, and nothing is changed.
+    """
+    if copy is module:
+        return function
+    return _Replacement(module, copy).replace(function)
+
+
+class _Replacement:
+    """Puts a copy in the place of a module in functions; each value is rebuilt once."""
+
+    def __init__(self, module: Any, copy: Any) -> None:
+        self._made: dict[int, Any] = {id(module): copy}
+        self._kept: list[Any] = [module]  # while a value is alive, its id is no other one's
+
+    def replace(self, value: Any) -> Any:
+        """Return a value in which a copy stands in the place of the module; itself if the module is not in it."""
+        if id(value) not in self._made:
+            self._kept.append(value)
+            self._made[id(value)] = value  # a function that leads to itself keeps to the original there
+            self._made[id(value)] = self._rebuild(value)
+        return self._made[id(value)]
+
+    def _rebuild(self, value: Any) -> Any:
+        parts = _take_apart(value)
+        if parts is None:
+            return value
+        changed = [self.replace(part) for part in parts.values]
+        is_same = all(new is old for new, old in zip(changed, parts.values, strict=True))
+        return value if is_same else parts.rebuild(changed)
+
+
+# Taking a value apart -------------------------------------------------------------------------------------------------
+
+
+def _take_apart(value: Any) -> _Parts | None:
+    """Return what a function, or a value around functions, leads to; None for a value of another type."""
     if isinstance(value, functools.partial):
-        yield from (value.func, *value.args, *value.keywords.values())
-    elif isinstance(value, MethodType):
-        yield from (value.__self__, value.__func__)
-    elif isinstance(value, FunctionType):
-        yield from _list_variables(value).values()
-        yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
-    elif type(value) in (list, tuple) and len(value) <= _LONGEST:
-        yield from value
-    elif type(value) is dict and len(value) <= _LONGEST:
-        yield from value.values()
-    elif _is_compiled(value):
-        yield value.__wrapped__
-    elif is_equinox_wrapper(value):
-        yield from vars(value).values()
+        return _take_partial_apart(value)
+    if isinstance(value, MethodType):
+        return _Parts([value.__self__, value.__func__], lambda parts: MethodType(parts[1], parts[0]))
+    if isinstance(value, FunctionType):
+        return _take_function_apart(value)
+    if type(value) in (list, tuple) and len(value) <= _LONGEST:
+        return _Parts(value, tuple if type(value) is tuple else list)
+    if type(value) is dict and len(value) <= _LONGEST:
+        return _Parts(list(value.values()), lambda parts: dict(zip(value, parts, strict=True)))
+    if _is_compiled(value):
+        return _Parts([value.__wrapped__], lambda parts: parts[0])
+    return _take_wrapper_apart(value) if is_equinox_wrapper(value) else None
 
 
-def is_equinox_wrapper(value: Any) -> bool:
-    """Return whether a value is what ``equinox.filter_jit`` and the like return: a module around any function."""
-    return type(value).__module__.partition(".")[0] == "equinox" and hasattr(value, "__wrapped__")
+def _take_partial_apart(partial: functools.partial[Any]) -> _Parts:
+    count = 1 + len(partial.args)
+
+    def rebuild(parts: list[Any]) -> Any:
+        keywords = dict(zip(partial.keywords, parts[count:], strict=True))
+        return functools.partial(parts[0], *parts[1:count], **keywords)
+
+    return _Parts([partial.func, *partial.args, *partial.keywords.values()], rebuild)
 
 
-def _is_compiled(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in ("jaxlib", "flax") and hasattr(value, "__wrapped__")
+def _take_wrapper_apart(wrapper: Any) -> _Parts:
+    attributes = vars(wrapper)
+
+    def rebuild(parts: list[Any]) -> Any:
+        copy = object.__new__(type(wrapper))
+        for name, value in zip(attributes, parts, strict=True):
+            object.__setattr__(copy, name, value)
+        return copy
+
+    return _Parts(list(attributes.values()), rebuild)
+
+
+def _take_function_apart(function: FunctionType) -> _Parts:
+    """Return the variables and defaults that a function leads to; rebuilt, it has the others as they are."""
+    variables = _list_variables(function)
+    defaults, named_defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+
+    def rebuild(parts: list[Any]) -> Any:
+        values, values_of_defaults = parts[: len(variables)], parts[len(variables) :]
+        changed = {name: new for name, new in zip(variables, values, strict=True) if new is not variables[name]}
+        free = function.__code__.co_freevars
+        cells = tuple(
+            CellType(changed[name]) if name in changed else cell
+            for name, cell in zip(free, function.__closure__ or (), strict=True)
+        )
+        named = {name: value for name, value in changed.items() if name not in free}
+        rebuilt = FunctionType(
+            function.__code__,
+            {**function.__globals__, **named} if named else function.__globals__,
+            function.__name__,
+            tuple(values_of_defaults[: len(defaults)]) or None,
+            cells,
+        )
+        rebuilt.__kwdefaults__ = dict(zip(named_defaults, values_of_defaults[len(defaults) :], strict=True)) or None
+        rebuilt.__dict__.update({name: value for name, value in vars(function).items() if name != "__wrapped__"})
+        return rebuilt
+
+    return _Parts([*variables.values(), *defaults, *named_defaults.values()], rebuild)
 
 
 def _list_variables(function: FunctionType) -> dict[str, Any]:
@@ -90,87 +173,10 @@ def _list_global_names(code: CodeType) -> Iterator[str]:
             yield from _list_global_names(constant)
 
 
-def replace_module(function: Any, module: Any, copy: Any) -> Any:
-    """Return a function that runs with a copy in the place of a module; a compiled one as what it compiles.
-
-    Functions that do not lead to the module are handed on as they are, and nothing is changed.
-    """
-    if copy is module:
-        return function
-    return _Replacement(module, copy).replace(function)
+def is_equinox_wrapper(value: Any) -> bool:
+    """Return whether a value is what ``equinox.filter_jit`` and the like return: a module around any function."""
+    return type(value).__module__.partition(".")[0] == "equinox" and hasattr(value, "__wrapped__")
 
 
-class _Replacement:
-    """Puts a copy in the place of a module in functions; each value is rebuilt once, and kept so that its id stays."""
-
-    def __init__(self, module: Any, copy: Any) -> None:
-        self._made: dict[int, Any] = {id(module): copy}
-        self._kept: list[Any] = [module]
-
-    def replace(self, value: Any) -> Any:
-        """Return a value in which a copy stands in the place of the module; itself if the module is not in it."""
-        if id(value) not in self._made:
-            self._kept.append(value)
-            self._made[id(value)] = value  # a function that leads to itself keeps to the original there
-            self._made[id(value)] = self._rebuild(value)
-        return self._made[id(value)]
-
-    def _rebuild(self, value: Any) -> Any:
-        if isinstance(value, functools.partial):
-            parts = (value.func, value.args, value.keywords)
-            function, arguments, keywords = changed = self.replace(parts)
-            return value if changed is parts else functools.partial(function, *arguments, **keywords)
-        if isinstance(value, MethodType):
-            bound = (value.__func__, value.__self__)
-            changed = self.replace(bound)
-            return value if changed is bound else MethodType(*changed)
-        if isinstance(value, FunctionType):
-            return self._rebuild_function(value)
-        if type(value) in (list, tuple) and len(value) <= _LONGEST:
-            elements = [self.replace(item) for item in value]
-            is_same = all(one is two for one, two in zip(elements, value, strict=True))
-            return value if is_same else type(value)(elements)
-        if type(value) is dict and len(value) <= _LONGEST:
-            return self._replace_in_mapping(value)
-        if _is_compiled(value):
-            inside = self.replace(value.__wrapped__)
-            return value if inside is value.__wrapped__ else inside
-        if is_equinox_wrapper(value):
-            return self._rebuild_wrapper(value)
-        return value
-
-    def _replace_in_mapping(self, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-        changed = {name: self.replace(value) for name, value in mapping.items()}
-        return changed if any(changed[name] is not value for name, value in mapping.items()) else mapping
-
-    def _rebuild_wrapper(self, wrapper: Any) -> Any:
-        attributes = self._replace_in_mapping(vars(wrapper))
-        if attributes is vars(wrapper):
-            return wrapper
-        copy = object.__new__(type(wrapper))
-        for name, value in attributes.items():
-            object.__setattr__(copy, name, value)
-        return copy
-
-    def _rebuild_function(self, function: FunctionType) -> Any:
-        variables = _list_variables(function)
-        changed = {name: new for name, value in variables.items() if (new := self.replace(value)) is not value}
-        defaults, named_defaults = self.replace(function.__defaults__), self.replace(function.__kwdefaults__)
-        if not changed and defaults is function.__defaults__ and named_defaults is function.__kwdefaults__:
-            return function
-        free = function.__code__.co_freevars
-        cells = tuple(
-            CellType(changed[name]) if name in changed else cell
-            for name, cell in zip(free, function.__closure__ or (), strict=True)
-        )
-        named = {name: value for name, value in changed.items() if name not in free}
-        rebuilt = FunctionType(
-            function.__code__,
-            {**function.__globals__, **named} if named else function.__globals__,
-            function.__name__,
-            defaults,
-            cells,
-        )
-        rebuilt.__kwdefaults__ = named_defaults
-        rebuilt.__dict__.update({name: value for name, value in vars(function).items() if name != "__wrapped__"})
-        return rebuilt
+def _is_compiled(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("jaxlib", "flax") and hasattr(value, "__wrapped__")

@@ -6,9 +6,11 @@ that move data. They come in the order of the file, where each stands for the ne
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend_kit.graph_work import Executed
@@ -62,6 +64,17 @@ _KERNELS = {
 _PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic Fully Connected", "Fully Connected")
 
 
+class _Stretch(NamedTuple):
+    """What XNNPACK ran in a row, and the operator behind it that LiteRT ran itself; None where there is none.
+
+    ``end`` is the node of that operator in the file, or one that no file has.
+    """
+
+    delegated: list[RanOperator]
+    native: RanOperator | None
+    end: int
+
+
 @dataclass
 class _Match:
     """An operator that ran, with those of the file whose work it did; ``near`` is the node that it stands before."""
@@ -86,24 +99,32 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     uncounted = _list_uncounted(model, walk.work.executed)
     waiting = deque(sorted([*walk.work.executed, *uncounted], key=lambda op: op.node))
     matches: list[_Match] = []
-    pending: list[RanOperator] = []  # by XNNPACK, since the last operator that LiteRT ran itself
-    for operator in ran:
-        if operator.node is None:
-            pending.append(operator)
-            continue
-        matches += _match_delegated(pending, _take_before(waiting, operator.node) if pending else [])
-        skipped = _take_before(waiting, operator.node)
-        _require_no_product(skipped)
-        matches.append(_Match(operator, operator.node, [*skipped, *_take_before(waiting, operator.node + 1)]))
-        pending = []
-    matches += _match_delegated(pending, list(waiting) if pending else [])
-    if not pending and matches:
-        _require_no_product(waiting)
-        matches[-1].covered.extend(waiting)
+    for stretch in _split_by_native(ran):
+        written = _take_before(waiting, stretch.end)
+        if stretch.delegated:
+            matches += _match_delegated(stretch.delegated, written)
+            written = []
+        _require_no_product(written)
+        if stretch.native is not None:
+            matches.append(_Match(stretch.native, stretch.end, [*written, *_take_before(waiting, stretch.end + 1)]))
+        elif matches:
+            matches[-1].covered.extend(written)
     return [
         make_node(str(index), match.ran.name, match.list_counted(uncounted), layers.chains, match.near)
         for index, match in enumerate(matches)
     ]
+
+
+def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
+    """Yield what ran, split behind each operator that LiteRT ran itself; the last stretch has no such operator."""
+    delegated: list[RanOperator] = []
+    for operator in ran:
+        if operator.node is None:
+            delegated.append(operator)
+        else:
+            yield _Stretch(delegated, operator, operator.node)
+            delegated = []
+    yield _Stretch(delegated, None, sys.maxsize)
 
 
 def _list_uncounted(model: LiteRTModel, counted: Iterable[Executed]) -> list[Executed]:

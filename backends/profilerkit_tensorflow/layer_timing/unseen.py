@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Container, Iterable, Iterator
+from typing import NamedTuple
 
 from profilerkit.times.layer_times import NOT_CALLED
 from profilerkit.trace.layer_paths import add_outer
@@ -22,50 +23,64 @@ _LEAST_BUSY_SHARE = 0.5
 _SHORTEST_PASS_SECONDS = 0.01
 
 
+class _Remark(NamedTuple):
+    """What the times of the layer at a path leave out."""
+
+    path: str
+    text: str
+
+
 def find_unseen(
     program: Program, forward: TimedPasses, gradients: TimedPasses | None, called: Collection[str]
 ) -> dict[str, list[str]]:
     """Return by the path of a layer what its times leave out; ``called`` are the layers that a pass called."""
+    remarks = [*_remark_on_uncalled(program, called), *_remark_on_forward(program, forward, called)]
+    if gradients is not None:
+        remarks += _remark_on_backward(gradients)
+    remarks += _remark_on_compiled(forward, is_backward=False)
+    if gradients is not None:
+        remarks += _remark_on_compiled(gradients, is_backward=True)
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    for remark in remarks:
+        texts[remark.path].append(remark.text)
+    return texts
+
+
+def _remark_on_uncalled(program: Program, called: Iterable[str]) -> Iterator[_Remark]:
+    """Remark on layers that no pass entered."""
     entered = add_outer(called)
-    uncalled = (path for path, _ in program.layers if path not in entered)
-    reasons: defaultdict[str, list[str]] = defaultdict(list, {path: [NOT_CALLED] for path in uncalled})
-    _add_reasons_of_pass(reasons, program, forward, called)
-    if gradients is not None:
-        for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
-            reasons[path].append(f"backward, operators of it run in the kernels of {kernels}")
-    _add_reasons_of_xla(reasons, forward, is_backward=False)
-    if gradients is not None:
-        _add_reasons_of_xla(reasons, gradients, is_backward=True)
-    return reasons
+    return (_Remark(path, NOT_CALLED) for path, _ in program.layers if path not in entered)
 
 
-def _add_reasons_of_pass(
-    reasons: defaultdict[str, list[str]], program: Program, forward: TimedPasses, called: Container[str]
-) -> None:
-    """Add why layers that do work in a forward pass have no time there, or not all of it."""
+def _remark_on_forward(program: Program, forward: TimedPasses, called: Container[str]) -> Iterator[_Remark]:
+    """Remark on layers that do work in a forward pass and have no time there, or not all of it."""
     places = forward.list_places(backward=False)
-    ran = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
-    ran |= {call.layer for call in forward.compiled}
+    with_time = {node_place.owner.path for node_place in places if node_place.type not in BOOKKEEPING}
+    with_time |= {call.layer for call in forward.compiled}
     hosts = _find_hosts(places)
-    for path in sorted(find_working_layers(program) - ran - hosts.keys()):
+    for path in sorted(find_working_layers(program) - with_time - hosts.keys()):
         if path in called:
-            reasons[path].append("none of its operators ran: TensorFlow has merged them or computed them before")
+            yield _Remark(path, "none of its operators ran: TensorFlow has merged them or computed them before")
     for path, kernels in hosts.items():
-        part = "some of its operators run" if path in ran else "its operators run"
-        reasons[path].append(f"{part} in the kernels of {kernels}, which have the time")
+        part = "some of its operators run" if path in with_time else "its operators run"
+        yield _Remark(path, f"{part} in the kernels of {kernels}, which have the time")
 
 
-def _add_reasons_of_xla(reasons: defaultdict[str, list[str]], timed: TimedPasses, is_backward: bool) -> None:
-    """Add to layers that call functions of XLA, and to the model, what was not recorded in one direction."""
+def _remark_on_backward(gradients: TimedPasses) -> Iterator[_Remark]:
+    """Remark on layers whose gradients are computed in kernels of other layers."""
+    for path, kernels in _find_hosts(gradients.list_places(backward=True)).items():
+        yield _Remark(path, f"backward, operators of it run in the kernels of {kernels}")
+
+
+def _remark_on_compiled(timed: TimedPasses, is_backward: bool) -> Iterator[_Remark]:
+    """Remark on layers that call functions of XLA, and on the model, for what was not recorded in one direction."""
     direction = "backward" if is_backward else "forward"
     for call in sorted(timed.compiled):
         if call.is_gradient == is_backward:
-            reasons[call.layer].append(
-                f"{direction}, it calls a function that XLA compiles, whose time is not recorded"
-            )
+            yield _Remark(call.layer, f"{direction}, it calls a function that XLA compiles, whose time is not recorded")
     unrecorded = describe_unrecorded(timed)
     if unrecorded:
-        reasons[""].append(f"{direction}, {unrecorded}")
+        yield _Remark("", f"{direction}, {unrecorded}")
 
 
 def _find_hosts(places: Iterable[NodePlace]) -> dict[str, str]:
