@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.arguments.checks import Check, positive, several, text
 from profilerkit.arguments.names import argument_hint
 from profilerkit.errors import ArgumentError, by_likeness
-from profilerkit.plugging.figures import list_figures, load_figure
+from profilerkit.plugging.extension import FigureInfo
+from profilerkit.plugging.manager import Offer, list_offers, load_offer
+from profilerkit.plugging.sources import require_unique
 
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -31,7 +33,13 @@ __all__ = ["Ceilings", "batch_sweep", "draw", "icicle", "kinds", "latency", "lay
 
 def kinds() -> list[str]:
     """Return the names of all kinds of figures, those of plugins too."""
-    return list(list_figures())
+    return list(_find_offers())
+
+
+def _find_offers() -> dict[str, Offer[FigureInfo]]:
+    """Return what plugins offer by name; raises `RegistrationConflictError` for two of the same name."""
+    offers = require_unique("figure", list_offers("profilerkit_figures", FigureInfo))
+    return {offer.item.name: offer for offer in offers}
 
 
 def _read_size(value: Any) -> tuple[float, float]:
@@ -63,9 +71,10 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
     `ImportError` if matplotlib is missing.
     """
-    function = load_figure(text("the name of a kind of figure, such as 'icicle'")("kind", kind))
-    if function is None:
-        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, kinds()))}")
+    offers = _find_offers()
+    if text("the name of a kind of figure, such as 'icicle'")("kind", kind) not in offers:
+        raise ArgumentError(f"no figure {kind!r}; there are, nearest first: {', '.join(by_likeness(kind, offers))}")
+    function = load_offer("figure", offers[kind])
     parameters = inspect.signature(function).parameters
     accepted = [*list(parameters)[1:], "figsize"]
     for name in sorted(options.keys() - parameters.keys()):

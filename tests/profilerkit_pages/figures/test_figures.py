@@ -15,10 +15,10 @@ from slow_ones import slow_ones
 from time_limits import run_python
 
 from profilerkit import Comparison, Measurement, Report, Scale
-from profilerkit.plugging.figures import list_figures
 from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
+from profilerkit_pages import figures
 from profilerkit_pages.figures import (
     Ceilings,
     batch_sweep,
@@ -298,7 +298,7 @@ def test_a_roofline_is_of_the_forward_pass_and_says_where_it_has_no_roof() -> No
 
 
 def test_a_report_plots_every_kind() -> None:
-    assert tuple(list_figures()) == KINDS
+    assert tuple(figures.kinds()) == KINDS
     for kind in KINDS:
         assert type(REPORT.plot(kind)).__name__ == "Figure"
     assert len(BOTH.plot("latency", percentiles=(50,)).axes) == 2
@@ -311,10 +311,10 @@ def test_figures_touch_nothing_global_and_need_no_screen(tmp_path: Path) -> None
 import sys
 from drawn_figures import REPORT
 from profilerkit_pages.figures import draw
-from profilerkit.plugging.figures import list_figures
+from profilerkit_pages import figures
 import matplotlib
 before = repr(matplotlib.rcParams.copy())
-for kind in list_figures():
+for kind in figures.kinds():
     draw(REPORT, kind).savefig(f"{kind}.png")
 assert repr(matplotlib.rcParams.copy()) == before
 assert "matplotlib.pyplot" not in sys.modules

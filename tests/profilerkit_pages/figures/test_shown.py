@@ -11,13 +11,13 @@ import pytest
 from drawn_figures import REPORT
 
 from profilerkit import ArgumentError
-from profilerkit.plugging.figures import list_figures
+from profilerkit_pages import figures
 from profilerkit_pages.figures import latency
 
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.parametrize("kind", list_figures())
+@pytest.mark.parametrize("kind", figures.kinds())
 def test_a_figure_is_a_picture_twice_as_sharp_as_it_is_large(kind: str) -> None:
     figure = REPORT.plot(kind)
     picture, size = figure._repr_png_()
