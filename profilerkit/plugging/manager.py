@@ -92,11 +92,11 @@ def forget_loaded() -> None:
 
 def _load_once() -> InstalledPlugins:
     """Return the plugins that are in use; they are loaded at the first call."""
-    loaded = _loaded.get(is_limited_to_own_plugins())
+    loaded = _loaded.get(bool(_own_only_blocks))
     if loaded is not None and loaded.manager.is_complete:
         return loaded
     with _LOCK:  # which a thread that loads them holds until they are complete
-        is_own_only = is_limited_to_own_plugins()
+        is_own_only = bool(_own_only_blocks)
         plugins = _loaded.get(is_own_only)
         if plugins is None:
             # Stored before loading, since a plugin may use the manager while it is loaded.

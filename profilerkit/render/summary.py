@@ -134,17 +134,23 @@ class _Values:
         self._records = [record for record in records if not isinstance(record.value, DataTable)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        forms = [self._write(*form) for form in product(("{shown} ({exact})", "{exact}", "{shown}"), (True, False))]
-        in_two = (cells for cells in forms if len(cells) >= 4 and _measure_columns(cells, 2) <= options.max_width)
-        cells = next(in_two, None)
-        columns, cells = (1, forms[0]) if cells is None else (2, cells)
+        forms = [
+            self._write(*spelling) for spelling in product(("{shown} ({exact})", "{exact}", "{shown}"), (True, False))
+        ]
+        columns, cells = 1, forms[0]
+        for form in forms:
+            if len(form) >= 4 and _measure_columns(form, 2) <= options.max_width:
+                columns, cells = 2, form
+                break
         table = Table(box=None, show_header=False, pad_edge=False)
         for _ in range(2 * columns):
             table.add_column(no_wrap=columns > 1)
         lines = -(-len(cells) // columns)
         for line in range(lines):
-            in_line = cells[line::lines]
-            table.add_row(*(text for name, value, mark in in_line for text in (escape(name), _paint(value, mark))))
+            texts: list[str] = []
+            for name, value, mark in cells[line::lines]:
+                texts += escape(name), _paint(value, mark)
+            table.add_row(*texts)
         yield table
 
     def _write(self, count: str, with_intervals: bool) -> list[tuple[str, str, str]]:

@@ -215,8 +215,10 @@ class Report(Result):
         It has the columns of ``layers`` and of the table of times, their shares of the whole model, and the
         FLOPs of a layer in one second. It has no rows if the model was neither traced nor timed.
         """
-        tables = (record.value for record in self.statuses.values() if isinstance(record.value, LayerTable))
-        return with_times(self.layers, next((table for table in tables if "forward_seconds" in table.columns), None))
+        for record in self.statuses.values():
+            if isinstance(record.value, LayerTable) and "forward_seconds" in record.value.columns:
+                return with_times(self.layers, record.value)
+        return with_times(self.layers, None)
 
     @property
     def iterations(self) -> Table:
