@@ -9,127 +9,39 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 if __name__ == "__main__":
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
+import keras_networks
 import numpy as np
 
-from profilerkit import profile
+from profilerkit import ModelInputs, profile
 
 layers = keras.layers
-BATCH = 2
-STEPS, WIDTH, WORDS = 6, 8, 50
+BATCH, WIDTH = 2, 8
 
 
 def stack_layers(shape: tuple[int, ...], *inside: Any, dtype: str = "float32") -> Any:
-    return keras.Sequential([keras.Input(shape, dtype=dtype), *inside], name="net")
-
-
-def dense() -> Any:
-    return stack_layers(
-        (12,),
-        layers.Dense(16, activation="relu", name="first"),
-        layers.Dropout(0.5, name="dropout"),
-        layers.Dense(8, activation="tanh", use_bias=False, name="second"),
-        layers.Dense(4, activation="softmax", name="third"),
-    )
-
-
-def convolutions() -> Any:
-    return stack_layers(
-        (12, 12, 3),
-        layers.Conv2D(8, 3, padding="same", use_bias=False, name="conv"),
-        layers.BatchNormalization(name="norm"),
-        layers.ReLU(name="relu"),
-        layers.MaxPooling2D(2, name="maximum"),
-        layers.Conv2D(6, 3, strides=2, name="strided"),
-        layers.ReLU(max_value=6.0, name="relu6"),
-        layers.AveragePooling2D(2, name="mean"),
-        layers.Conv2DTranspose(4, 3, strides=2, padding="same", name="transposed"),
-        layers.UpSampling2D(2, name="upsampling"),
-        layers.GlobalMaxPooling2D(name="pool"),
-        layers.Dense(5, name="fc"),
-    )
-
-
-def depthwise() -> Any:
-    return stack_layers(
-        (12, 12, 4),
-        layers.DepthwiseConv2D(3, strides=2, padding="same", use_bias=False, name="depthwise"),
-        layers.BatchNormalization(scale=False, name="norm"),
-        layers.SeparableConv2D(6, 3, padding="same", name="separable"),
-        layers.Conv2D(6, 3, groups=2, padding="same", name="grouped"),
-        layers.LeakyReLU(name="leaky"),
-        layers.GlobalAveragePooling2D(name="pool"),
-    )
-
-
-def lstm() -> Any:
-    return stack_layers(
-        (STEPS, WIDTH),
-        layers.LSTM(5, return_sequences=True, name="first"),
-        layers.LSTM(4, use_bias=False, name="last"),
-        layers.Dense(3, name="fc"),
-    )
-
-
-def gru() -> Any:
-    return stack_layers(
-        (STEPS, WIDTH),
-        layers.Bidirectional(layers.GRU(5, return_sequences=True), name="both"),
-        layers.GRU(4, reset_after=False, name="last"),
-    )
-
-
-def simple_rnn() -> Any:
-    return stack_layers((STEPS, WIDTH), layers.SimpleRNN(5, name="simple"))
-
-
-def attention() -> Any:
-    x = keras.Input((STEPS, WIDTH))
-    normed = layers.LayerNormalization(name="norm")(x)
-    y = layers.Add(name="sum")([x, layers.MultiHeadAttention(2, 4, name="attention")(normed, normed)])
-    wide = layers.Dense(16, activation="gelu", name="wide")(layers.LayerNormalization(name="second_norm")(y))
-    return keras.Model(x, layers.Add(name="second_sum")([y, layers.Dense(WIDTH, name="narrow")(wide)]), name="net")
-
-
-def causal() -> Any:
-    x = keras.Input((STEPS, WIDTH))
-    y = layers.MultiHeadAttention(2, 4, name="attention")(x, x, use_causal_mask=True)
-    return keras.Model(x, layers.GroupQueryAttention(4, 4, 2, name="grouped")(y, y), name="net")
-
-
-def embedding() -> Any:
-    return stack_layers(
-        (STEPS,),
-        layers.Embedding(WORDS, WIDTH, name="words"),
-        layers.GlobalAveragePooling1D(name="mean"),
-        layers.Dense(3, activation="sigmoid", name="fc"),
-        dtype="int32",
-    )
+    return keras.Sequential([keras.Input(shape, BATCH, dtype=dtype), *inside], name="net")
 
 
 def masked() -> Any:
-    return stack_layers(
-        (STEPS,),
-        layers.Embedding(WORDS, WIDTH, mask_zero=True, name="words"),
-        layers.LSTM(4, name="memory"),
-        dtype="int32",
-    )
+    return stack_layers((6,), layers.Embedding(50, WIDTH, mask_zero=True), layers.LSTM(4), dtype="int32")
 
 
 def normalizations() -> Any:
     return stack_layers(
         (6, 6, 8),
-        layers.GroupNormalization(2, name="group"),
-        layers.LayerNormalization(name="layer"),
-        layers.RMSNormalization(name="rms"),
-        layers.PReLU(name="prelu"),
-        layers.UnitNormalization(name="unit"),
-        layers.Rescaling(0.5, 1.0, name="rescaling"),
+        layers.GroupNormalization(2),
+        layers.LayerNormalization(),
+        layers.RMSNormalization(),
+        layers.PReLU(),
+        layers.UnitNormalization(),
+        layers.Rescaling(0.5, 1.0),
     )
 
 
@@ -139,6 +51,12 @@ def activations() -> Any:
         *("softmax", "softplus", "softsign", "tanh"),
     ]
     return stack_layers((12,), *(layers.Activation(name, name=name) for name in names))
+
+
+def frozen() -> Any:
+    model = stack_layers((8, 8, 3), layers.Conv2D(4, 3), layers.BatchNormalization(scale=False, name="norm"))
+    model.get_layer("norm").trainable = False
+    return model
 
 
 class Block(layers.Layer):  # type: ignore[misc, name-defined]
@@ -169,48 +87,41 @@ class Nested(keras.Model):  # type: ignore[misc]
 
 def nested() -> Any:
     model = Nested()
-    model(np.ones((1, WIDTH), "float32"))
+    model(np.ones((BATCH, WIDTH), "float32"))
     return model
 
 
-def shared() -> Any:
-    layer, x = layers.Dense(WIDTH, name="shared"), keras.Input((WIDTH,))
-    return keras.Model(x, layer(layers.ReLU(name="relu")(layer(x))), name="net")
-
-
-def frozen() -> Any:
-    model = stack_layers((8, 8, 3), layers.Conv2D(4, 3, name="conv"), layers.BatchNormalization(name="norm"))
-    model.get_layer("norm").trainable = False
-    return model
-
-
-#: Each network by its name, with the shape of one sample of its input and the dtype.
-NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...], str]] = {
-    "dense": (dense, (12,), "float32"),
-    "convolutions": (convolutions, (12, 12, 3), "float32"),
-    "depthwise": (depthwise, (12, 12, 4), "float32"),
-    "lstm": (lstm, (STEPS, WIDTH), "float32"),
-    "gru": (gru, (STEPS, WIDTH), "float32"),
-    "simple rnn": (simple_rnn, (STEPS, WIDTH), "float32"),
-    "attention": (attention, (STEPS, WIDTH), "float32"),
-    "causal": (causal, (STEPS, WIDTH), "float32"),
-    "embedding": (embedding, (STEPS,), "int32"),
-    "masked": (masked, (STEPS,), "int32"),
-    "normalizations": (normalizations, (6, 6, 8), "float32"),
-    "activations": (activations, (12,), "float32"),
-    "nested": (nested, (WIDTH,), "float32"),
-    "shared": (shared, (WIDTH,), "float32"),
-    "frozen": (frozen, (8, 8, 3), "float32"),
+#: Of the networks that converters get, one of each kind.
+NAMES = (
+    *("LeNet-5", "ResNeXt", "depthwise and separable", "squeeze and excite", "ConvNeXt", "U-Net", "feature pyramid"),
+    *("SimpleRNN", "LSTM", "GRU", "GRU, reset before", "GRU, both ways", "ConvLSTM"),
+    *("TextCNN", "encoder and decoder", "grouped queries", "wide and deep"),
+)
+NETWORKS: dict[str, Callable[[], Any]] = {
+    **{name: partial(keras_networks.build, name) for name in NAMES},
+    "masked": masked,
+    "normalizations": normalizations,
+    "activations": activations,
+    "frozen": frozen,
+    "nested": nested,
 }
 COLUMNS = ("path", "type", "params", "macs", "flops")
+
+
+def make_inputs(model: Any) -> ModelInputs:
+    """Return ones of the sizes that a model declares; one of a class of its own declares none."""
+    if isinstance(model, Nested):
+        return ModelInputs(np.ones((BATCH, WIDTH), "float32"))
+    return ModelInputs(*(np.ones(tensor.shape, tensor.dtype) for tensor in model.inputs))
 
 
 def tables() -> dict[str, Any]:
     """Return the backend, the notes on what is missing, the totals and the layer table of each network."""
     result: dict[str, Any] = {}
-    for name, (build, shape, dtype) in NETWORKS.items():
-        inputs = np.ones((BATCH, *shape), dtype)
-        report = profile(build(), inputs, metrics=["total_params", "trainable_params", "model_size", "macs", "flops"])
+    for name, build in NETWORKS.items():
+        model = build()
+        metrics = ["total_params", "trainable_params", "model_size", "macs", "flops"]
+        report = profile(model, make_inputs(model), metrics=metrics)
         result[name] = {
             "backend": report.backend,
             "complete": all(record.completeness.value == "complete" for record in report.statuses.values()),

@@ -17,8 +17,10 @@ from time_limits import run_program
 pytestmark = pytest.mark.slow
 
 NETWORKS = (
-    *("dense", "convolutions", "depthwise", "lstm", "gru", "simple rnn", "attention", "causal", "embedding", "masked"),
-    *("normalizations", "activations", "nested", "shared", "frozen"),
+    *("LeNet-5", "ResNeXt", "depthwise and separable", "squeeze and excite", "ConvNeXt", "U-Net", "feature pyramid"),
+    *("SimpleRNN", "LSTM", "GRU", "GRU, reset before", "GRU, both ways", "ConvLSTM"),
+    *("TextCNN", "encoder and decoder", "grouped queries", "wide and deep"),
+    *("masked", "normalizations", "activations", "frozen", "nested"),
 )
 FRAMEWORKS = ("jax", "torch", "tensorflow")
 
@@ -71,10 +73,17 @@ def test_every_network_is_compared(tables: dict[str, dict[str, Any]]) -> None:
 
 
 def test_rows_by_hand(tables: dict[str, dict[str, Any]]) -> None:
-    """A batch of two: an LSTM of 5 units over 6 steps of 8; a bidirectional GRU of 5; a depthwise 3 x 3 on 6 x 6."""
-    macs = {(network, path): row for network, value in tables["jax"].items() for path, _, *_, row, _ in value["rows"]}
-    assert macs["lstm", "first"] == 2 * 6 * 4 * 5 * (8 + 5)
-    assert macs["gru", "both"] == 2 * 2 * 6 * 3 * 5 * (8 + 5)
-    assert macs["depthwise", "depthwise"] == 2 * 36 * 4 * 9
-    assert macs["attention", "attention"] == 2 * (4 * 6 * 8 * 8 + 2 * 2 * 6 * 6 * 4)
-    assert macs["embedding", "words"] == 0
+    """A batch of two, of 10 steps of 16 numbers: an LSTM of 12 units, a GRU of 6 both ways.
+
+    Attention of 4 heads of 4 among 7 words; a depthwise 3 x 3 that makes two channels of each of three of 16 x 16.
+    """
+    macs = {
+        (network, kind): row
+        for network, value in tables["jax"].items()
+        for _, kind, *_, row, _ in reversed(value["rows"])  # the first of each kind stays
+    }
+    assert macs["LSTM", "LSTM"] == 2 * 10 * 4 * 12 * (16 + 12)
+    assert macs["GRU, both ways", "Bidirectional"] == 2 * 2 * 10 * 3 * 6 * (16 + 6)
+    assert macs["depthwise and separable", "DepthwiseConv2D"] == 2 * 16 * 16 * 6 * 9
+    assert macs["encoder and decoder", "MultiHeadAttention"] == 2 * (4 * 7 * 16 * 16 + 2 * 4 * 7 * 7 * 4)
+    assert macs["TextCNN", "Embedding"] == 0
