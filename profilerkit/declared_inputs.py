@@ -23,7 +23,7 @@ class DeclaredInput:
     Attributes:
         name: Its name in the model.
         shape: Its sizes, the batch first; a size that the model leaves open is None, and so is the whole shape if the
-            number of dimensions is open.
+            number of dimensions is open. A scalar has no sizes, and no batch.
         dtype: The name of its dtype: "float32".
     """
 
@@ -62,6 +62,8 @@ def make_inputs(
     def make_tensor(leaf: Any) -> Any:
         if not isinstance(leaf, DeclaredInput):
             return leaf
+        if leaf.shape == ():
+            return random_tensor(TensorSpec((), leaf.dtype), 1)[0, ...]
         size, *sample = _sizes(leaf, declared)
         if size is not None and batch_size not in (None, size):
             raise InputError(
@@ -75,9 +77,10 @@ def make_inputs(
 
 def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
     """Return the sizes of an input; raises `InputError` if a size is 0, or one other than the batch's is open."""
-    if not leaf.shape:
-        what = "a number of dimensions that is not known" if leaf.shape is None else "no batch"
-        raise InputError(f"the model declares {leaf}, {what}; give example inputs: inputs=x")
+    if leaf.shape is None:
+        raise InputError(
+            f"the model declares {leaf}, a number of dimensions that is not known; give example inputs: inputs=x"
+        )
     if 0 in leaf.shape:
         raise InputError(
             f"the model declares {leaf}, which has no elements; export it with a size in place of 0, or give example "

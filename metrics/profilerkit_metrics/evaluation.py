@@ -92,7 +92,7 @@ class DynamicEvalMetric(EvalMetric):
 
 
 class InferenceTime(Seconds):
-    """Seconds the evaluation took over its whole data split.
+    """Seconds the evaluation took over its whole data split: a `Measurement` of one sample, as it runs once.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -210,10 +210,10 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         loader = find_split(data_splits, name).track(f"Evaluating on {name}")
         arguments = self._select_arguments(model, backend, {"split": name, "device": device, **others})
 
-        def run() -> tuple[Any, float]:
+        def run() -> tuple[Any, Measurement]:
             start = time.perf_counter()
             returned = self.func(model, loader, **arguments)
-            return returned, time.perf_counter() - start
+            return returned, Measurement((time.perf_counter() - start,))
 
         with notes_of_scoring() as notes:
             returned, seconds = backend.evaluate(model, run, device)
@@ -230,7 +230,7 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             arguments["device"] = backend.resolve_device(model, None)
         return arguments
 
-    def _read_values(self, returned: Any, seconds: float) -> dict[str, Any]:
+    def _read_values(self, returned: Any, seconds: Measurement) -> dict[str, Any]:
         values = {self.metric.NAME: self._read_entry(returned, self.key), InferenceTime.NAME: seconds}
         return values | {metric.NAME: self._read_secondary_entry(returned, metric.NAME) for metric in self.secondary}
 

@@ -82,7 +82,7 @@ class TrainingTime(Seconds):
 
 
 class FirstCallTime(Seconds):
-    """Seconds of the first call, with tracing and compiling the model.
+    """Seconds of the first call, with tracing and compiling the model: a `Measurement` of one sample.
 
     >>> from torch import nn
     >>> from profilerkit import profile
@@ -110,7 +110,7 @@ class ComputeFirstCall(ProfilerFunction):
             seconds = run.first_call_seconds
         mode = backend.mode(run_options)
         nothing = f"the {backend.name} backend compiles nothing in mode {mode!r}: all calls are alike"
-        return Unavailable(nothing) if seconds is None else _add_note(seconds, run_options)
+        return Unavailable(nothing) if seconds is None else _add_note(Measurement((seconds,)), run_options)
 
 
 class ComputeExecutionTime(JointFunction):

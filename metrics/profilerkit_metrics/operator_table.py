@@ -16,6 +16,7 @@ from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
 from profilerkit.trace.cross_check import Witnessed, contradiction
+from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.records import ModelTrace
 
 __all__ = ["ComputeOperatorTable", "OperatorTable"]
@@ -65,6 +66,7 @@ class ComputeOperatorTable(ProfilerFunction):
         passes: int = 10,
         backward: bool = True,
         export: str | os.PathLike[str] | None = None,
+        ignore: Ignored = (),
     ) -> Any:
         """Return the table; unavailable where the backend does not time operators, and for a model without values.
 
@@ -80,6 +82,7 @@ class ComputeOperatorTable(ProfilerFunction):
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.
             backward: If True, the backward pass is timed too.
             export: The path of a file for the framework's own trace of one pass. Default: no file.
+            ignore: Layers whose operators have times, but no MACs and FLOPs.
         """
         model_inputs = ModelInputs.of(inputs)
         times = require_capability(backend, TimesOperators).operator_times(
@@ -88,7 +91,8 @@ class ComputeOperatorTable(ProfilerFunction):
         traces: dict[str, ModelTrace | str] = {"forward": trace}
         if "backward" in times.whole:
             try:
-                traces["backward"] = require_capability(backend, Trains).trace_training(model, model_inputs)
+                step = require_capability(backend, Trains).trace_training(model, model_inputs)
+                traces["backward"] = without_layers(step, ignore)
             except NotOfferedError as error:
                 traces["backward"] = f"not counted: {error}"
         table = operator_table(times, traces)

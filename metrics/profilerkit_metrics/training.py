@@ -183,9 +183,10 @@ class ComputeTraining(ProfilerFunction):
         trace = training_trace
         optimizer = self.optimizer if optimizer is None else optimizer
         optimizer_size = find_optimizer_bytes(backend, model, trace, optimizer)
-        counts = {TrainingMacs.NAME: trace.macs, TrainingFlops.NAME: trace.flops, TrainingLayers.NAME: trace.table}
         return {
-            **{name: qualify(count, notes=trace.notes) for name, count in counts.items()},
+            TrainingMacs.NAME: trace.macs,
+            TrainingFlops.NAME: trace.flops,
+            TrainingLayers.NAME: trace.table,
             **find_step_memory(trace, optimizer_size, optimizer, backend),
         }
 
@@ -217,7 +218,7 @@ def find_step_memory(
     unsaid = Unavailable(f"the {backend.name} backend does not tell what the bytes at the peak are for")
     peak = find_step_peak(trace, counted)
     return {
-        TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, *trace.notes, hint]),
+        TrainingMemory.NAME: qualify(peak, missing, [trace.memory.note, hint]),
         TrainingMemoryParts.NAME: qualify(parts, missing) if trace.memory.parts else unsaid,
     }
 

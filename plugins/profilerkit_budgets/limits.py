@@ -177,4 +177,9 @@ def read_budget(path: str | PathLike[str] | None, texts: Iterable[str] = ()) -> 
 
 def _parse_text(text: str) -> Limit:
     key = re.split(r"[\s<>=]", text.strip(), maxsplit=1)[0]  # what stands before the comparison
+    if key.endswith(":"):
+        raise BudgetError(
+            f"{shown(text)}: limits of layers stand in a file, which --budget names: [layers.{key[:-1]!r}] and below "
+            "it params = '<= 1 M'"
+        )
     return Limit.parse(key, text.strip().removeprefix(key))

@@ -98,7 +98,7 @@ def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
         verdict = judge(limit, limit.number, ends, ratio.value)
         detail = f"{record.sign}{format_number(ratio.value)}x {both}{_explain(record, verdict)}"
         return _Judgement(verdict, detail, ratio.value)
-    if ratio.low == ratio.high and not record.sign:
+    if ratio.low == ratio.high and not ratio.is_range and not record.sign:
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return _Judgement(verdict, f"{format_number(ratio.value)}x {both}", ratio.value)
     conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
@@ -138,6 +138,8 @@ def _write_interval(ratio: Ratio) -> str:
     value, low, high = map(format_number, (ratio.value, ratio.low, ratio.high))
     if not ratio.is_range:
         return f"{value}x [{low}, {high}]"
+    if ratio.is_single:
+        return f"{value}x [1 sample]"
     pairs = f", {format_count(ratio.pairs, 'pair')}" if ratio.pairs else ""
     return f"{value}x [{low} to {high}{pairs}]"
 

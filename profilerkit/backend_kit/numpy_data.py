@@ -88,8 +88,9 @@ def _leave_open(value: Declared) -> DeclaredInput:
 def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:
     """Return the tensors of a call by the names of a model's inputs, in the order in which the model declares them.
 
-    Positional ones are taken in that order, the others by name. Raises `InputError` for a number, a name, a shape or a
-    dtype that the model does not declare.
+    Positional ones are taken in that order, the others by name. A random tensor has a batch, which an input that is
+    declared as a scalar does not take. Raises `InputError` for a number, a name, a shape or a dtype that the model does
+    not declare.
     """
     names = [value.name for value in declared]
     supplied = list(ModelInputs(*inputs.args).leaves())
@@ -104,6 +105,8 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
             f"the input {missing[0]!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
         )
     for value in declared:
+        if inputs.are_random and value.dims is not None and not value.dims and len(bound[value.name].shape) == 1:
+            bound[value.name] = bound[value.name][0, ...]
         _require_fitting(value, bound[value.name])
     return {name: bound[name] for name in names}
 

@@ -22,6 +22,7 @@ from ..trace.records import ModelTrace, OpRecord
 __all__ = ["operator_table"]
 
 _NOT_TRACED = "the static trace has no such operator in this layer"
+_LEFT_OUT = "the layer is left out by ignore="
 
 
 def operator_table(times: OperatorTimes, traces: Mapping[str, ModelTrace | str]) -> OperatorTimeTable:
@@ -92,6 +93,7 @@ class _Join:
 
     def __init__(self, trace: ModelTrace, phase: str, times: OperatorTimes) -> None:
         self._ran = times.layers.get(phase, frozenset())
+        self._left_out = {layer.path for layer in trace.left_out}
         self._records: dict[str, dict[str, list[OpRecord]]] = defaultdict(lambda: defaultdict(list))
         #: All records of a layer, also those of formulas for whole layers.
         self._whole: dict[str, list[OpRecord]] = defaultdict(list)
@@ -192,7 +194,7 @@ class _Join:
             unknown[0].records += rest  # one kernel did the work of several operators of the trace
             return
         for row in unknown:
-            row.missing[_NOT_TRACED] = None
+            row.missing[_LEFT_OUT if layer in self._left_out else _NOT_TRACED] = None
 
 
 def _sum_records(records: Sequence[OpRecord]) -> Work:

@@ -10,6 +10,7 @@ import msgspec
 
 from .. import errors
 from ..errors import FailureCode, ModelFailedError, ProfilerKitWarning, UnknownStatusError
+from ..process.user_lines import find_stack_level
 from ..results.report import Report
 from ..results.saving import parse, require_sealed
 from ..times.sampling import Sampling
@@ -137,7 +138,7 @@ class Progress:
         if not (isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)):
             kind = ProfilerKitWarning
         if not self.quiet:
-            warnings.warn(warning.text, kind, stacklevel=2)
+            warnings.warn(warning.text, kind, stacklevel=find_stack_level())
 
 
 def _rebuild_error(error: _Error) -> Exception:

@@ -56,7 +56,8 @@ def write_measurement(value: Measurement, shown: Quantity) -> MeasuredText:
     low_text, high_text = (format_known(end, uncertainty) for end in (low, high))
     interval = f"{low_text}, {high_text}"
     if value.is_range:  # of too few samples for an interval
-        interval = f"{low_text} to {high_text}, {format_count(len(value.samples), 'sample')}"
+        ends = f"{low_text} to {high_text}, " if len(value.samples) > 1 else ""
+        interval = f"{ends}{format_count(len(value.samples), 'sample')}"
     is_doubtful = (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
     noise = noise_text(value.uncertainty, 0) if is_doubtful else ""
     return MeasuredText(format_known(shown.number, uncertainty), shown.unit, noise, f"[{interval}]")

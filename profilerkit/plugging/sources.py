@@ -164,7 +164,7 @@ class tolerate:
 
 def warn(message: str) -> None:
     """Warn with a `PluginWarning`, at the line outside of profilerkit and pluggy that led to it."""
-    warnings.warn(message, PluginWarning, stacklevel=find_stack_level("pluggy"))
+    warnings.warn(message, PluginWarning, stacklevel=find_stack_level())
 
 
 def require_unique(what: str, offered: list[Offer[Any]]) -> list[Offer[Any]]:

@@ -7,15 +7,16 @@ import sys
 __all__ = ["find_stack_level", "is_own_module"]
 
 
-def find_stack_level(*further_packages: str) -> int:
-    """Return the ``stacklevel`` of a warning of the calling function: that of the nearest caller outside profilerkit.
+#: Modules that call profilerkit for profilerkit: the leaving of a context manager, the call of a hook.
+_BETWEEN = ("contextlib", "pluggy")
 
-    Callers in ``further_packages`` are passed over too.
-    """
+
+def find_stack_level() -> int:
+    """Return the ``stacklevel`` of a warning: that of the nearest caller outside profilerkit."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if not (is_own_module(module) or module.partition(".")[0] in further_packages):
+        if not (is_own_module(module) or module.partition(".")[0] in _BETWEEN):
             break
         frame, level = frame.f_back, level + 1
     return level

@@ -42,7 +42,7 @@ def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[
     if value is None or math.isnan(value):
         return "-", ""
     ratio = None
-    if isinstance(reference.value, Measurement) and isinstance(other.value, Measurement):
+    if any(isinstance(record.value, Measurement) for record in (reference, other)):
         ratio = Ratio.of(reference.value, other.value)
     has_verdict = not is_convention(comparison, key, index)
     return _write_ratio(value, sign, reference.comparative, ratio, has_verdict)
@@ -94,7 +94,9 @@ def _write_ratio(
 
 
 def _write_interval(ratio: Ratio, comparative: Comparative, is_worse: bool) -> str:
-    """Return the two ends of a ratio in brackets, as numbers above 1 where all of it is."""
+    """Return the two ends of a ratio in brackets, as numbers above 1 where all of it is; one sample has none."""
+    if ratio.is_single:
+        return "[1 sample]"
     ends = [comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
     low, high = map(format_number, sorted(_invert(end) if is_worse else end for end in ends))
     return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"

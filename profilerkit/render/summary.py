@@ -40,6 +40,8 @@ _MOVED = 6
 _LEAST_NEEDED = ("Output", "Type", "", "MACs", "Params", "Most of it")
 #: The columns that hold no numbers.
 _TEXTS = ("Layer", "Type", "Output", "", "Most of it")
+#: Of layers of one form, by how much the slowest may take longer than the fastest so that all have one share.
+_FAR_APART = 2
 #: The width of the bar of a layer that is the whole model.
 _BAR = 10
 
@@ -283,8 +285,12 @@ def _write_count(part: CostPart, column: str) -> str:
 
 
 def _write_share(part: CostPart, by: str, whole: float) -> str:
-    times = len(part.rows) if part.kind in ("layers", "own") else 1  # equal layers, each with the same share
-    share = share_text((part.sum(by) or 0) / whole / times)
+    """Return the share of a part; of equal layers that of each, or the range where one takes far more time."""
+    times = len(part.rows) if part.kind in ("layers", "own") else 1
+    shares = sorted(value / whole for value in part.list_values(by))
+    if times > 1 and shares and shares[-1] > _FAR_APART * shares[0]:
+        return f"{share_text(shares[0]).removesuffix(' %')} to {share_text(shares[-1])}"
+    share = share_text(sum(shares) / times)
     return f"{times} x {share}" if times > 1 else share
 
 

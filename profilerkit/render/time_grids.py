@@ -142,7 +142,8 @@ def _write_median(time: Measurement) -> tuple[str, str]:
 
 def legend(comparison: Comparison) -> Iterator[str]:
     """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well."""
-    measured = list_records(comparison.reference, Measurement)
+    records = list_records(comparison.reference, Measurement)
+    measured = [record for record in records if len(record.value.samples) > 1]  # of one sample there is no median
     if not measured:
         return
     key, first = measured[0].key, measured[0].value

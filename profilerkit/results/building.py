@@ -60,7 +60,7 @@ def build_report(
     traces = [value for value in (trace, *values) if isinstance(value, ModelTrace)]
     conditions = tuple(dict.fromkeys((*settings, *(words for one_trace in traces for words in one_trace.conditions))))
     inputs_note = inputs.note if isinstance(inputs, ModelInputs) else ""
-    notes = (*filter(None, [inputs_note]), *write_notes(conditions), *_notes(trace, records, data, batches))
+    notes = (*filter(None, [inputs_note]), *write_notes(conditions), *_notes(traces, records, data, batches))
     report = Report(
         name=name,
         backend=backend.name,
@@ -112,13 +112,13 @@ def _with_times(value: Any, report: Report) -> Any:
 
 
 def _notes(
-    trace: ModelTrace | None,
+    traces: Sequence[ModelTrace],
     records: Sequence[StatusRecord],
     data: Mapping[str, StatusKey],
     batches: Mapping[str, int],
 ) -> Iterator[str]:
-    """Yield the notes on the report as a whole, then those on single values that it has not already."""
-    of_all = (*trace.notes, *trace.contradictions) if trace else ()
+    """Yield the notes on the traces that values are from, then those on single values that are not among them."""
+    of_all = [note for trace in traces for note in (*trace.notes, *trace.contradictions)]
     yield from of_all
     yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
     if len(set(batches.values())) > 1:

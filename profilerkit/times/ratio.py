@@ -52,6 +52,11 @@ class Ratio:
         return not self.is_range and (self.low > 1 or self.high < 1)
 
     @property
+    def is_single(self) -> bool:
+        """Whether one of the two values was measured only once, so that nothing is known of their difference."""
+        return self.is_range and not self.coverage
+
+    @property
     def noise(self) -> float:
         """Half the width of the interval over the ratio: 0.01 is plus or minus 1 %."""
         return (self.high - self.low) / 2 / abs(self.value) if self.value else math.inf

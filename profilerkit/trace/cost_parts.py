@@ -58,9 +58,13 @@ class Part:
 
     def sum(self, column: str) -> float | None:
         """Return the sum of a column; None where no layer has a value."""
-        name = f"own_{column}" if self.kind == "own" else column
-        values = [row[name] for row in self.rows if row.get(name) is not None]
+        values = self.list_values(column)
         return sum(values) if values else None
+
+    def list_values(self, column: str) -> list[float]:
+        """Return the values of a column, of those layers that have one."""
+        name = f"own_{column}" if self.kind == "own" else column
+        return [row[name] for row in self.rows if row.get(name) is not None]
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Part]]:
         """Yield the parts inside, in the order of the model, each with its depth."""

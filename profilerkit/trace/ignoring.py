@@ -13,6 +13,7 @@ import msgspec
 from ..arguments.checks import Check, several
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
+from ..process.user_lines import find_stack_level
 from .bounds import without
 from .layer_paths import walk_outwards
 from .records import LayerCall, LayerRecord, ModelTrace, OpRecord
@@ -104,9 +105,11 @@ def _warn_of_unmatched(patterns: Iterable[str], trace: ModelTrace) -> None:
         if any(_matches(layer, pattern) for layer in trace.layers):
             continue
         alike = nearest(pattern, names)
-        hint = f"; did you mean {alike!r}?" if alike else ""
+        hint = f"; did you mean {alike!r}?" if alike else "; a layer with several names is known by its first"
         exception = " (the model itself is never left out)" if trace.layers and trace.layers[0].type == pattern else ""
-        warnings.warn(f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=4)
+        warnings.warn(
+            f"ignore={pattern!r} matches no layer{exception}{hint}", ArgumentWarning, stacklevel=find_stack_level()
+        )
 
 
 def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:

@@ -123,6 +123,21 @@ def locks_made(tree: ast.Module) -> set[str]:
     }
 
 
+def test_warnings_are_of_the_callers_line() -> None:
+    """A fixed number of frames is that of some callers alone: the line that is shown is then one of profilerkit's."""
+    fixed = {
+        name
+        for name, path in sources()
+        for owner, called, call in calls(read_tree(path))
+        if (owner, called) == ("warnings", "warn")
+        for level in [word.value for word in call.keywords if word.arg == "stacklevel"] or [None]
+        if not (
+            isinstance(level, ast.Call) and isinstance(level.func, ast.Name) and level.func.id == "find_stack_level"
+        )
+    }
+    assert fixed == {"profilerkit/process/restoring.py"}  # in a child that has forked: no caller is at fault
+
+
 def test_one_module_makes_locks() -> None:
     """A lock of Python's own that another thread holds while the process forks is held in the child for ever."""
     for name, path in sources():

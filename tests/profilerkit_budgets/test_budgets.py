@@ -17,6 +17,7 @@ from profilerkit.trace.records import LayerTable, MemoryTimeline
 from profilerkit.trace.table import Table
 from profilerkit_budgets import Budget, Finding, Limit, Verdict, check
 from profilerkit_budgets.forms import format_headline, format_junit, format_markdown, format_text, summarize
+from profilerkit_budgets.limits import read_budget
 
 BOUNDS = {
     ("<= 5", ""): 5.0,
@@ -51,6 +52,13 @@ def test_a_percentage_with_a_sign_is_relative_to_the_baseline() -> None:
     assert Limit.parse("throughput", ">= -5 %") == Limit.parse("throughput", ">= 0.95x")
     assert str(Limit.parse("macs", "<= +2 %")) == "macs <= 1.02x"
     assert not Limit.parse("accuracy", ">= 90 %").relative
+
+
+def test_a_limit_of_layers_as_a_text_names_the_file_that_holds_such_limits() -> None:
+    with pytest.raises(
+        BudgetError, match=r"limits of layers stand in a file, .*: \[layers\.'blocks\.\*'\] and below it"
+    ):
+        read_budget(None, ["blocks.*: params <= 10"])
 
 
 def test_times_the_baseline() -> None:
@@ -286,6 +294,8 @@ def test_a_ratio_of_too_few_samples_is_uncertain() -> None:
         (finding,) = check_budget({"execution_time": limit}, after, before)
         assert finding.verdict.value == "uncertain"
         assert finding.detail == "1.11x [1.1 to 1.12, 3 pairs] (t after t)"
+    (finding,) = check_budget({"execution_time": "<= 2x"}, make_timed(9.0, session=None), make_timed(1.0, session=None))
+    assert (finding.verdict.value, finding.detail) == ("uncertain", "9x [1 sample] (t after t), not measured in turn")
 
 
 def test_layers_beside_a_baseline() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from profilerkit import ModelInputs, ModelTrace, Profiler
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.trace.records import LayerRecord, MemoryTimeline, OpRecord, WeightRecord
@@ -108,10 +110,12 @@ def test_an_unknown_name_fails_before_anything_is_traced() -> None:
     assert "is not a known optimizer" in str(said(profiler, "training_macs")[2])
 
 
-def test_what_the_trace_says_is_said_with_each_number() -> None:
-    profiler = make_profiler(Trained(trace(notes=("unused: a", "unused: b"))), optimizer="sgd")
-    for name in ("training_macs", "training_flops", "training_memory"):
-        assert said(profiler, name)[3] == "unused: a; unused: b"
+@pytest.mark.parametrize("metrics", [["training_memory"], ["training_macs", "training_flops", "training_memory"]])
+def test_what_the_trace_says_is_said_once(metrics: list[str]) -> None:
+    """Not with each number: the memory's note has a hint of its own, and the same sentence would stand twice."""
+    notes = make_profiler(Trained(trace(notes=("unused: a", "unused: b")))).report(metrics).notes
+    hint = "Training Memory: without an optimizer's state; include one with optimizer='adam', for example"
+    assert notes == ("unused: a", "unused: b", hint)
 
 
 def test_what_is_uncounted_makes_lower_bounds() -> None:

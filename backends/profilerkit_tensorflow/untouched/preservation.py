@@ -17,6 +17,7 @@ import tensorflow as tf
 from profilerkit import ProfilerKitWarning
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, call_each, for_each, restored
+from profilerkit.process.user_lines import find_stack_level
 
 from .caller_context import require_plain_context
 from .held_state import HeldState
@@ -66,7 +67,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
             change_process()
             yield
     if left:
-        warnings.warn(_write_warning(left), ProfilerKitWarning, stacklevel=3)
+        warnings.warn(_write_warning(left), ProfilerKitWarning, stacklevel=find_stack_level())
 
 
 def _write_warning(names: list[str]) -> str:

@@ -22,6 +22,7 @@ from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
+from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import LayerCall
 
 from ..compat.modules import read_parameters
@@ -161,5 +162,5 @@ class LayerStack(CallStack):
                 "counted on shapes alone: these calls got tensors without values; do not use a model in one thread "
                 "while it is profiled in another, or profile a copy.deepcopy of it",
                 ModelChangedWarning,
-                stacklevel=2,
+                stacklevel=find_stack_level(),
             )

@@ -9,6 +9,7 @@ import torch
 
 from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.failures import backend_failed, find_raising_line
+from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import ModelTrace
 
 from ..model.inventory import Inventory, is_lazy
@@ -87,5 +88,5 @@ def _warn_of_remaining(stand_ins: StandIns) -> None:
             f"{_STILL_HELD.format(method=stand_ins.method)}: a cache that the model's own code does not lead to; empty "
             "it before the model is used, or have the model called once before it is profiled",
             ModelChangedWarning,
-            stacklevel=2,
+            stacklevel=find_stack_level(),
         )

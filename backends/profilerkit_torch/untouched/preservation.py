@@ -19,6 +19,7 @@ from profilerkit import ModelChangedWarning
 from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import Step, call_each, for_each, restored
+from profilerkit.process.user_lines import find_stack_level
 
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
@@ -133,5 +134,5 @@ def watch_parameters(
                 f"the code that was run changed the parameters {', '.join(changed[:5])} in place; profilerkit cannot "
                 "undo that, the code should not do it",
                 ModelChangedWarning,
-                stacklevel=6,
+                stacklevel=find_stack_level(),
             )

@@ -97,7 +97,7 @@ def export(store: str, output: Path, run: str | None, private: bool, quiet: bool
 
     STORE is the path or URL of the store of an audit. 'profilerkit_audits.read_export' reads the file.
     """
-    with report_errors("--output or --run"):
+    with report_errors("--output" if run is None else "--output or --run"):
         from .. import exporting
         from ..store import Store
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from profilerkit.piping.quantity import Scale
+from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.results.entries import short
 
-from .canvas import COLOURS, finish, legend_above, list_reports, new_figure, plain, title_axis, unit_for, why_missing
+from .canvas import (
+    COLOURS,
+    find_end,
+    finish,
+    legend_above,
+    list_reports,
+    name_beyond,
+    new_figure,
+    plain,
+    title_axis,
+    unit_for,
+    why_missing,
+)
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -23,7 +35,7 @@ def batch_sweep(result: Report | Comparison) -> Any:
     """Return a figure of the throughput and the execution time at each batch size; each model has a line.
 
     The knee is the smallest batch size with at least 90 % of the best throughput. Error bars show the confidence
-    intervals of the median times.
+    intervals of the median times; one far above all median times leaves the figure, and a text says so.
 
     Args:
         result: A report or a comparison, with a value of ``batch_sweep``: profile with several batch sizes.
@@ -51,6 +63,10 @@ def batch_sweep(result: Report | Comparison) -> Any:
             sizes, medians, yerr=_measure_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name
         )
         _mark_knee(upper, lower, rows, index, colour)
+    ends = [_read_interval(row["execution_time"])[1] for rows in sweeps for row in rows]
+    longest = find_end(0, max(times), max(ends))
+    beyond = sum(end > longest for end in ends)
+    name_beyond(lower, beyond, "interval", str(scale_value(max(ends), "s", Scale.TIME)))
     upper.set_ylabel(title_axis("Throughput", rate_unit))
     lower.set_ylabel(title_axis("Execution time", time_unit))
     _label_sizes(lower, sorted({row["batch_size"] for rows in sweeps for row in rows}))
@@ -58,6 +74,8 @@ def batch_sweep(result: Report | Comparison) -> Any:
         axis.set_ylim(bottom=0)
         axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
+    if beyond:
+        lower.set_ylim(top=1.05 * longest / second)
     if len(reports) > 1:
         legend_above(upper)
     no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_find_knees(rows))]
@@ -82,10 +100,16 @@ def _require_sweep(report: Report) -> _Rows:
 
 def _measure_bars(measured: Sequence[Any], factor: float) -> list[list[float]]:
     """Return the distances from the medians to the ends of their intervals; nothing for times without samples."""
-    intervals = [getattr(value, "interval", (float(value), float(value))) for value in measured]
+    intervals = [_read_interval(value) for value in measured]
     below = [(float(value) - low) / factor for value, (low, _) in zip(measured, intervals, strict=True)]
     above = [(high - float(value)) / factor for value, (_, high) in zip(measured, intervals, strict=True)]
     return [below, above]
+
+
+def _read_interval(time: Any) -> tuple[float, float]:
+    """Return the interval of a time; the time itself where it has no samples."""
+    low, high = getattr(time, "interval", (float(time), float(time)))
+    return low, high
 
 
 def _find_knees(rows: _Rows) -> list[Mapping[str, Any]]:

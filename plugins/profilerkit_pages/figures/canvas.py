@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOURS",
     "GREY",
+    "find_end",
     "finish",
     "format_count",
     "label_layer",
     "legend_above",
     "list_reports",
+    "name_beyond",
     "new_figure",
     "one_or_two",
     "one_report",
@@ -71,6 +73,24 @@ def legend_above(axis: Any) -> None:
     """Put the legend in one line above the axes, where it covers nothing."""
     position = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
     axis.legend(ncols=8, fontsize="small", frameon=False, **position)
+
+
+def find_end(start: float, highest: float, largest: float) -> float:
+    """Return where an axis ends: at the largest value, or before it where that would leave the others no space.
+
+    ``highest`` is the highest value that has to be seen; beyond it there is as much space as before it.
+
+    >>> find_end(0, 15, 20), find_end(0, 15, 8000)
+    (20, 30)
+    """
+    return min(largest, highest + (highest - start))
+
+
+def name_beyond(axis: Any, number: int, thing: str, largest: str) -> None:
+    """Write at the right end of an axis how many things lie beyond it, if any do."""
+    if number:
+        text = f"{format_count(number, thing)} beyond, up to {largest}"
+        axis.text(0.99, 0.5, text, transform=axis.transAxes, ha="right", va="center", fontsize="small")
 
 
 def plain(text: str, longest: int = 44) -> str:

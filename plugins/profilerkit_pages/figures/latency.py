@@ -11,7 +11,19 @@ from profilerkit.piping.quantity import scale_value
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported, samples_needed
 
-from .canvas import COLOURS, finish, format_count, list_reports, new_figure, plain, title_axis, unit_for, why_missing
+from .canvas import (
+    COLOURS,
+    find_end,
+    finish,
+    format_count,
+    list_reports,
+    name_beyond,
+    new_figure,
+    plain,
+    title_axis,
+    unit_for,
+    why_missing,
+)
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -105,7 +117,7 @@ def _choose_ranges(values: Sequence[Measurement], percentiles: Sequence[float]) 
     ranges = []
     for value in values:
         highest = value.percentile(max((*percentiles, 50)))
-        ranges.append((value.min, min(value.max, highest + (highest - value.min))))
+        ranges.append((value.min, find_end(value.min, highest, value.max)))
     common = min(start for start, _ in ranges), max(end for _, end in ranges)
     widest = max(end - start for start, end in ranges)
     return ranges if common[1] - common[0] > 8 * widest > 0 else [common] * len(ranges)
@@ -135,10 +147,8 @@ def _draw_samples(axis: Any, value: Measurement, factor: float, percentiles: Seq
 
 def _name_beyond(axis: Any, record: StatusRecord, value: Measurement, end: float) -> None:
     """Write at the right end of an axis how many samples lie beyond it."""
-    if beyond := sum(sample > end for sample in value.samples):
-        largest = _show(value.max, record)
-        text = f"{format_count(beyond, 'sample')} beyond, up to {largest}"
-        axis.text(0.99, 0.5, text, transform=axis.transAxes, ha="right", va="center", fontsize="small")
+    beyond = sum(sample > end for sample in value.samples)
+    name_beyond(axis, beyond, "sample", _show(value.max, record))
 
 
 def _show(number: float, record: StatusRecord) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from profilerkit.arguments.checks import BATCH_SIZE, FLAG, at_least, between
+from profilerkit.arguments.checks import FLAG, at_least, between
 from profilerkit.backend import Backend
 from profilerkit.devices import DeviceInfo
 from profilerkit.devices import device as device_of
@@ -139,8 +139,10 @@ def llm(
     numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
     usual = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
-    share, batches = _RESERVE("reserve", usual if reserve is None else reserve), BATCH_SIZE("batch_size", batch)
-    batches = batches if isinstance(batches, tuple) else (batches,)
+    share = _RESERVE("reserve", usual if reserve is None else reserve)
+    batches = tuple(dict.fromkeys(at_least(1)("batch", size) for size in _list_values(batch)))
+    if not batches:
+        raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
     formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
     speculation, requests = read_speculation(draft_tokens, acceptance, draft), RATE("rate", rate)
     pixels = read_image_size(image_size, images)

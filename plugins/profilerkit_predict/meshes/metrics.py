@@ -58,8 +58,7 @@ class ComputeRank(ProfilerFunction):
         step: RankTrace = backend.step  # type: ignore[attr-defined]
         trace = training_trace
         state = _find_state(backend, model, step, optimizer)
-        others = tuple(note for note in trace.notes if note != step.description)  # which is said once
-        memory = find_step_memory(replace(trace, notes=others), state, optimizer, backend)
+        memory = find_step_memory(trace, state, optimizer, backend)
         peak, unknown_state = _divide_peak(backend, model, step, optimizer, state)
         missing = tuple(f"{name} ({calls} calls)" for name, calls in sorted(step.unknown.items()))
         sent = sum(collective.sent_bytes for collective in step.collectives)

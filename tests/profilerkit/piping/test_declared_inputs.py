@@ -58,7 +58,6 @@ def test_the_structure_of_the_call_and_its_constants_stay() -> None:
             "input_shape={'ids': ((16,), 'int64')}",
         ),
         (ModelInputs(DeclaredInput("x", None)), None, "a number of dimensions that is not known; give example inputs"),
-        (ModelInputs(DeclaredInput("x", ())), None, "with the shape (), no batch; give example inputs: inputs=x"),
     ],
 )
 def test_what_cannot_be_made_is_said(declared: ModelInputs, batch_size: int | None, message: str) -> None:

@@ -81,6 +81,9 @@ def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     assert enhancement_in_words(compare_values(one, two, LESS), "key", 0) == ("≈ the same", "")
     few, other = Measurement((1.0, 1.0), session=1), Measurement((2.0, 2.0), session=1)
     assert enhancement_in_words(compare_values(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
+    single, exact = Measurement((2.0,)), 1.0
+    assert enhancement_in_words(compare_values(Measurement((1.0,)), single, LESS), "key", 0)[0] == "2x more [1 sample]"
+    assert enhancement_in_words(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
 
 
 @pytest.mark.parametrize(

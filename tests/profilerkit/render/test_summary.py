@@ -102,6 +102,17 @@ def test_shares_are_those_of_the_time_once_it_is_measured() -> None:
     assert "blocks.0-3 4 x Block 40 900 1 s 4 x 12.5 % █████" in [line.replace("[1, 8, 16, 16] ", "") for line in drawn]
 
 
+@pytest.mark.parametrize(
+    ("slowest", "share"), [(1.0, "12.5 to 50.0 %"), (0.5, "4 x 15.6 %")]
+)  # two seconds in all; 4 times as slow as the others, and 2 times: 1.25 / 4 of 2
+def test_layers_that_are_far_apart_in_time_have_a_range_of_shares(slowest: float, share: str) -> None:
+    seconds = {"": 2.0, "stem": 0.25, **{f"blocks.{index}": 0.25 for index in range(4)}, "blocks.2": slowest}
+    timed = [{**layer, "forward_seconds": seconds[layer["path"]]} for layer in BLOCKS]
+    assert any(
+        line.startswith("blocks.0-3 4 x Block") and f" s {share}" in line for line in lines(render(report(*timed)))
+    )
+
+
 def peak_table() -> LayerTable:
     """Blocks of 300 bytes, three of which have the same of each part, and 100 of the model itself."""
 

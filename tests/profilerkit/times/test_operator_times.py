@@ -5,6 +5,7 @@ from replacing import replace
 
 from profilerkit.backend_kit.operator_join import operator_table
 from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable
+from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
 
@@ -152,6 +153,15 @@ def test_two_operators_that_the_trace_lacks_share_no_work() -> None:
     found = table(rows, trace(op("linear", "a", 10, 20)))
     assert {row["missing"] for row in found} == {"the static trace has no such operator in this layer"}
     assert found.by("layer")[0]["flops"] == 20
+
+
+def test_operators_of_a_layer_that_is_left_out_say_so() -> None:
+    traced = without_layers(trace(op("linear", "a", 10, 20), op("linear", "b", 1, 2)), ["a"])
+    rows = [make_timed("linear", "a", make_call(0, "linear")), make_timed("linear", "b", make_call(1, "linear"))]
+    assert [(row["layer"], row["macs"], row["missing"]) for row in table(rows, traced)] == [
+        ("a", None, "the layer is left out by ignore="),
+        ("b", 1, ""),
+    ]
 
 
 def test_an_operator_without_a_formula_has_no_zero() -> None:

@@ -86,11 +86,16 @@ def test_the_report_says_what_was_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "hint"),
-    [("Conv2D", r"; did you mean 'Conv2d'\?"), ("blocks.7.attention", r"; did you mean 'blocks.0.attention'\?")],
+    [
+        ("Conv2D", r"; did you mean 'Conv2d'\?"),
+        ("blocks.7.attention", r"; did you mean 'blocks.0.attention'\?"),
+        ("alias", "; a layer with several names is known by its first"),
+    ],
 )
 def test_a_pattern_that_matches_nothing_is_warned_of(pattern: str, hint: str) -> None:
-    with pytest.warns(ArgumentWarning, match=f"ignore='{pattern}' matches no layer{hint}"):
+    with pytest.warns(ArgumentWarning, match=f"ignore='{pattern}' matches no layer{hint}") as warned:
         found = report([pattern])
+    assert warned[0].filename == __file__, "the line of the caller, and none of profilerkit's"
     assert found["macs"] == 1601
     assert f"{pattern} matches 0" in found.notes[0]
 

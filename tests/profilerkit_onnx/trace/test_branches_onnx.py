@@ -57,6 +57,15 @@ def test_a_count_lies_between_the_cheaper_and_the_dearer_branch(first: int, seco
     assert trace.bounds("flops") == Bounds(2 * ONE, 6 * ONE)
 
 
+@pytest.mark.parametrize("shapes", [None, {"x": (3,), "c": ((), "bool")}])
+def test_a_condition_that_is_a_scalar_input_needs_no_value(shapes: Any) -> None:
+    """The inputs are random, as the model declares them or of the given shapes: one product, or three."""
+    branches = either("c", "y", products("x", "a", 1), products("x", "b", 3))
+    model = make_model([branches], {"x": X, "c": C}, {"w": W})
+    record = profile(model, input_shape=shapes, batch_size=2, metrics=["macs"]).status("macs")
+    assert (record.value, record.ends) == (3 * ONE, Bounds(ONE, 3 * ONE))
+
+
 def test_branches_of_the_same_work_leave_the_count_complete() -> None:
     trace = trace_nodes(either("c", "y", products("x", "a", 2), products("x", "b", 2)), c=C)
     assert trace.bounds("macs") == Bounds(2 * ONE, 2 * ONE)

@@ -214,6 +214,14 @@ def test_a_sweep_has_throughput_and_time_and_the_knee() -> None:
     assert [label.get_text() for label in lower.get_xticklabels()] == ["1", "8", "16"]
 
 
+def test_an_interval_far_above_all_medians_leaves_the_figure() -> None:
+    """The median of 40 ms needs an axis of 80 at most: that of five samples, one of them of 8 s, has no other end."""
+    time = Measurement((0.01, 0.01, 0.01, 0.01, 8.0))
+    figure = batch_sweep(of(batch_sweep=record("batch_sweep", [{**SWEEP[0], "execution_time": time}, *SWEEP[1:]])))
+    assert figure.axes[1].get_ylim() == pytest.approx((0, 84))
+    assert "1 interval beyond, up to 8 s" in texts(figure)
+
+
 def test_a_sweep_without_a_knee_says_so() -> None:
     rows = [{**row, "is_knee": False} for row in SWEEP]
     figure = batch_sweep(Comparison(REPORT, (replace(of(batch_sweep=record("batch_sweep", rows)), name="other"),)))

@@ -262,7 +262,9 @@ def test_a_model_on_the_meta_device_is_not_measured() -> None:
         ({"reserve": 1}, "reserve=1: give the share of memory that is left free, from 0 to below 1"),
         ({"prompt": 0}, "prompt=0: give a whole number from 1"),
         ({"new": 1.5}, "new=1.5: give a whole number from 1"),
-        ({"batch": 0}, "batch_size=0: give a whole number from 1"),
+        ({"batch": 0}, "batch=0: give a whole number from 1"),
+        ({"batch": (1, 0)}, "batch=0: give a whole number from 1"),
+        ({"batch": ()}, "batch is empty: give a number of sequences"),
         ({"shared_prefix": 8}, "shared_prefix=8 (--shared-prefix) of prompts of 8 tokens: give fewer"),
     ],
 )
