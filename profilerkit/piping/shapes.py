@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..backend import Backend
 from ..errors import ArgumentError, InputError, ModelFailedError
-from ..input_shapes import InputShapes, TensorSpec, parse_input_shape, write_shapes
+from ..input_shapes import InputShapes, TensorSpec, dtype_name, parse_input_shape, write_shapes
 from ..inputs import ModelInputs
 from ..protocols import fit_inputs
 from .input_source import InputSource
@@ -43,7 +43,7 @@ def correct_error(
 
     Two mistakes are known: a shape that begins with the batch, where the shape of one sample is expected, and a shape
     in place of inputs. Each correction is tried: the whole model is traced with it. If no shape was given, or if no
-    correction works, the error itself is returned.
+    correction works, the error itself is returned; of inputs in another floating-point dtype it names the two dtypes.
     """
     if source is None or not isinstance(error, (InputError, ModelFailedError)):
         return error
@@ -52,7 +52,19 @@ def correct_error(
             better = InputError(f"{proposal.mistake}; give {_write_arguments(proposal)}; as it is, {error}")
             better.__cause__ = error.__cause__ or error
             return better
-    return error
+    return error if source.shapes is not None else _name_dtypes(error, source.example, backend, model)
+
+
+def _name_dtypes(error: _Failure, example: Any, backend: Backend, model: Any) -> _Failure:
+    """Return an error that names the dtypes, if the inputs have another floating-point dtype than the model takes."""
+    usual = backend.usual_dtype(model)
+    dtypes = [dtype_name(leaf.dtype) for leaf in ModelInputs.of(example).leaves() if hasattr(leaf, "dtype")]
+    other = next((dtype for dtype in dtypes if "float" in dtype and dtype != usual), None)
+    if other is None:
+        return error
+    named = type(error)(f"{error} The inputs are of {other}; input_shape= in place of inputs makes inputs of {usual}")
+    named.__cause__ = error.__cause__ or error
+    return named
 
 
 def _is_taken(proposal: _Proposal, backend: Backend, model: Any, function: Callable[..., Any] | None) -> bool:

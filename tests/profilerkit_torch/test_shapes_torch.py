@@ -1,12 +1,14 @@
-"""Numbers that a model of torch takes are its inputs, whatever shape they could be."""
+"""Inputs of a model of torch: numbers that it takes, whatever shape they could be, and dtypes that it does not take."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import torch
 from torch import nn
 
-from profilerkit import profile
+from profilerkit import compare, profile
 
 
 def test_numbers_that_a_model_takes_are_inputs() -> None:
@@ -19,3 +21,13 @@ def test_numbers_that_a_model_takes_are_inputs() -> None:
             return self.linear(self.linear.weight.new_ones(rows, columns))
 
     assert profile(Scaled(), (3, 4), metrics=["macs"])["macs"] == 24
+
+
+def test_inputs_of_another_dtype_than_the_weights_are_said_to_be() -> None:
+    """Of the same inputs the model in float32 has a value: 3 rows of 8 numbers, by 8 x 2 weights."""
+    model = nn.Linear(8, 2)
+    inputs = {"input": torch.randn(3, 8)}
+    compared = compare(model, copy.deepcopy(model).bfloat16(), inputs=inputs, metrics=["macs"], names=["a", "b"])
+    assert compared["macs"] == {"a": 48, "b": None}
+    (reason,) = compared.other("b").status("macs").missing
+    assert reason.endswith("The inputs are of float32; input_shape= in place of inputs makes inputs of bfloat16")
