@@ -55,14 +55,14 @@ def correct_error(
     return error if source.shapes is not None else _name_dtypes(error, source.example, backend, model)
 
 
-def _name_dtypes(error: _Failure, example: Any, backend: Backend, model: Any) -> _Failure:
+def _name_dtypes(error: _Failure, example: Any, backend: Backend, model: Any) -> _Failure | InputError:
     """Return an error that names the dtypes, if the inputs have another floating-point dtype than the model takes."""
     usual = backend.usual_dtype(model)
     dtypes = [dtype_name(leaf.dtype) for leaf in ModelInputs.of(example).leaves() if hasattr(leaf, "dtype")]
     other = next((dtype for dtype in dtypes if "float" in dtype and dtype != usual), None)
     if other is None:
         return error
-    named = type(error)(f"{error} The inputs are of {other}; input_shape= in place of inputs makes inputs of {usual}")
+    named = InputError(f"{error} The inputs are of {other}; input_shape= in place of inputs makes inputs of {usual}")
     named.__cause__ = error.__cause__ or error
     return named
 
