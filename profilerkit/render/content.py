@@ -277,8 +277,11 @@ def choose_mark(record: StatusRecord | None) -> str:
         return ""
     if record.completeness is not Completeness.COMPLETE:
         return "failed" if record.completeness is Completeness.FAILED else "partial"
-    is_noisy = isinstance(record.value, Measurement) and (record.value.is_noisy or record.value.is_range)
-    return "noisy" if is_noisy else ""
+    value = record.value
+    if not isinstance(value, Measurement):
+        return ""
+    is_rough = value.is_range and len(value.samples) > 1  # one sample tells nothing of its noise
+    return "noisy" if value.is_noisy or is_rough else ""
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.piping.quantity import format_known
 from profilerkit.render import render
+from profilerkit.render.content import choose_mark
 from profilerkit.render.enhancements import enhancement_in_words
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
@@ -84,6 +85,19 @@ def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     single, exact = Measurement((2.0,)), 1.0
     assert enhancement_in_words(compare_values(Measurement((1.0,)), single, LESS), "key", 0)[0] == "2x more [1 sample]"
     assert enhancement_in_words(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
+
+
+@pytest.mark.parametrize(
+    ("measured", "mark"),
+    [
+        (Measurement((1.0,)), ""),
+        (Measurement((1.0,), precision=0.02), "noisy"),  # more was requested
+        (Measurement((1.0, 1.5)), "noisy"),
+        (Measurement((1.0,) * 10), ""),
+    ],
+)
+def test_one_sample_is_not_called_noisy_unless_more_was_requested(measured: Measurement, mark: str) -> None:
+    assert choose_mark(compare_values(measured, measured, LESS).reference.status("key")) == mark
 
 
 @pytest.mark.parametrize(
