@@ -16,7 +16,7 @@ from ..compat.wrappers import list_original_parameters, list_shared_parameters, 
 from .stored_bytes import count_stored_bytes
 from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flat_parameters
 
-__all__ = ["rank_share"]
+__all__ = ["count_bucket_bytes", "rank_share"]
 
 _SPREADING = ("DistributedDataParallel", "FullyShardedDataParallel")
 
@@ -42,6 +42,25 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
         sum(part.elements for part in shares),
         sum(part.bytes for part in shares),
         _count_sharing(modules),
+    )
+
+
+def count_bucket_bytes(modules: Iterable[nn.Module]) -> int:
+    """Return the bytes of the buckets in which DistributedDataParallel keeps gradients a second time, to send them.
+
+    It makes them with itself, for each parameter that is trained. With ``gradient_as_bucket_view`` the gradients lie in
+    them, and there is no second copy.
+    """
+    copying: list[Any] = [
+        module
+        for module in modules
+        if _is_data_parallel(module) and not getattr(module, "gradient_as_bucket_view", False)
+    ]
+    return sum(
+        count_stored_bytes(parameter)
+        for wrapper in copying
+        for name, parameter in wrapper.module.named_parameters()
+        if parameter.requires_grad and name not in wrapper.parameters_to_ignore
     )
 
 
@@ -90,3 +109,8 @@ def _runs_in_several(modules: Sequence[nn.Module]) -> bool:
     wrappers = [module for module in modules if find_inner_name(module)]
     names = {base.__name__ for wrapper in wrappers for base in type(wrapper).__mro__}
     return not names.isdisjoint(_SPREADING) or any(map(is_spread, modules))
+
+
+def _is_data_parallel(module: nn.Module) -> bool:
+    """Return whether a module is DistributedDataParallel, or of a class derived from it."""
+    return any(base.__name__ == "DistributedDataParallel" for base in type(module).__mro__)

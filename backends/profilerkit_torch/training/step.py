@@ -25,7 +25,8 @@ from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import run_backward
 from ..compat.modules import GLOBAL_GRADIENT_HOOKS, GRADIENT_HOOKS, MODULE_GRADIENT_HOOKS
-from ..model.modules import find_device, list_layers, list_named_parameters, list_parameters
+from ..model.modules import find_device, list_layers, list_modules, list_named_parameters, list_parameters
+from ..model.rank_shares import count_bucket_bytes
 from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass
 from ..trace.layers import LayerStack
@@ -39,6 +40,11 @@ from .step_attention import StepAttention
 from .training_recorder import TrainedLayers, TrainingRecorder
 
 __all__ = ["trace_training"]
+
+_BUCKETS = (
+    "memory is that of the model without its wrapper: DistributedDataParallel keeps the gradients a second time in "
+    "{count:,} bytes of buckets; gradient_as_bucket_view=True saves them"
+)
 
 
 def trace_training(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
@@ -63,6 +69,7 @@ class TrainingPass(InferencePass):
         self._device = find_device(model)
         self._user_parameters = {id(parameter) for parameter in list_parameters(model)}
         self._went_forward = False
+        self._bucket_bytes = count_bucket_bytes(list_modules(model))
         self._notes: list[str] = []
 
     def prepare(self, model: nn.Module, modules: Sequence[nn.Module]) -> None:
@@ -128,8 +135,10 @@ class TrainingPass(InferencePass):
         self._notes += note_unused(trained)
 
     def notes(self) -> Iterable[str]:
-        """Return which trainable weights get no gradient."""
-        return tuple(self._notes)
+        """Yield which trainable weights get no gradient, and what the wrapper of the model adds to its memory."""
+        yield from self._notes
+        if self._bucket_bytes:
+            yield _BUCKETS.format(count=self._bucket_bytes)
 
     def explain_failure(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
         """Return the error of a model that raised, in its forward pass or only in the backward pass."""

@@ -312,3 +312,19 @@ def test_frozen_weights_in_the_groups_of_an_optimizer_have_no_state() -> None:
     model(x).sum().backward()
     optimizer.step()
     assert sum(value.nbytes for kept in optimizer.state.values() for value in kept.values()) == 2 * 4 * 6 + 4
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_the_buckets_of_data_parallel_are_named_with_their_bytes(is_view: bool) -> None:
+    """One of two layers is trained: its gradient lies in a bucket beside it, unless it is a view of the bucket."""
+    distributed = pytest.importorskip("torch.distributed")
+    model = two_layers()
+    model[0].requires_grad_(False)
+    bare = step(model, ones(1, WIDTH)).memory
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        wrapped = step(nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=is_view), ones(1, WIDTH))
+    finally:
+        distributed.destroy_process_group()
+    assert wrapped.memory.parts == bare.parts
+    assert (f"a second time in {WEIGHT} bytes of buckets" in " ".join(wrapped.notes)) is not is_view
