@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from profilerkit import Noted, Partial, ProfilerFunction
+from profilerkit.count_text import format_count
 from profilerkit.piping.function import Keys
 from profilerkit.trace.bounds import Bounds
 from profilerkit.trace.completeness import TracePart
@@ -71,12 +72,14 @@ def _describe_modes(trace: ModelTrace) -> Iterator[str]:
     windowed = sum(op.attended_macs is not None and op.is_masked for op in attention)
     masked = sum(op.is_masked for op in attention) - windowed
     if causal:
-        yield f"causal attention of {causal} operators: what it attends to"
+        yield f"causal attention of {format_count(causal, 'operator')}: what it attends to"
     if windowed:
-        yield f"attention of {windowed} operators under masks of known values, such as windows: what they leave"
+        operators = format_count(windowed, "operator")
+        yield f"attention of {operators} under masks of known values, such as windows: what they leave"
     if masked:
-        yield f"attention of {masked} operators under a mask of unknown values: in full"
-    if len(attention) - causal - windowed - masked:
-        yield f"attention of {len(attention) - causal - windowed - masked} operators without a mask: in full"
+        yield f"attention of {format_count(masked, 'operator')} under a mask of unknown values: in full"
+    unmasked = len(attention) - causal - windowed - masked
+    if unmasked:
+        yield f"attention of {format_count(unmasked, 'operator')} without a mask: in full"
     if not attention:
         yield "no operator is attention; where it is written as products, it counts in full"

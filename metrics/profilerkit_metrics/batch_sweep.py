@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from profilerkit import InputError, JointFunction, Metric, NotOfferedError, Profiler, TracingError
 from profilerkit.arguments.checks import BATCH_SIZES, Check
 from profilerkit.backend import Backend, RunOptions
+from profilerkit.count_text import format_count
 from profilerkit.error_text import error_line
 from profilerkit.errors import WithoutValuesError
 from profilerkit.inputs import ModelInputs
@@ -17,7 +18,6 @@ from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling
-from profilerkit.times.wording import format_count
 
 from .execution_time import measure_in_turn
 

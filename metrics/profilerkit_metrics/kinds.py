@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from profilerkit import Comparative, Metric, Scale
+from profilerkit.count_text import format_count
 
 __all__ = ["Bytes", "Count", "LayerRows", "Seconds", "Share", "write_shares"]
 
@@ -45,7 +46,7 @@ class LayerRows(Metric):
         """Return the number of layers; the table is the value."""
         if self.value is None:
             return ""
-        return "1 layer" if len(self.value) == 1 else f"{len(self.value)} layers"
+        return format_count(len(self.value), "layer")
 
 
 def write_shares(sizes: Mapping[str, int]) -> str:

@@ -10,6 +10,7 @@ from profilerkit import Metric, NotOfferedError, ProfilerFunction, Scale
 from profilerkit.arguments.checks import FLAG, PATH, Check, at_least
 from profilerkit.backend import Backend, DeviceLike
 from profilerkit.backend_kit.operator_join import operator_table
+from profilerkit.count_text import format_count
 from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
@@ -44,8 +45,7 @@ class OperatorTable(Metric):
         """Return the number of operators; the table is the value."""
         if self.value is None:
             return ""
-        number = len({row["operator"] for row in self.value.by("operator")})
-        return f"{number} operator{'s' if number != 1 else ''}"
+        return format_count(len({row["operator"] for row in self.value.by("operator")}), "operator")
 
 
 class ComputeOperatorTable(ProfilerFunction):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import Measurement, Noted, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend, RunOptions
+from profilerkit.count_text import format_count
 from profilerkit.devices import DeviceInfoLike
 from profilerkit.piping.function import Keys
 from profilerkit.times.steps import WatchedSteps
@@ -143,7 +144,7 @@ def _describe_calls(numbers: Sequence[int]) -> str:
     few, many = min(numbers), max(numbers)
     if few != many:
         return f"{few} to {many} calls of the model"
-    return f"{few} call{'' if few == 1 else 's'} of the model"
+    return f"{format_count(few, 'call')} of the model"
 
 
 def _add_note(share: Noted | Unavailable, note: str) -> Noted | Unavailable:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from profilerkit.count_text import format_count
 from profilerkit.piping.comparative import Comparative
 from profilerkit.piping.quantity import format_number
 from profilerkit.render.grids import Grid
@@ -183,11 +184,15 @@ class RunDiff:
 
     def summary(self) -> str:
         """Return in a sentence how much moved."""
-        models = len({change.case for change in self.changes})
-        parts = [f"{len(self.changes)} values of {models} cases moved", f"{self.same} are equal"]
-        parts += [f"{self.timed} times are not compared: 'profilerkit regressions' compares them"] if self.timed else []
-        for name, cases in (("before", self.removed), ("after", self.added)):
-            parts += [f"only {name}: {', '.join(map(str, cases))}"] if cases else []
+        cases = format_count(len({change.case for change in self.changes}), "case")
+        parts = [f"{format_count(len(self.changes), 'value')} of {cases} moved", f"{self.same:,} equal"]
+        parts += (
+            [f"{format_count(self.timed, 'time')} not compared: 'profilerkit regressions' compares them"]
+            if self.timed
+            else []
+        )
+        for side, alone in (("before", self.removed), ("after", self.added)):
+            parts += [f"only {side}: {', '.join(map(str, alone))}"] if alone else []
         return "; ".join(parts)
 
 

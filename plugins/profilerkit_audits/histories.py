@@ -63,7 +63,7 @@ class History:
 
 def _list_cells(point: Point) -> tuple[str, ...]:
     row, value = point.row, point.value
-    mark = "moved" if point.moved else "" if value.value is not None else value.completeness.value
+    mark = "changed" if point.moved else "" if value.value is not None else value.completeness.value
     flags = [f"not plausible: {flag}" for flag in row.flags]
     shown = value.text if value.value is not None else "-"
     commit = shorten_commit(row.commit, 10) or "-"

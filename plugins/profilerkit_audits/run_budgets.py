@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError
 from profilerkit.render.grids import Grid
 from profilerkit.render.markdown import escape, table
@@ -138,7 +139,8 @@ def _fail(limit: Limit, reason: str) -> Finding:
 
 def _summarize(checked: RunCheck) -> str:
     counts = ", ".join(f"{count} {verdict.value}" for verdict, count in checked.counts.items())
-    return f"{len(checked.findings)} models, {sum(checked.counts.values())} limits: {counts or 'none checked'}"
+    models, limits = format_count(len(checked.findings), "model"), format_count(sum(checked.counts.values()), "limit")
+    return f"{models}, {limits}: {counts or 'none checked'}"
 
 
 def _draw_text(checked: RunCheck) -> str:

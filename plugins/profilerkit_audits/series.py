@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from profilerkit.count_text import format_count
 from profilerkit.errors import ArgumentError, by_likeness
 
 from .cases import is_run_for
@@ -149,7 +150,7 @@ def find_run(store: Store, name: str) -> Run:
         age = int(match.group(1) or 0)
         if age < len(runs):
             return runs[-1 - age]
-        raise ArgumentError(f"there is no run {name!r}: the store has {len(runs)} runs")
+        raise ArgumentError(f"there is no run {name!r}: the store has {format_count(len(runs), 'run')}")
     matching = [run for run in runs if name and run.run.startswith(name)]
     if len(matching) == 1:
         return matching[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from profilerkit.count_text import format_count
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.titles import split_words, write_title
 from profilerkit.plugging.offers import list_status_keys
@@ -102,7 +103,7 @@ def _list_warnings(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the most frequent warnings."""
     warnings = Counter(str(text) for row in rows for text in row.conditions.get("warnings", ()))
     for text, count in warnings.most_common(_WARNINGS):
-        yield f"warning of {count} {'row' if count == 1 else 'rows'}: {shorten(text)}"
+        yield f"warning of {format_count(count, 'row')}: {shorten(text)}"
 
 
 # The table ------------------------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     titles = ["Model", *(["Settings"] if settings else []), *map(_fold_title, metrics)]
     cells = [_write_cells(row, settings, metrics) for row in shown]
     order = f"by {' '.join(split_words(first))}"
-    title = f"{len(ranked)} row{'' if len(ranked) == 1 else 's'} {order}, the largest first"
+    title = f"{format_count(len(ranked), 'row')} {order}, the largest first"
     if len(shown) < len(ranked):
         title = f"{len(ranked)} rows {order}: the {_ENDS} largest and the {_ENDS} smallest"
         cells.insert(_ENDS, [(f"... {len(ranked) - len(shown)} others", ""), *[("", "")] * (len(titles) - 1)])

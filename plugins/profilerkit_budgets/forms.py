@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from xml.etree import ElementTree as ET
 
+from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import format_number
 from profilerkit.render.grids import Grid, visible
 
@@ -31,7 +32,7 @@ def summarize(findings: Sequence[Finding]) -> str:
     """Return in a sentence how many limits passed, failed or are uncertain."""
     counts = {verdict: sum(finding.verdict is verdict for finding in findings) for verdict in Verdict}
     parts = [f"{count} {verdict.value}" for verdict, count in counts.items() if count]
-    return f"{len(findings)} limit{'s' if len(findings) != 1 else ''}: {', '.join(parts)}"
+    return f"{format_count(len(findings), 'limit')}: {', '.join(parts)}"
 
 
 def format_headline(findings: Sequence[Finding]) -> str:

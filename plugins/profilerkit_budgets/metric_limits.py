@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from profilerkit.count_text import format_count
 from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.piping.quantity import format_number
@@ -13,7 +14,6 @@ from profilerkit.render.bounds import KINDS
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.ratio import Ratio
-from profilerkit.times.wording import format_count
 from profilerkit.trace.bounds import Bounds
 
 from .baselines import describe_other_conditions

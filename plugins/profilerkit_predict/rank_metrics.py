@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from profilerkit import Metric, StatusKey
+from profilerkit.count_text import format_count
 from profilerkit_metrics.kinds import Bytes, LayerRows, Seconds, write_shares
 
 __all__ = [
@@ -128,8 +129,7 @@ class Collectives(Metric):
         """Write how many there are; the table is the value."""
         if self.value is None:
             return ""
-        calls = sum(row["calls"] for row in self.value)
-        return f"{calls:,} calls" if calls != 1 else "1 call"
+        return format_count(sum(row["calls"] for row in self.value), "call")
 
 
 class RankStep(StatusKey):

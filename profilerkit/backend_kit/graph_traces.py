@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from ..count_text import format_count
 from ..trace.bounds import PeakSpread
 from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
 from .branch_memory import spread_of_forks
@@ -116,8 +117,10 @@ def trace_work(
 
 def describe_constants(number: int) -> list[str]:
     """Return what is said of operators that are not counted, as they depend on constants and shapes alone."""
-    before = "they are computed before the first run, and count as nothing"
-    return [f"{number} operators depend on constants and shapes alone: {before}"] if number else []
+    if not number:
+        return []
+    operators = format_count(number, "operator")
+    return [f"{operators} of constants and shapes alone: computed before the first run, and counted as nothing"]
 
 
 class _Placed(NamedTuple):

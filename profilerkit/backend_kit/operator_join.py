@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from ..count_text import format_count
 from ..times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OperatorTimeTable, Work
 from ..trace.layer_operators import find_layer_type
 from ..trace.layer_paths import walk_outwards
@@ -206,4 +207,4 @@ def _explain_no_formula(names: Sequence[str]) -> str:
 
 
 def _format_calls(calls: Sequence[object]) -> str:
-    return f"{len(calls)} call{'s' if len(calls) != 1 else ''}"
+    return format_count(len(calls), "call")

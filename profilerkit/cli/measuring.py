@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ..count_text import format_count
 from ..errors import (
     ArgumentError,
     IncompleteStatusError,
@@ -166,7 +167,7 @@ def names_for(specs: Sequence[str], request: Request) -> list[str | None]:
     Raises a usage error for another number of names.
     """
     if request.name and len(request.name) != len(specs):
-        counts = f"{len(request.name)} names for {len(specs)} model{'' if len(specs) == 1 else 's'}"
+        counts = f"{format_count(len(request.name), 'name')} for {format_count(len(specs), 'model')}"
         raise click.BadParameter(f"{counts}; give one for each, in their order", param_hint="--name")
     if request.name:
         return list(request.name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ..count_text import format_count
 from ..times.measurement import Measurement
-from ..times.wording import format_count, noise_text
+from ..times.wording import noise_text
 from .quantity import Quantity, format_known
 
 __all__ = ["MeasuredText", "write_measurement"]

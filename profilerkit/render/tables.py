@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..count_text import format_count
 from ..errors import ArgumentError
 from ..plugging.renderers import draw_html_fragment
 from ..process.files import write_text
@@ -50,7 +51,7 @@ def save(table: Table, path: Path) -> None:
 
 
 def _write_title(table: Table, top: int | None) -> str:
-    rows = f", {len(table)} row{'' if len(table) == 1 else 's'}"
+    rows = f", {format_count(len(table), 'row')}"
     return f"{type(table).__name__}{rows if top is None or len(table) <= top else ''}"
 
 

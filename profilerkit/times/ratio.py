@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import Check, one_number
+from ..count_text import format_count
 from .measurement import Measurement
 from .median import MedianInterval, find_median_interval
-from .wording import format_count, format_percent, noise_warning
+from .wording import format_percent, noise_warning
 
 __all__ = ["Ratio"]
 

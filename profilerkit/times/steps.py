@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arguments.checks import Check, at_least, several
+from ..count_text import format_count
 from ..inputs import ModelInputs
 from .layer_times import LayerTime
 
@@ -62,7 +63,7 @@ class WatchedSteps:
         several = len(missed) > 1
         which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} requested"
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
-        return f"{which}, the loop ended after {self.loop_steps} step{'s' if self.loop_steps != 1 else ''}{hint}"
+        return f"{which}, the loop ended after {format_count(self.loop_steps, 'step')}{hint}"
 
 
 def _read_steps(value: Any) -> tuple[int, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..count_text import format_count
 from .median import MedianInterval
 
-__all__ = ["format_count", "format_percent", "interval_name", "noise_text", "noise_warning"]
+__all__ = ["format_percent", "interval_name", "noise_text", "noise_warning"]
 
 
 def format_percent(probability: float) -> str:
@@ -23,11 +24,6 @@ def noise_text(noise: float, digits: int = 1) -> str:
     if 0 < noise < 0.0005:
         return "±<0.1%"
     return f"±{noise:.{1 if noise < 0.005 else digits}%}"
-
-
-def format_count(number: int, thing: str) -> str:
-    """Return a number of things as text: "3 samples"."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def interval_name(interval: MedianInterval, confidence: float, number: int, thing: str) -> str:

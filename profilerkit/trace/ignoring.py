@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ..arguments.checks import Check, several
+from ..count_text import format_count
 from ..error_text import shown
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
@@ -116,6 +117,6 @@ def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -
     counts = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
     matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
     return (
-        f"left out by ignore=: {len(gone)} layer{'' if len(gone) == 1 else 's'}, those inside included ({matches}); "
+        f"left out by ignore=: {format_count(len(gone), 'layer')}, those inside included ({matches}); "
         "parameters, size, MACs, FLOPs and the table of layers lack them, memory and measured times do not"
     )

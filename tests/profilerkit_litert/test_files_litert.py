@@ -126,7 +126,7 @@ def test_weights_in_half_precision_are_unpacked_before_the_first_run() -> None:
     assert [op.operator for op in trace.operators] == ["FULLY_CONNECTED"]
     assert (trace.size_bytes, trace.macs, trace.missing) == (16, 8, ())
     assert [weight.count for weight in trace.layer("dense").parameters] == [8]
-    assert "1 operators depend on constants" in trace.notes[0]
+    assert "1 operator of constants" in trace.notes[0]
 
 
 def test_shapes_and_indices_are_no_parameters() -> None:

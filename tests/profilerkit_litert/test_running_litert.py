@@ -256,7 +256,7 @@ def test_shapes_that_are_computed_follow_the_input() -> None:
     trace = BACKEND.trace(write(builder), ModelInputs(np.ones((5, 2, 3), F)))
     assert trace.operators[0].outputs[0].shape == (5, 6)
     assert [op.operator for op in trace.operators] == ["RESHAPE"]
-    assert "3 operators depend on constants and shapes alone" in trace.notes[0]
+    assert "3 operators of constants and shapes alone" in trace.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def test_causal_attention_up_to_the_diagonal(length: int, keys: int, attended: i
     assert report["macs"] == 2 * 3 * length * keys * 16
     assert report["attended_macs"] == 2 * 3 * attended * 16
     assert report.status("attended_macs").completeness is Completeness.COMPLETE
-    assert report.status("attended_macs").note == "causal attention of 1 operators: what it attends to"
+    assert report.status("attended_macs").note == "causal attention of 1 operator: what it attends to"
 
 
 def test_without_a_mask_it_is_all() -> None:
     report = make_report(Attention())
     assert report["attended_macs"] == report["macs"]
-    assert report.status("attended_macs").note == "attention of 1 operators without a mask: in full"
+    assert report.status("attended_macs").note == "attention of 1 operator without a mask: in full"
 
 
 class Windowed(nn.Module):
@@ -72,7 +72,7 @@ def test_a_window_of_known_values_leaves_its_scores(form: str) -> None:
     assert report["attended_macs"] == 2 * 3 * 9 * 16
     status = report.status("attended_macs")
     assert status.completeness is Completeness.COMPLETE
-    assert status.note == "attention of 1 operators under masks of known values, such as windows: what they leave"
+    assert status.note == "attention of 1 operator under masks of known values, such as windows: what they leave"
 
 
 def test_numbers_that_take_nothing_away_leave_everything() -> None:
@@ -99,7 +99,7 @@ def test_a_mask_of_unknown_values_is_an_upper_bound() -> None:
     assert report["attended_macs"] == report["macs"]
     status = report.status("attended_macs")
     assert status.sign == "\u2264 "
-    assert "attention of 1 operators under a mask of unknown values: in full" in status.note
+    assert "attention of 1 operator under a mask of unknown values: in full" in status.note
 
 
 def test_attention_as_products_is_not_seen() -> None:

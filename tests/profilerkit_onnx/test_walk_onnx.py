@@ -301,7 +301,7 @@ def test_shapes_that_the_graph_computes_are_known() -> None:
     trace = trace_graph(model, x=np.ones((7, 3, 4), F))
     assert trace.macs == 7 * 12 * 5
     assert [op.operator for op in trace.operators] == ["Reshape", "MatMul"]
-    assert trace.notes[0].startswith("4 operators depend on constants and shapes alone")
+    assert trace.notes[0].startswith("4 operators of constants and shapes alone")
 
 
 def test_a_size_that_the_values_tell_makes_the_count_partial_and_is_named() -> None:

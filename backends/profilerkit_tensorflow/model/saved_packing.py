@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit.keras_variables import variable_name
-from profilerkit.times.wording import format_count
+from profilerkit.count_text import format_count
 
 from .kinds import holds_saved_model, is_saved_model, own_states, own_variables
 from .variables import count_packed_elements, find_stored_variable

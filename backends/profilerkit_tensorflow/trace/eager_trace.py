@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit.count_text import format_count
 from profilerkit.errors import error_summary
-from profilerkit.times.wording import format_count
 from profilerkit.trace.records import MemoryTimeline
 
 from ..model.kinds import is_function, is_unbuilt

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from torch import nn
 
 from profilerkit.backend_kit.call_stack import list_shown_layers
+from profilerkit.count_text import format_count
 from profilerkit.times.layer_times import CallTime, LayerTime
-from profilerkit.times.wording import format_count
 from profilerkit.trace.records import LayerCall
 
 from .overhead import Elapsed

@@ -10,6 +10,7 @@ import click
 
 from profilerkit.cli import NOT_KEPT, emit
 from profilerkit.cli.options import choose_form, output_option
+from profilerkit.count_text import format_count
 
 from .stores import FORMS, draw_grid, emit_json, report_errors
 
@@ -104,7 +105,7 @@ def export(store: str, output: Path, run: str | None, private: bool, quiet: bool
         with Store.open(store, create=False) as opened:
             count = exporting.export(opened, output, run, private)
     if not quiet:
-        emit(f"{count} rows in {output}")
+        emit(f"{format_count(count, 'row')} in {output}")
 
 
 @click.command("dashboard")

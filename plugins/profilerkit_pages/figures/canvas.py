@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.render.grids import visible
 from profilerkit.results.comparison import Comparison
@@ -113,11 +114,6 @@ def plain(text: str, longest: int = 44) -> str:
 def label_layer(row: Mapping[str, Any]) -> str:
     """Return the path of a layer; "(model)" for the root, whose path is empty."""
     return row["path"] or "(model)"
-
-
-def format_count(number: int, what: str) -> str:
-    """Return ``1 layer``, ``2 layers``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def one_report(result: Report | Comparison, kind: str) -> Report:

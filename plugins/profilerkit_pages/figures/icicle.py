@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
+from profilerkit.count_text import format_count
 from profilerkit.render.columns import Column
 from profilerkit.trace.depths import find_deepest
 from profilerkit.trace.layer_view import group_children
 
-from .canvas import COLOURS, GREY, finish, format_count, new_figure, one_or_two, plain, require_column, require_layers
+from .canvas import COLOURS, GREY, finish, new_figure, one_or_two, plain, require_column, require_layers
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import Check, between, several, text
+from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.percentiles import is_supported, samples_needed
@@ -15,7 +16,6 @@ from .canvas import (
     COLOURS,
     find_end,
     finish,
-    format_count,
     list_reports,
     name_beyond,
     new_figure,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.arguments.checks import TOP
+from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, format_number, scale_value
 from profilerkit.trace.layer_table import LayerTable
 
@@ -19,7 +20,6 @@ from .canvas import (
     COLOURS,
     GREY,
     finish,
-    format_count,
     label_layer,
     new_figure,
     one_report,

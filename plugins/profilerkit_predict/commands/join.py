@@ -21,6 +21,7 @@ from profilerkit.cli.options import (
     trust_option,
 )
 from profilerkit.cli.output import cannot_write
+from profilerkit.count_text import format_count
 from profilerkit.errors import (
     ArgumentError,
     DeviceNotKnownError,
@@ -106,7 +107,7 @@ def command(
     if unwritten is not None:
         cannot_write(unwritten)
     if strict and joined.above_one:
-        fail(f"{len(joined.above_one)} layers are above 1 of what {options['device']} can do", NOT_KEPT)
+        fail(f"{format_count(len(joined.above_one), 'layer')} above 1 of what {options['device']} can do", NOT_KEPT)
 
 
 def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from profilerkit.count_text import format_count
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import ArgumentError
 from profilerkit.process.cached import cached_property
@@ -58,7 +59,7 @@ class JoinedProfile:
 
     def __repr__(self) -> str:
         """Return one line: the name, the profiler, and how many layers and kernels there are."""
-        counts = f"{len(self.trace.layers)} layers", f"{len(self.recording.kernels)} kernels"
+        counts = format_count(len(self.trace.layers), "layer"), format_count(len(self.recording.kernels), "kernel")
         return one_line("JoinedProfile", [repr(self.name), self.profiler, *counts])
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from profilerkit.backend import Backend, DeviceLike, RunOptions
+from profilerkit.count_text import format_count
 from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
 from profilerkit.error_text import error_line
 from profilerkit.errors import InputError, ProfilerKitError
@@ -72,7 +73,7 @@ def calibrate(
     info = require_capability(backend, NamesDevices).device_info(device)
     began = time.perf_counter()
     cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
-    progress(f"{len(cases)} operators on {info.name}")
+    progress(f"{format_count(len(cases), 'operator')} on {info.name}")
     failed: dict[str, str] = {}
 
     def leave_out(case: CalibrationCase, error: Exception) -> None:
@@ -87,7 +88,7 @@ def calibrate(
         )
     dispatch = host.operator_call or min(table.least_seconds for table in tables)
     version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
-    name = f"{backend.name} ({version}) on {threads} thread{'s' if threads != 1 else ''}"
+    name = f"{backend.name} ({version}) on {format_count(threads, 'thread')}"
     calibration = Calibration(tables, dispatch, host, backend=name)
     measured = _device(info, calibration, time.perf_counter() - began)
     networks = list(provider.calibration_networks(device))

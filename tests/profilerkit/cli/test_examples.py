@@ -54,5 +54,5 @@ def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
 def test_names_are_one_for_each_model() -> None:
     assert names_for(["a:b", "saved.json"], Request()) == ["b", None]
     assert names_for(["a:b", "c:d"], Request(name=("old", "new"))) == ["old", "new"]
-    with pytest.raises(click.BadParameter, match="1 names for 2 models; give one for each"):
+    with pytest.raises(click.BadParameter, match="1 name for 2 models; give one for each"):
         names_for(["a:b", "c:d"], Request(name=("old",)))

@@ -68,7 +68,7 @@ def test_above_one_is_not_kept(files: tuple[str, str], capsys: pytest.CaptureFix
     assert "Above 1 by products" in out
     code, _, err = run(capsys, *arguments, "--strict")
     assert code == NOT_KEPT
-    assert "2 layers are above 1" in err
+    assert "2 layers above 1" in err
 
 
 @pytest.mark.parametrize(
