@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections import Counter
 from typing import Any
@@ -119,6 +120,14 @@ def cli(context: click.Context, traced: bool) -> None:
     context.with_resource(modules_kept_visible())
 
 
+def _prepare_completion() -> None:
+    """Have Bash complete models with a colon, where a shell asks for completions."""
+    if "_PROFILERKIT_COMPLETE" in os.environ:
+        from .bash_completion import add_bash_completion
+
+        add_bash_completion()
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; results go to standard output, errors, progress and what models print to standard error.
 
@@ -132,6 +141,7 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.stderr = io.StringIO()
     try:
         with print_warnings_in_a_line():
+            _prepare_completion()
             mode = _OWN_PROCESS if arguments is None else None
             if mode is not None:
                 keep_frameworks_quiet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from ..process.clean_output import results_alone
 if TYPE_CHECKING:
     import click
 
+    from ..plugging.extension import LoaderInfo
+
 __all__ = ["devices", "models"]
 
 #: The most names that are offered: a shell asks before it shows more.
@@ -21,25 +24,27 @@ _MOST = 200
 def models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return completions: of ``torchvision:res`` that library's models, else libraries and files.
 
-    A library that is not installed offers nothing. Bash takes what is typed before a colon as a word of its own, so
-    there only what follows the colon is returned.
+    A library that is not installed offers nothing.
     """
     from ..plugging.offers import list_loaders
 
     library, colon, _ = incomplete.partition(":")
     with results_alone():
-        loaders = [offer.item for offer in list_loaders()]
-        if not colon:
-            prefixes = [
-                loader.name for loader in loaders if loader.names is not None and loader.name.startswith(library)
+        loaders = [offer.item for offer in list_loaders() if offer.item.names is not None]
+        if colon:
+            return [CompletionItem(name) for name in _list_names(loaders, library) if name.startswith(incomplete)][
+                :_MOST
             ]
-            return [*(CompletionItem(f"{prefix}:") for prefix in prefixes), CompletionItem(incomplete, type="file")]
-        names: list[str] = []
-        for loader in loaders:
-            if loader.names is not None and loader.name == library:
-                with suppress(Exception):  # the library is not installed, or fails to import
-                    names += [name for name in loader.names() if name.startswith(incomplete)]
-    return [CompletionItem(name) for name in names[:_MOST]]
+    libraries = [CompletionItem(f"{loader.name}:") for loader in loaders if loader.name.startswith(library)]
+    return [*libraries, CompletionItem(incomplete, type="file")]
+
+
+def _list_names(loaders: Iterable[LoaderInfo], library: str) -> Iterator[str]:
+    """Yield the names of a library's models, each behind the library's and a colon."""
+    for loader in loaders:
+        if loader.name == library and loader.names is not None:
+            with suppress(Exception):  # the library is not installed, or fails to import
+                yield from loader.names()
 
 
 def devices(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
