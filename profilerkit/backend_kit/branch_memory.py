@@ -17,6 +17,7 @@ __all__ = ["Fork", "Side", "Window", "peak_ends", "peak_spread", "spread_of_fork
 #: A timeline is worked out anew for each side of a fork; beyond so many operators in all of them, nothing is said.
 _MOST_OPERATORS = 200_000
 
+#: Ranges of operators, each from its first one to the one behind its last.
 Spans = Sequence[tuple[int, int]]
 #: Returns the bytes alive while each operator runs, of operators and the ranges of them that run more than once.
 Timeline = Callable[[Sequence[Any], Spans], Sequence[int]]
@@ -85,7 +86,7 @@ def peak_spread(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[W
     low, high = peak_ends(live_bytes, input_bytes, windows)
     if low == high:
         return PeakSpread()
-    reasons = dict.fromkeys(window.reason for window in windows if window.low != window.high > low)
+    reasons = dict.fromkeys(window.reason for window in windows if window.high > max(window.low, low))
     return PeakSpread(peak - low, high - peak, tuple(reasons))
 
 
@@ -119,7 +120,10 @@ def _count_timelines(fork: Fork) -> int:
 def _find_windows(
     operators: Sequence[Any], spans: Spans, forks: Sequence[Fork], timeline: Timeline, start: int = 0
 ) -> list[Window]:
-    """Return the window of each fork; they and their forks count from ``start``, the operators and spans from 0."""
+    """Return the window of each fork, counted as the forks are.
+
+    The forks of a side count from that side's first operator. Its index among ``operators`` is ``start``.
+    """
     windows = []
     for fork in forks:
         placed = fork.shift(start)
@@ -140,11 +144,15 @@ def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side
     """Return the operators and spans with one side of a fork in the place of the counted one."""
     grown = len(side.operators) - len(fork.counted.operators)
     spans_of_counted = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
-    # a span before the fork stays, one behind it moves, and one around it changes its length
-    others = [
-        (start + grown * (start >= fork.end), end + grown * (end > fork.start))
-        for start, end in spans
-        if (start, end) not in spans_of_counted
-    ]
+    moved = []
+    for start, end in spans:
+        if (start, end) in spans_of_counted:
+            continue
+        if start >= fork.end:  # a span behind the fork moves
+            moved.append((start + grown, end + grown))
+        elif end > fork.start:  # one around it changes its length
+            moved.append((start, end + grown))
+        else:
+            moved.append((start, end))
     spans_of_side = [(start + fork.start, end + fork.start) for start, end in side.spans]
-    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*others, *spans_of_side]
+    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*moved, *spans_of_side]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .bounds import WORK
 from .inner_weights import InnerWeights, find_shared_weights
@@ -24,16 +24,40 @@ _COUNTS = (*WORK, *TRAFFIC)
 _PHASES = ("forward_macs", "forward_flops", "backward_macs", "backward_flops")
 
 
-def _choose_columns(trace: ModelTrace) -> tuple[tuple[str, ...], Callable[[OpRecord], tuple[int, ...]]]:
-    """Return the columns of work in a trace's tables, and what reads them from an operator's record."""
-    if any(op.phase == "backward" for op in trace.operators):
-        return (*_COUNTS, *_PHASES), _read_work_by_phase
-    return _COUNTS, attrgetter(*_COUNTS)
+class _WorkColumns(NamedTuple):
+    """The columns of work in a trace's tables.
+
+    Attributes:
+        names: The names of the columns.
+        own_names: The names of the columns with a layer's own work.
+        read: Reads the numbers of the columns from an operator's record.
+    """
+
+    names: tuple[str, ...]
+    own_names: tuple[str, ...]
+    read: Callable[[OpRecord], tuple[int, ...]]
 
 
-def _read_work_by_phase(op: OpRecord) -> tuple[int, ...]:
+def _choose_columns(trace: ModelTrace) -> _WorkColumns:
+    is_step = any(op.phase == "backward" for op in trace.operators)
+    names = (*_COUNTS, *_PHASES) if is_step else _COUNTS
+    return _WorkColumns(names, tuple(f"own_{name}" for name in names), _read_step if is_step else _read_counts)
+
+
+_read_counts = attrgetter(*_COUNTS)
+
+
+def _read_step(op: OpRecord) -> tuple[int, ...]:
+    """Return the counts of an operator of a training step, and its work in the passes of `_PHASES`."""
     passes = (0, 0, op.macs, op.flops) if op.phase == "backward" else (op.macs, op.flops, 0, 0)
-    return (op.macs, op.flops, op.bytes_read, op.bytes_written, *passes)
+    return (*_read_counts(op), *passes)
+
+
+def _sum_own_work(trace: ModelTrace, columns: _WorkColumns) -> dict[str, tuple[int, ...]]:
+    own_work = {layer.path: (0,) * len(columns.names) for layer in trace.layers}
+    for op in trace.operators:
+        own_work[op.layer] = _add(own_work[op.layer], columns.read(op))
+    return own_work
 
 
 def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
@@ -43,14 +67,11 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     further calls and its work are None. Where weights are made by the first call only, so are the numbers of the
     weights of layers without any, and around them.
     """
-    columns, read_work = _choose_columns(trace)
-    own_work = {layer.path: (0,) * len(columns) for layer in trace.layers}
-    for op in trace.operators:
-        own_work[op.layer] = _add(own_work[op.layer], read_work(op))
+    columns = _choose_columns(trace)
+    own_work = _sum_own_work(trace, columns)
     shared = find_shared_weights(trace.layers)
     weights = {layer.path: InnerWeights(layer, shared) for layer in trace.layers}
     own_params: dict[str, int] = {path: own_weights.totals()["params"] for path, own_weights in weights.items()}
-    lacking = _find_lacking_weights(trace, own_params)
 
     work = dict(own_work)
     parents: set[str] = set()
@@ -59,25 +80,27 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
         work[parent] = _add(work[parent], work[path])
         weights[parent].add(weights[path])
 
+    lacking = _find_lacking_weights(trace, own_params)
     bounds = _find_bounds(trace, work)
     did_run = trace.failure is None
-    unknown = (None,) * len(columns)
-    own_columns = [f"own_{name}" for name in columns]
-    totals = (("params", trace.total_params), ("macs", trace.macs), ("flops", trace.flops))
-    shares = [(name, f"{name}_share", total) for name, total in totals]
+    unknown = (None,) * len(columns.names)
+    totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
     is_configured = any(layer.configuration for layer in trace.layers)
     for layer in trace.layers:
         path = layer.path
         inside = weights[path].totals()
         if path in lacking:
             inside = {**dict.fromkeys(inside), "params_by_dtype": inside["params_by_dtype"]}
-        counts = {"params": inside.pop("params"), **dict(zip(columns, work[path] if did_run else unknown, strict=True))}
+        counts = {
+            "params": inside.pop("params"),
+            **dict(zip(columns.names, work[path] if did_run else unknown, strict=True)),
+        }
         yield {
             **_identify(layer, path not in parents, did_run),
             **counts,
-            "own_params": own_params[path] or (None if path in lacking else 0),
-            **dict(zip(own_columns, own_work[path] if did_run else unknown, strict=True)),
-            **{share: _divide(counts[name], total) for name, share, total in shares},
+            "own_params": None if path in lacking and not own_params[path] else own_params[path],
+            **dict(zip(columns.own_names, own_work[path] if did_run else unknown, strict=True)),
+            **{f"{name}_share": _divide(counts[name], total) for name, total in totals.items()},
             **inside,
             **bounds.get(path, {}),
             **_describe_tensors(layer.calls[0] if layer.calls else None),
@@ -131,13 +154,12 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
 
     A last row has what was done outside every call of the model, if anything was.
     """
-    columns, read_work = _choose_columns(trace)
-    nothing = (0,) * len(columns)
-    own_columns = [f"own_{name}" for name in columns]
+    columns = _choose_columns(trace)
+    nothing = (0,) * len(columns.names)
     own_work: dict[_Call, tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        own_work[key] = _add(own_work.get(key, nothing), read_work(op))
+        own_work[key] = _add(own_work.get(key, nothing), columns.read(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
     work = _add_inner_calls(own_work, callers, nothing)
     parents = set(callers.values())
@@ -152,8 +174,8 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "depth": layers[path].depth,
             "is_leaf": key not in parents and call is not None,
             "call": index,
-            **dict(zip(columns, work[key], strict=True)),
-            **dict(zip(own_columns, own_work.get(key, nothing), strict=True)),
+            **dict(zip(columns.names, work[key], strict=True)),
+            **dict(zip(columns.own_names, own_work.get(key, nothing), strict=True)),
             **_describe_tensors(call),
         }
 
@@ -188,11 +210,8 @@ def _describe_tensors(call: LayerCall | None) -> dict[str, Any]:
     inputs: Sequence[TensorInfo] = call.inputs if call else ()
     outputs: Sequence[TensorInfo] = call.outputs if call else ()
     return {
-        "input_shapes": tuple(map(_shape, inputs)),
-        "output_shapes": tuple(map(_shape, outputs)),
-        "input_dtypes": tuple(map(_dtype, inputs)),
-        "output_dtypes": tuple(map(_dtype, outputs)),
+        "input_shapes": tuple(tensor.shape for tensor in inputs),
+        "output_shapes": tuple(tensor.shape for tensor in outputs),
+        "input_dtypes": tuple(tensor.dtype for tensor in inputs),
+        "output_dtypes": tuple(tensor.dtype for tensor in outputs),
     }
-
-
-_shape, _dtype = attrgetter("shape"), attrgetter("dtype")

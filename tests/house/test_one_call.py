@@ -54,7 +54,7 @@ def test_one_call_runs_as_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> Non
     from profilerkit import profile
     from profilerkit_torch.trace import kept_plans
 
-    monkeypatch.setattr(kept_plans, "_kept", {})  # as in a new process
+    monkeypatch.setattr(kept_plans, "_plans", {})  # as in a new process
     names = {find_code(name): name for _, name, _ in rows()}
     model, inputs = torch.nn.Linear(4, 2), torch.ones(1, 4)
     entered: Counter[str] = Counter()

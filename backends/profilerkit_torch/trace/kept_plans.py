@@ -1,9 +1,10 @@
 """Plans of torch's own operators, kept from one trace of a process to the next.
 
 Models share operators: one that is profiled again, one that it is compared with, the next of a family. A plan follows
-from what `signature` has, from the device of the model, from the formulas and from the numbers of the convention. A
-formula of the user's may look at anything, and another library may give its operators other kernels: with the first,
-and for the second, a trace keeps its plans to itself.
+from what `signature` has, from the device of the model, from the formulas and from the numbers of the convention.
+
+Two kinds of plans are of one trace alone. A formula of the user's may look at anything: where one is registered, no
+plan is kept. Another library may give its operators other kernels: only plans of torch's own operators are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .replay import Plan
 
 __all__ = ["PlanStore", "find_plans"]
 
-#: So many plans are some ten megabytes; the operators of a hundred models are fewer.
+#: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
 _MOST = 4096
 #: Types of what a signature has of arguments that are no objects of the user's.
 _PLAIN = frozenset(
@@ -32,7 +33,12 @@ _PLAIN = frozenset(
 
 
 class PlanStore(NamedTuple):
-    """What is remembered of operators by their signatures: of torch's own, and of all others."""
+    """The plans of operators, by their signatures.
+
+    Attributes:
+        kept: Plans of torch's own operators, which later traces may share.
+        others: All other plans, of this trace alone.
+    """
 
     kept: dict[Any, Plan]
     others: dict[Any, Plan]
@@ -41,9 +47,11 @@ class PlanStore(NamedTuple):
         """Return the plan of a signature; None where there is none."""
         try:
             plan = self.kept.get(key)
-            return self.others.get(key) if plan is None and self.others else plan
+            if plan is None and self.others:
+                return self.others.get(key)
         except TypeError:  # something among the arguments has no hash
             return None
+        return plan
 
     def remember(self, func: Any, key: Any, plan: Plan) -> None:
         """Remember the plan of an operator; of one without a signature nothing."""
@@ -58,11 +66,19 @@ class PlanStore(NamedTuple):
             self.kept.clear()
 
 
-#: The plans that traces share, by the device of the model and by the numbers of the convention.
-_kept: dict[tuple[torch.device | None, Any], dict[Any, Plan]] = {}
+class _Shared(NamedTuple):
+    """What all plans that traces share depend on, beside the signature: the model's device, and the convention."""
+
+    device: torch.device | None
+    numbers: tuple[Any, ...]
+
+
+_plans: dict[_Shared, dict[Any, Plan]] = {}
 _read_numbers = attrgetter(*(name for name in vars(convention) if name.isupper()))
 
 
 def find_plans(device: torch.device | None) -> PlanStore:
     """Return the plans for a trace on the meta device of a model that is on another one."""
-    return PlanStore(_kept.setdefault((device, _read_numbers(convention)), {}) if are_as_shipped() else {}, {})
+    if not are_as_shipped():  # a formula of the user's
+        return PlanStore({}, {})
+    return PlanStore(_plans.setdefault(_Shared(device, _read_numbers(convention)), {}), {})

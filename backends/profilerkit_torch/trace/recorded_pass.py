@@ -77,6 +77,8 @@ class RecordedPass:
         self._model = inventory.model
         self._kind = kind
         self._is_lazy = is_lazy(inventory)
+        #: The device on which a run takes layers of attention as one kernel; None where the user has switched that off.
+        self._fuses_on = inventory.device if torch.backends.mha.get_fastpath_enabled() else None
         #: What counts the storages that are made for the pass: of each recorder.
         self._lives: list[LiveBytes] = []
         self._objects = InputObjects(inputs)
@@ -99,34 +101,34 @@ class RecordedPass:
             self._objects.restore_at_end(),
             ExitStack() as active,
         ):
-            fuses_on = self.inventory.device if torch.backends.mha.get_fastpath_enabled() else None
             torch.backends.mha.set_fastpath_enabled(False)
             weight = self.stand_ins.weight
             substitutes = {} if weight is None else substitute(self._model, weight, self.inventory)
             self._kind.prepare(self._model, self.inventory.modules)
-            inputs = self.stand_ins.replace_leaves(self.inputs)
-            self._make_missing_weights(inputs)
-            made = Inventory(self._model) if self._is_lazy else self.inventory
-            recorder = self._make_recorder(made)
-            recorder.fuses_on = fuses_on
+            fed = self.stand_ins.replace_leaves(self.inputs)
+            self._make_missing_weights(fed)
+            # Of lazy modules with the weights that they have now.
+            inventory = Inventory(self._model) if self._is_lazy else self.inventory
+            recorder = self._make_recorder(inventory)
             active.callback(recorder.values.forget)
             active.callback(recorder.casts.forget_gradients)
-            alive = self._count_alive(recorder, made, substitutes, inputs)
-            self._prepare_answers(recorder, substitutes, inputs)
+            alive = self._count_alive(recorder, inventory, substitutes, fed)
+            self._prepare_answers(recorder, substitutes, fed)
             self._activate(active, recorder)
-            self._kind.run(self._model, inputs, recorder)
+            self._kind.run(self._model, fed, recorder)
             active.close()
             _require_answers(recorder, self.inventory)
-            if self._is_lazy:  # the weights that the pass has made are taken away again
+            if self._is_lazy:  # here, since the weights that the pass has made are taken away again
                 records = layer_records(self._model, self.calls)
-        records = records or layer_records(self._model, self.calls, self.inventory)
+        if not self._is_lazy:
+            records = layer_records(self._model, self.calls, self.inventory)
         trace = self._build_trace(recorder, records, alive)
         vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
         return trace
 
     # Before the model runs --------------------------------------------------------------------------------------------
 
-    def _make_missing_weights(self, inputs: ModelInputs) -> None:
+    def _make_missing_weights(self, fed: ModelInputs) -> None:
         """Have a Keras model that is not built, or lazy modules, make the weights that their first call makes."""
         if self.inventory.holds_keras and is_unbuilt(self.inventory.modules):
             build_without_values(self._model, self.inputs)
@@ -136,21 +138,32 @@ class RecordedPass:
         elif self._is_lazy:  # by a call of its own: inference mode would not let it
             first = Recorder(LayerStack(self._model), on_meta=self.stand_ins.on_meta)
             with torch.no_grad(), self._guard, self.stand_ins.mode, first, as_caller():
-                inputs.run(self._model)
+                fed.run(self._model)
             self._lives.append(first.live)
 
     def _make_recorder(self, inventory: Inventory) -> Recorder:
-        """Return what records the pass, over the layers of the model as it is now."""
+        """Return what records the pass, over the layers of the model as it is now, with all its settings."""
         layers = self._kind.layer_stack(self._model, inventory)
         layers.calls = self.calls
         recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
+        recorder.fuses_on = self._fuses_on
         recorder.below_autograd = self._kind.grad_mode is below_autograd
         recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
+        recorder.device = self._find_common_device()
+        if recorder.on_meta:
+            recorder.plans = find_plans(recorder.device)
+            recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's
         self._lives.append(recorder.live)
         return recorder
 
+    def _find_common_device(self) -> torch.device | None:
+        """Return the device of the model and its inputs, the CPU where all are on meta; None if there are several."""
+        tensors = (*self.inventory.tensors, *_list_tensors(self.inputs))
+        devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+        return devices.pop() if len(devices) == 1 else None
+
     def _count_alive(
-        self, recorder: Recorder, inventory: Inventory, substitutes: dict[int, torch.Tensor], inputs: ModelInputs
+        self, recorder: Recorder, inventory: Inventory, substitutes: dict[int, torch.Tensor], fed: ModelInputs
     ) -> _AliveBytes:
         """Have the recorder count what is alive before the first operator, and return the bytes of that.
 
@@ -160,28 +173,23 @@ class RecordedPass:
 
         def add(tensor: torch.Tensor) -> int:
             twin = substitutes.get(id(tensor), tensor)
-            return live.add(twin, 0, twin is not tensor)
+            return live.add(twin, size=0, made=twin is not tensor)
 
         for weight in (*inventory.parameters, *inventory.buffers):
             add(weight)
         held_bytes = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
         users = set(map(id, (*self.inputs.leaves(), *self._objects.tensors)))
-        for leaf in (*_list_tensors(inputs), *InputObjects(inputs).tensors):
+        for leaf in (*_list_tensors(fed), *InputObjects(fed).tensors):
             live.add(leaf, leaf.numel() * leaf.element_size(), made=id(leaf) not in users, maker=-1)
         return _AliveBytes(held_bytes, live.total)
 
-    def _prepare_answers(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
+    def _prepare_answers(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], fed: ModelInputs) -> None:
         """Let the integers of the model's buffers and inputs be known, and answer where its tensors are as a run would.
 
-        ``inputs`` are those that stand in.
+        ``fed`` are the inputs that stand in.
         """
         if recorder.stands_in:
-            self._share_values(recorder, substitutes, inputs)
-        tensors = (*self.inventory.tensors, *_list_tensors(self.inputs))
-        devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
-        recorder.device = devices.pop() if len(devices) == 1 else None
-        if recorder.on_meta:
-            recorder.plans = find_plans(recorder.device)
+            self._share_values(recorder, substitutes, fed)
         function = self.inputs.function
         if recorder.stands_in and function is None and not can_ask(self.inventory.modules):
             return
@@ -189,13 +197,13 @@ class RecordedPass:
         namespaces = find_namespaces(self.inventory.modules, function)
         recorder.questions = partial(_answer, questions, namespaces, self.stand_ins.mode)
 
-    def _share_values(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], inputs: ModelInputs) -> None:
+    def _share_values(self, recorder: Recorder, substitutes: dict[int, torch.Tensor], fed: ModelInputs) -> None:
         """Tell the recorder which values stand-ins have, and which tensors nothing can stand in for."""
-        recorder.unread = frozenset(_list_unread(substitutes, inputs))
+        recorder.unread = frozenset(_list_unread(substitutes, fed))
         for buffer in self.inventory.buffers:
             if id(buffer) in substitutes:
                 recorder.values.read_from(substitutes[id(buffer)], buffer)
-        for leaf, stand_in in zip(self.inputs.leaves(), inputs.leaves(), strict=True):
+        for leaf, stand_in in zip(self.inputs.leaves(), fed.leaves(), strict=True):
             if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
                 recorder.values.read_from(stand_in, leaf)
 
@@ -206,9 +214,7 @@ class RecordedPass:
         active.enter_context(count_missing_replays(recorder))
         active.enter_context(self._kind.grad_mode())
         active.enter_context(call_directly())
-        if self.stand_ins.on_meta:  # one mode less: hardly anything that is written to there is the model's
-            recorder.guard = self._guard
-        else:
+        if recorder.guard is None:
             active.enter_context(self._guard)
         active.enter_context(recorder.layers.follow())
         active.enter_context(self.stand_ins.mode)

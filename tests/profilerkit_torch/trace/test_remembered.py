@@ -56,7 +56,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(str(func))
         return make_plan(func, *rest)
 
-    monkeypatch.setattr(kept_plans, "_kept", {})
+    monkeypatch.setattr(kept_plans, "_plans", {})
     monkeypatch.setattr(recorder, "make_plan", plan)
     return names
 
@@ -100,7 +100,7 @@ def test_plans_are_dropped_where_there_are_many(planned: list[str], monkeypatch:
     monkeypatch.setattr(kept_plans, "_MOST", 2)
     for length in range(1, 6):
         assert trace_complete(nn.ReLU(), ones(length)).flops == length
-    (kept,) = kept_plans._kept.values()
+    (kept,) = kept_plans._plans.values()
     assert len(kept) <= 2
 
 
