@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import operators
+from . import operators, recurrent
 from .registry import COSTS, OPERATORS, LiteRTCall, price, register_op_cost, scoped_costs
 
-__all__ = ["COSTS", "OPERATORS", "LiteRTCall", "operators", "price", "register_op_cost", "scoped_costs"]
+__all__ = ["COSTS", "OPERATORS", "LiteRTCall", "operators", "price", "recurrent", "register_op_cost", "scoped_costs"]

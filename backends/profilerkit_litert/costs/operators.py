@@ -5,6 +5,8 @@ Images are channels last. Operators on integers alone count their multiply-accum
 
 from __future__ import annotations
 
+from ai_edge_litert.schema_py_generated import ReduceWindowFunction
+
 from profilerkit.backend_kit.operator_calls import UnknownCostError
 from profilerkit.costs import (
     Cost,
@@ -18,7 +20,6 @@ from profilerkit.costs import (
     normalization,
     pooling,
     quantization,
-    recurrent,
     reduction,
 )
 
@@ -80,20 +81,22 @@ def gelu(call: LiteRTCall) -> Cost:
 def softmax(call: LiteRTCall) -> Cost:
     """``softmax(beta * x)``; the product with a beta of 1 is none."""
     elements = call.outputs[0].numel
-    scaled = elementwise.elementary("MULTIPLY")(elements * (call.option("beta", 1.0) != 1.0))
-    return activation.softmax(elements).plus(scaled)
+    cost = activation.softmax(elements)
+    return cost if call.option("beta", 1.0) == 1.0 else cost.plus(elementwise.elementary("MULTIPLY")(elements))
 
 
 @OPERATORS.register("QUANTIZE")
 def quantize(call: LiteRTCall) -> Cost:
     """``clamp(round(x / scale) + zero_point)``; from integers to others it is work on integers."""
-    return quantization.quantize(call.inputs[0].numel * call.input_dtypes[0].startswith("float"))
+    is_of_floats = call.input_dtypes[0].startswith("float")
+    return quantization.quantize(call.inputs[0].numel) if is_of_floats else Cost(0, 0)
 
 
 @OPERATORS.register("DEQUANTIZE")
 def dequantize(call: LiteRTCall) -> Cost:
     """``(x - zero_point) * scale``; from float16 it is a cast."""
-    return quantization.dequantize(call.inputs[0].numel * ("int" in call.input_dtypes[0]))
+    is_of_integers = "int" in call.input_dtypes[0]
+    return quantization.dequantize(call.inputs[0].numel) if is_of_integers else Cost(0, 0)
 
 
 # Products -------------------------------------------------------------------------------------------------------------
@@ -103,13 +106,17 @@ def dequantize(call: LiteRTCall) -> Cost:
 def convolve(call: LiteRTCall) -> Cost:
     """Each output element meets one filter: all of the weight but its output channels."""
     out, weight = call.outputs[0].numel, call.inputs[1]
-    channels = {"CONV_2D": 0, "STABLEHLO_CONVOLUTION": call.option("kernelOutputFeatureDimension", 0)}.get(
-        call.type, -1
-    )
-    one_filter = weight.numel // max(weight[channels], 1)
+    one_filter = weight.numel // max(weight[_find_channels(call)], 1)
     if call.type == "DEPTHWISE_CONV_2D":
         one_filter //= weight[0]
     return convolution.convolution(out, one_filter, out if call.has_input(2) else 0)
+
+
+def _find_channels(call: LiteRTCall) -> int:
+    """Return which dimension of a weight has the channels of the output."""
+    if call.type == "STABLEHLO_CONVOLUTION":
+        return int(call.option("kernelOutputFeatureDimension", 0))
+    return 0 if call.type == "CONV_2D" else -1
 
 
 @OPERATORS.register_all("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE")
@@ -169,10 +176,14 @@ def pool_squares(call: LiteRTCall) -> Cost:
 @OPERATORS.register("REDUCE_WINDOW")
 def reduce_windows(call: LiteRTCall) -> Cost:
     """An operation for each element of the window, whose shape is the third input; truth values cost nothing."""
-    window, function = int(call.read(2).prod()), call.option("reduceFunction", 0)
-    if not 1 <= function <= 6:
-        raise UnknownCostError
-    return pooling.pool(call.outputs[0].numel * (function < 5), window, average=function < 3)
+    window, function = int(call.read(2).prod()), call.option("reduceFunction", ReduceWindowFunction.UNSUPPORTED)
+    if function in (ReduceWindowFunction.ALL, ReduceWindowFunction.ANY):
+        return Cost(0, 0)
+    if function in (ReduceWindowFunction.ADD, ReduceWindowFunction.MUL):
+        return pooling.pool(call.outputs[0].numel, window, average=True)
+    if function in (ReduceWindowFunction.MINIMUM, ReduceWindowFunction.MAXIMUM):
+        return pooling.pool(call.outputs[0].numel, window, average=False)
+    raise UnknownCostError
 
 
 @OPERATORS.register("RESIZE_BILINEAR")
@@ -206,74 +217,6 @@ def transform(call: LiteRTCall) -> Cost:
     """Transforms of real images of a length that the second input tells."""
     length = int(call.read(1).prod())
     return fourier.transform(Shape(call.inputs[0][:-2]).numel * length, length, real=True)
-
-
-# Recurrent layers -----------------------------------------------------------------------------------------------------
-
-
-def _recur(call: LiteRTCall, kind: str, matrices: range, biases: range, units: int) -> Cost:
-    x = call.inputs[0]
-    elements = call.count_elements(matrices), call.count_elements(biases)
-    return recurrent.layers(kind, x.numel // max(x[-1], 1), *elements, units)
-
-
-@OPERATORS.register_all("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
-def rnn(call: LiteRTCall) -> Cost:
-    """Weights of the input and of the state, and a bias."""
-    return _recur(call, _name_rnn(call), range(1, 3), range(3, 4), call.inputs[1][0])
-
-
-@OPERATORS.register("BIDIRECTIONAL_SEQUENCE_RNN")
-def rnn_both_ways(call: LiteRTCall) -> Cost:
-    """Weights, a bias and a state of each direction; a further input is not counted."""
-    if any(call.has_input(index) for index in range(9, 12)):
-        raise UnknownCostError
-    forward = _recur(call, _name_rnn(call), range(1, 3), range(3, 4), call.inputs[1][0])
-    return forward.plus(_recur(call, _name_rnn(call), range(5, 7), range(7, 8), call.inputs[5][0]))
-
-
-def _name_rnn(call: LiteRTCall) -> str:
-    kind = {1: "rnn_relu", 4: "rnn_tanh"}.get(call.option("fusedActivationFunction", 0))
-    if kind is None:
-        raise UnknownCostError
-    return kind
-
-
-@OPERATORS.register_all("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
-def lstm(call: LiteRTCall) -> Cost:
-    """Weights of the input, of the state, peepholes, biases of four gates, and a projection.
-
-    The basic kernel of ``LSTM`` has one product of input and state together.
-    """
-    if call.type == "LSTM" and call.option("kernelType", 0) == 1:
-        rows, columns = call.inputs[2]
-        return recurrent.lstm_with_joined_product(call.inputs[0][0], rows * columns, rows // 4, False, False)
-    return _lstm(call, 0)
-
-
-@OPERATORS.register("BIDIRECTIONAL_SEQUENCE_LSTM")
-def lstm_both_ways(call: LiteRTCall) -> Cost:
-    """The weights of either direction; a further input is not counted."""
-    if any(call.has_input(index) for index in range(39, 48)):
-        raise UnknownCostError
-    return _lstm(call, 0).plus(_lstm(call, 17))
-
-
-def _lstm(call: LiteRTCall, first: int) -> Cost:
-    """Return the cost of one direction, whose weights come after the input ``first``.
-
-    Gates that are coupled, and those with a normalization, are other layers: `UnknownCostError`.
-    """
-    is_normalized = call.type != "BIDIRECTIONAL_SEQUENCE_LSTM" and any(map(call.has_input, range(20, 24)))
-    if is_normalized or not call.has_input(first + 1):
-        raise UnknownCostError
-    x, units = call.inputs[0], call.inputs[first + 2][0]
-    positions = x.numel // max(x[-1], 1)
-    projected = call.count_elements([first + 16])
-    matrices = call.count_elements(range(first + 1, first + 9)) + projected
-    biases = call.count_elements([*range(first + 12, first + 16), first + 17])
-    peepholes = elementwise.scale_and_shift(positions * call.count_elements(range(first + 9, first + 12)))
-    return recurrent.layers("lstm", positions, matrices, biases, units).plus(peepholes)
 
 
 # Reductions -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ai_edge_litert.schema_py_generated import ActivationFunctionType
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
@@ -20,13 +21,13 @@ OPERATORS = OperatorCosts(COSTS, example="CONV_2D")
 register_op_cost: RegisterCost = OPERATORS.register
 scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
-#: What an operator may do to its result, by the numbers of the schema.
+#: What an operator may do to its result.
 _FUSED: dict[int, Callable[[int], Cost]] = {
-    1: activation.relu,
-    2: activation.clamp,
-    3: activation.clamp,
-    4: activation.tanh,
-    5: activation.relu,
+    ActivationFunctionType.RELU: activation.relu,
+    ActivationFunctionType.RELU_N1_TO_1: activation.clamp,
+    ActivationFunctionType.RELU6: activation.clamp,
+    ActivationFunctionType.TANH: activation.tanh,
+    ActivationFunctionType.SIGN_BIT: activation.relu,
 }
 
 
