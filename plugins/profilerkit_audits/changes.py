@@ -186,13 +186,12 @@ class RunDiff:
         """Return in a sentence how much moved."""
         cases = format_count(len({change.case for change in self.changes}), "case")
         parts = [f"{format_count(len(self.changes), 'value')} of {cases} moved", f"{self.same:,} equal"]
-        parts += (
-            [f"{format_count(self.timed, 'time')} not compared: 'profilerkit regressions' compares them"]
-            if self.timed
-            else []
-        )
+        if self.timed:
+            times = format_count(self.timed, "time")
+            parts.append(f"{times} not compared: 'profilerkit regressions' compares them")
         for side, alone in (("before", self.removed), ("after", self.added)):
-            parts += [f"only {side}: {', '.join(map(str, alone))}"] if alone else []
+            if alone:
+                parts.append(f"only {side}: {', '.join(map(str, alone))}")
         return "; ".join(parts)
 
 
