@@ -18,7 +18,8 @@ from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spr
 
 __all__ = ["count_bucket_bytes", "rank_share"]
 
-_SPREADING = ("DistributedDataParallel", "FullyShardedDataParallel")
+_DATA_PARALLEL = "DistributedDataParallel"
+_SPREADING = (_DATA_PARALLEL, "FullyShardedDataParallel")
 
 
 class _Held(NamedTuple):
@@ -32,7 +33,7 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     """Return what this process holds of a model, given all its modules, that runs in several; None for any other."""
     if not has_wrappers(modules) or not _runs_in_several(modules):
         return None
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+    if not _is_in_group():
         return None  # what is left of a group of processes that is gone
     flats = list(list_flat_parameters(modules))
     shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
@@ -51,11 +52,10 @@ def count_bucket_bytes(modules: Iterable[nn.Module]) -> int:
     It makes them with itself, for each parameter that is trained. With ``gradient_as_bucket_view`` the gradients lie in
     them, and there is no second copy.
     """
-    copying: list[Any] = [
-        module
-        for module in modules
-        if _is_data_parallel(module) and not getattr(module, "gradient_as_bucket_view", False)
-    ]
+    if not _is_in_group():
+        return 0
+    wrappers: list[Any] = [module for module in modules if _is_of_class(module, _DATA_PARALLEL)]
+    copying = [wrapper for wrapper in wrappers if not getattr(wrapper, "gradient_as_bucket_view", False)]
     return sum(
         count_stored_bytes(parameter)
         for wrapper in copying
@@ -107,10 +107,14 @@ def _count_sharing(modules: Sequence[nn.Module]) -> int:
 def _runs_in_several(modules: Sequence[nn.Module]) -> bool:
     """Return whether a wrapper copies or spreads a model over processes, or one of its modules is spread."""
     wrappers = [module for module in modules if find_inner_name(module)]
-    names = {base.__name__ for wrapper in wrappers for base in type(wrapper).__mro__}
-    return not names.isdisjoint(_SPREADING) or any(map(is_spread, modules))
+    return any(_is_of_class(wrapper, *_SPREADING) for wrapper in wrappers) or any(map(is_spread, modules))
 
 
-def _is_data_parallel(module: nn.Module) -> bool:
-    """Return whether a module is DistributedDataParallel, or of a class derived from it."""
-    return any(base.__name__ == "DistributedDataParallel" for base in type(module).__mro__)
+def _is_of_class(module: nn.Module, *names: str) -> bool:
+    """Return whether a module is of a class of one of these names, or of one derived from it."""
+    return any(base.__name__ in names for base in type(module).__mro__)
+
+
+def _is_in_group() -> bool:
+    """Return whether this process is one of a group of torch's."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
