@@ -145,6 +145,16 @@ def test_kernels_without_a_layer_are_named(tmp_path: Path) -> None:
     assert "vectorized add" in result.to_text()
 
 
+@pytest.mark.parametrize(("microseconds", "noted"), [(16, False), (17, False), (34, True)])
+def test_more_time_without_a_layer_than_with_one_is_doubted(tmp_path: Path, microseconds: int, noted: bool) -> None:
+    """The three kernels of the model take 17 µs; one that no layer ran takes the rest."""
+    trace = ChromeTrace()
+    cuda_pass(trace, 1000)
+    trace.kernel("of another model", 1300, 1300 + microseconds)
+    notes = " ".join(join_trace(trace, tmp_path).notes)
+    assert ("67% of the kernels' time is in no layer of this model: the profile may be of another one" in notes) == noted
+
+
 def test_operators_of_the_host_take_their_own_time(tmp_path: Path) -> None:
     trace = ChromeTrace()
     trace.range("profilerkit pass", 0, 100)
