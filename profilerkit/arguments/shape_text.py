@@ -27,7 +27,7 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
         name, _, rest = text.rpartition("=")
         sizes, _, dtype = rest.partition(":")
         try:
-            shape = tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
+            shape = _read_sizes(sizes)
         except ValueError:
             raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
         if name.strip():
@@ -37,6 +37,13 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
     if positional and named:
         raise ArgumentError("name all inputs or none of them")
     return named or positional or None
+
+
+def _read_sizes(sizes: str) -> tuple[int, ...]:
+    """Return the sizes of one sample; of "()", which is one number, none. Raises ValueError for other texts."""
+    if sizes.strip() == "()":
+        return ()
+    return tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
 
 
 def _suggest_shape(text: str) -> str:

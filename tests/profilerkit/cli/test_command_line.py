@@ -384,6 +384,14 @@ def test_profile_as_json_and_with_named_inputs(model_file: str) -> None:
     assert data["batch_size"] == 3
 
 
+def test_a_sample_can_be_one_number(model_file: str) -> None:
+    arguments = ["--input-shape", "ids=():int64", "--batch-size", "5", "--metric", "macs", "--layers"]
+    code, output = run("profile", f"{model_file}:Words", *arguments)
+    assert code == 0, output
+    assert "Input: ids=Tensor(5,), int64" in output
+    assert "[5, 3]" in output
+
+
 def test_layers(model_file: str) -> None:
     code, output = run("profile", f"{model_file}:build", "--input-shape", "4", "--metric", "macs", "--layers")
     assert code == 0
