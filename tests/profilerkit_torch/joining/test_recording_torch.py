@@ -152,7 +152,7 @@ def test_more_time_without_a_layer_than_with_one_is_doubted(tmp_path: Path, micr
     cuda_pass(trace, 1000)
     trace.kernel("of another model", 1300, 1300 + microseconds)
     notes = " ".join(join_trace(trace, tmp_path).notes)
-    assert ("67% of the kernels' time is in no layer of this model: the profile may be of another one" in notes) == noted
+    assert ("67% of the kernels' time is in no layer of this model: the profile may be of another" in notes) == noted
 
 
 def test_operators_of_the_host_take_their_own_time(tmp_path: Path) -> None:
