@@ -18,7 +18,10 @@ from .rows import Row, Value
 from .series import CaseName, find_causes, find_run, group_by_case, is_exact, join_rows, open_store
 from .store import Run, Store
 
-__all__ = ["Change", "RunDiff", "compare_rows", "diff_runs", "draw_changes", "judge_move"]
+__all__ = ["Change", "RunDiff", "compare_rows", "diff_runs", "draw_changes", "judge_move", "write_causes"]
+
+#: How many cases a sentence names; of more it says the number.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,27 @@ def draw_changes(changes: Iterable[Change], title: str) -> Grid:
             change.verdict,
             change.describe(),
             "; ".join(change.layers),
-            "; ".join(change.causes),
         )
         for change in changes
     ]
-    return Grid(title, ("Model", "Metric", "", "Value", "Layers", "What else changed"), tuple(rows))
+    return Grid(title, ("Model", "Metric", "", "Value", "Layers"), tuple(rows))
+
+
+def write_causes(pairs: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    """Return a sentence for all cases that have the same causes: what else changed between their rows.
+
+    >>> write_causes([("a", ("torch 2.8 -> 2.9",)), ("b", ("torch 2.8 -> 2.9",)), ("a", ("torch 2.8 -> 2.9",))])
+    ['What else changed for a, b: torch 2.8 -> 2.9']
+    """
+    names_by_causes: dict[tuple[str, ...], dict[str, None]] = {}
+    for name, causes in pairs:
+        if causes:
+            names_by_causes.setdefault(causes, {})[name] = None
+    sentences = []
+    for causes, names in names_by_causes.items():
+        whom = ", ".join(names) if len(names) <= _NAMED else f"{len(names):,} cases"
+        sentences.append(f"What else changed for {whom}: {'; '.join(causes)}")
+    return sentences
 
 
 def compare_rows(old: Row, new: Row, store: Store, metrics: Collection[str] | None = None) -> list[Change]:

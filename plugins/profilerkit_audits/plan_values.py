@@ -156,6 +156,9 @@ def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: 
             raise ArgumentError(f"{key!r} does not belong in a {what}; write it {part}")
         if key not in keys:
             likely = nearest(key, keys)
-            meant = f"; did you mean {likely!r}?" if likely else ";"
+            if likely is None:
+                raise ArgumentError(f"unknown key {key!r}; a {what} has {', '.join(keys[:_NAMED])}, ...")
             names = ", ".join(by_likeness(key, keys)[:_NAMED])
-            raise ArgumentError(f"unknown key {key!r}{meant} a {what} has, nearest first: {names}, ...")
+            raise ArgumentError(
+                f"unknown key {key!r}; did you mean {likely!r}? a {what} has, nearest first: {names}, ..."
+            )

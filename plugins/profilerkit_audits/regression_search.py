@@ -64,6 +64,11 @@ class Step:
     new: Row
     causes: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The model and its setting as a text; "all models" for a step that all have in common."""
+        return "all models" if self.case is None else str(self.case)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the step as values that JSON holds."""
         names = ("metric", "machine", "change", "p", "q", "verdict")
@@ -270,16 +275,15 @@ def draw_steps(steps: tuple[Step, ...], title: str) -> Grid:
     """Return steps as a table."""
     rows = tuple(
         (
-            "all models" if step.case is None else str(step.case),
+            step.name,
             step.metric,
             step.verdict,
             f"{100 * step.change:+.1f} %",
             f"{step.q:.2g}",
             shorten_moment(step.new.created, 16),
             step.machine[:8],
-            "; ".join(step.causes),
         )
         for step in steps
     )
-    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine", "What else changed")
+    titles = ("Model", "Metric", "", "Step", "q", "First seen", "Machine")
     return Grid(title, titles, rows, numeric=frozenset({3, 4}))

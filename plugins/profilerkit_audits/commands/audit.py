@@ -169,7 +169,7 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
     """Print what moved between two runs; with ``strict`` leave with 1 if something became worse."""
     _require_form(form, ("console", "json", "markdown"), "--diff")
     with report_errors("--diff"):
-        from ..changes import diff_runs, draw_changes
+        from ..changes import diff_runs, draw_changes, write_causes
 
         result = diff_runs(store, *runs)
     if not quiet and form == "json":
@@ -177,7 +177,8 @@ def _show_diff(store: str, runs: tuple[str, str], form: str, quiet: bool, strict
     elif not quiet:
         title = f"Runs {result.old.run[:12]} and {result.new.run[:12]}"
         grid = [draw_grid(draw_changes(result.changes, title), form)] if result.changes else []
-        emit("\n\n".join([*grid, result.summary()]))
+        causes = write_causes((str(change.case), change.causes) for change in result.changes)
+        emit("\n\n".join([*grid, "\n".join([*causes, result.summary()])]))
     if strict and any(change.verdict in ("worse", "lost") for change in result.changes):
         sys.exit(NOT_KEPT)
 

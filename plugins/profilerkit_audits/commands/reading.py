@@ -76,7 +76,7 @@ def regressions(strict: bool, form: str, **options: Any) -> None:
 
 
 def _write_regressions(result: Regressions, form: str) -> str:
-    from ..changes import draw_changes
+    from ..changes import draw_changes, write_causes
     from ..regression_search import draw_steps
 
     grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
@@ -84,7 +84,13 @@ def _write_regressions(result: Regressions, form: str) -> str:
         grids += [draw_steps(steps, title)] if steps else []
     searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
     searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
-    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), "\n".join([searched, *result.notes])])
+    causes = write_causes(
+        [
+            *((str(change.case), change.causes) for change in result.changes),
+            *((step.name, step.causes) for step in (*result.machines, *result.steps)),
+        ]
+    )
+    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), "\n".join([*causes, searched, *result.notes])])
 
 
 @click.command("export")
