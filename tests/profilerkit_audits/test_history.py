@@ -177,7 +177,7 @@ def test_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[st
     code, out, _ = command(capsys, "audit", "--diff", "last~1", "last", *where, "--format", "markdown")
     assert code == 0
     assert "48 MACs -&gt; 56 MACs" in out
-    assert "What else changed for net.py:f: commit c1 -> c2\n" in out
+    assert "What else changed for net.py:f, net.py:g: commit c1 -> c2\n" in out
     code, out, _ = command(capsys, "audit", "--check", "last", *where, "--format", "junit")
     assert (code, ET.fromstring(out).get("failures")) == (1, "2")
     code, _, err = command(capsys, "audit", "--check", "last", *where, "--format", "json")
