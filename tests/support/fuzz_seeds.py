@@ -37,6 +37,12 @@ class Kept:
 
 KEPT = (
     Kept(
+        "operators of whole numbers that others are made of",
+        "the table of operators named `__and__` in inference mode, where a run of the model has `bitwise_and`",
+        "y = x0.clone()\ny &= 1\nreturn (x0 & 1) | x0 ^ y",
+        inputs="torch.randint(0, 5, (4, 3))",
+    ),
+    Kept(
         "work in a try",
         "masking fails on shapes inside of the model's own try: 0 MACs for 144, complete",
         "try:\n    y = x0[x0 > 0]\n    return torch.mm(y[:, None], y[None])\nexcept Exception:\n    return x0 + 1",

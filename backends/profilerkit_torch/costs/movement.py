@@ -137,6 +137,3 @@ register_free(
     _amp_update_scale_ _is_all_true _is_any_true
     """,
 )
-
-# logic of whole numbers and Booleans: no arithmetic of floating-point numbers
-register_free("aten", "__and__ __or__ __xor__ __iand__ __ior__ __ixor__")
