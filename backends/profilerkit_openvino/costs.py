@@ -103,10 +103,10 @@ for _formula, _names in (
 ):
     OPERATORS.register_elementwise(_formula, *_names.split())
 OPERATORS.register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
-OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "Add")
-OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "Subtract")
-OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "Multiply")
-OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Divide")
+OPERATORS.register_unless_neutral("ADD", "Add", neutral=0, operands=(0, 1))
+OPERATORS.register_unless_neutral("SUBTRACT", "Subtract", neutral=0, operands=(1,))
+OPERATORS.register_unless_neutral("MULTIPLY", "Multiply", neutral=1, operands=(0, 1))
+OPERATORS.register_unless_neutral("DIVIDE", "Divide", neutral=1, operands=(1,))
 
 
 @_register("Gelu")

@@ -92,7 +92,7 @@ class OperatorCall:
             raise UnknownCostError
         return value
 
-    def is_constant(self, index: int, number: int) -> bool:
+    def is_constant(self, index: int, number: float) -> bool:
         """Return whether an input is known to be that single number; larger constants are not read."""
         try:
             single = self.inputs[index].numel == 1

@@ -137,7 +137,7 @@ class OperatorCosts:
         """Register operators whose cost is ``formula`` of the number of elements of their first input."""
         self.reductions.update(dict.fromkeys(types, formula))
 
-    def register_unless_neutral(self, constant: str, neutral: int, operands: tuple[int, ...], *types: str) -> None:
+    def register_unless_neutral(self, constant: str, *types: str, neutral: float, operands: tuple[int, ...]) -> None:
         """Register element-wise operators that are free if an operand is known to be the neutral element.
 
         Frameworks and exporters write such operators where nothing is to be done, as ``x * 1.0``, and every runtime
@@ -145,9 +145,9 @@ class OperatorCosts:
 
         Args:
             constant: The name of the cost for each output element, in `profilerkit.costs.convention`.
+            types: The operators.
             neutral: The neutral element: 0 of an addition.
             operands: The indices of the inputs that it may stand in: a subtraction of it is free, one from it is not.
-            types: The operators.
         """
         function = elementwise.elementary(constant)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profilerkit.costs import activation, elementwise
+from profilerkit.costs import constants as c
 
 from .registry import OPERATORS, Cost, PrimitiveCall, register_elementwise, register_op_cost
 
@@ -29,26 +30,12 @@ _FUNCTIONS = {
 for _constant, _names in _FUNCTIONS.items():
     register_elementwise(elementwise.elementary(_constant), *_names.split())
 
-# ``jnp.max`` writes ``max(x, -inf)`` after the maximum, and transformations add zeros.
-OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "add", "add_any")
-OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "sub")
-OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "mul")
-
-
-def _register_extreme(name: str, neutral: float) -> None:
-    compare = elementwise.elementary("COMPARE")
-
-    @register_op_cost(name)
-    def extreme(call: PrimitiveCall) -> Cost:
-        """A comparison for each element; none where an operand is known to be the infinity that never wins."""
-        neutral_operand: int = neutral  # type: ignore[assignment]  # an infinity is no int, and compared like one
-        if not call.has_floats or any(call.is_constant(operand, neutral_operand) for operand in (0, 1)):
-            return Cost(0, 0)
-        return compare(call.outputs[0].numel)
-
-
-_register_extreme("max", float("-inf"))
-_register_extreme("min", float("inf"))
+# Transformations add zeros, and ``jnp.max`` writes ``max(x, -inf)`` after the maximum.
+OPERATORS.register_unless_neutral("ADD", "add", "add_any", neutral=0, operands=(0, 1))
+OPERATORS.register_unless_neutral("SUBTRACT", "sub", neutral=0, operands=(1,))
+OPERATORS.register_unless_neutral("MULTIPLY", "mul", neutral=1, operands=(0, 1))
+OPERATORS.register_unless_neutral("COMPARE", "max", neutral=float("-inf"), operands=(0, 1))
+OPERATORS.register_unless_neutral("COMPARE", "min", neutral=float("inf"), operands=(0, 1))
 
 
 @register_op_cost("div")
@@ -69,21 +56,22 @@ def integer_power(call: PrimitiveCall) -> Cost:
 
 @register_op_cost("one_minus_square")
 def one_minus_square(call: PrimitiveCall) -> Cost:
-    """``(1 + x) * (1 - x)``, as JAX 0.12 writes it for the gradient of a hyperbolic tangent: an operation for each."""
+    """``(1 + x) * (1 - x)`` for each element, as JAX 0.12 writes it for the gradient of a hyperbolic tangent."""
     if not call.has_floats:
         return Cost(0, 0)
-    elements = call.outputs[0].numel
-    steps = [elementwise.elementary(constant)(elements) for constant in ("ADD", "SUBTRACT", "MULTIPLY")]
-    return steps[0].plus(steps[1]).plus(steps[2])
+    return Cost(0, call.outputs[0].numel * (c.ADD + c.SUBTRACT + c.MULTIPLY))
 
 
 @register_op_cost("polynomial")
 def polynomial(call: PrimitiveCall) -> Cost:
-    """Horner's rule: a product and a sum for each coefficient but the last."""
+    """Horner's rule, ``result * x + coefficient``, for each coefficient behind the first.
+
+    The inputs are x and the coefficients, that of the highest power first.
+    """
     if not call.has_floats:
         return Cost(0, 0)
-    elements = (len(call.inputs) - 2) * call.outputs[0].numel
-    return elementwise.elementary("MULTIPLY")(elements).plus(elementwise.elementary("ADD")(elements))
+    coefficients = len(call.inputs) - 1
+    return elementwise.scale_and_shift((coefficients - 1) * call.outputs[0].numel)
 
 
 @register_op_cost("clamp")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ __all__ = ["trace_of_nonzero"]
 
 #: The positions of those inputs of a primitive that it multiplies and that may be weights. Attention multiplies
 #: activations alone: it has none. A primitive that is not in the table multiplies all of its inputs.
-_FACTORS: dict[str, tuple[int, ...]] = {
+_FACTORS: dict[str, Sequence[int]] = {
     "conv_general_dilated": (1,),
     "dot_general": (0, 1),
     "dot_product_attention_fwd": (),
@@ -62,20 +62,21 @@ class _Elements(NamedTuple):
     nonzero: int
     total: int
 
-    def read_again(self, times: int) -> _Elements:
-        """Return the elements of a weight that is read so many times without a change."""
-        return _Elements(self.nonzero * times, self.total * times)
-
 
 @dataclass
 class _NonzeroCounter:
-    """Counts the nonzero elements of weights; keeps its errors, which a trace would take for the model's."""
+    """Counts the nonzero elements of weights.
+
+    Attributes:
+        errors: What was raised: a trace takes it for an error of the model, and returns the layers alone.
+        elements: What was counted, by the origins of the weights.
+    """
 
     errors: list[Exception] = field(default_factory=list)
     elements: dict[Origin, _Elements] = field(default_factory=dict)
 
     def count(self, origin: Origin) -> _Elements:
-        """Return the elements of a weight, which is computed once."""
+        """Return the elements of a weight; it is computed once."""
         if origin not in self.elements:
             try:
                 self.elements[origin] = _count_elements(origin)
@@ -98,30 +99,28 @@ def _count_elements(origin: Origin) -> _Elements:
     return _Elements(nonzero, total)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _NonzeroWalk(Walk):
-    """A walk that takes the work on zeros from each operator's."""
+    """A walk that takes the work on zeros from each operator's.
 
-    counter: _NonzeroCounter = field(default_factory=_NonzeroCounter)
+    It gives values their ``origin`` as it makes them: that of an array of the model or of the program is the array, and
+    that of an equation's output follows from those of its inputs. Inputs of the call have none, nor has what follows
+    from them: those are activations.
+    """
+
+    counter: _NonzeroCounter
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        """Return the value of an array of the model, with the array."""
-        return self.make_value(aval, constant=True, origin=Stored.of(value))
+        return _give_origin(super().make_weight(aval, value), Stored.of(value))
 
     def make_constant(self, aval: Any, value: Any) -> Value:
-        """Return the value of an array that the program holds, with the array."""
-        result = super().make_constant(aval, value)
-        result.origin = Stored.of(value)
-        return result
+        return _give_origin(super().make_constant(aval, value), Stored.of(value))
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
-        """Return what each turn of a loop gets of a value, with its origin."""
-        piece = super().make_slice(aval, stacked, loop)
-        piece.origin = Slice.of(stacked.origin, loop)
-        return piece
+        return _give_origin(super().make_slice(aval, stacked, loop), Slice.of(stacked.origin, loop))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
-        """Note where the outputs of an equation come from."""
+        """Note where the outputs of an equation come from; a single number that is known is no weight."""
         super().note_origins(equation, inputs, outputs)
         origins = [value.origin for value in inputs]
         for index, value in enumerate(outputs):
@@ -138,37 +137,36 @@ class _NonzeroWalk(Walk):
         **facts: Any,
     ) -> None:
         """Note what one equation does, without the multiply-accumulates of weights that are zero."""
-        nonzero_macs = self._count_nonzero_macs(operator, inputs, cost.macs) if cost.macs else 0
-        work_on_zeros = Cost.of_macs(cost.macs - nonzero_macs)
-        rest = Cost(nonzero_macs, cost.flops - work_on_zeros.flops)
-        super().note(operator, inputs, outputs, context, rest, **facts)
+        if cost.macs:
+            nonzero_macs = self._count_nonzero_macs(operator, inputs, cost.macs)
+            cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)
+        super().note(operator, inputs, outputs, context, cost, **facts)
 
     def _count_nonzero_macs(self, operator: str, inputs: Sequence[Value], macs: int) -> int:
         """Return the multiply-accumulates in the proportion of the nonzero elements; all where nothing is a weight.
 
-        Where two factors are weights, a loop may change one alone: the other one is read again in each of its turns.
+        Where both factors are weights, a loop may take slices of one alone, and read the other again in each turn. In a
+        scan of 3 turns one weight has 4 elements, one of them not zero. The other is a stack of 3 times 4 elements, 6
+        of the 12 not zero: the proportion is (3 * 1 + 6) of (3 * 4 + 12).
         """
-        weights = [value.origin for value in _list_factors(operator, inputs) if _is_weight(value)]
-        loops = frozenset[Loop]().union(*(origin.loops for origin in weights))
-        counted = [self.counter.count(origin).read_again(_count_turns(loops - origin.loops)) for origin in weights]
-        nonzero = sum(elements.nonzero for elements in counted)
-        total = sum(elements.total for elements in counted)
+        weights = _list_weights(operator, inputs)
+        loops = frozenset[Loop]().union(*(weight.loops for weight in weights))
+        nonzero = total = 0
+        for weight in weights:
+            elements = self.counter.count(weight)
+            reads = math.prod(loop.length for loop in loops - weight.loops)
+            nonzero += reads * elements.nonzero
+            total += reads * elements.total
         return macs * nonzero // total if total else macs
 
 
-def _list_factors(operator: str, inputs: Sequence[Value]) -> list[Value]:
-    """Return the inputs that a primitive multiplies and that may be weights; see `_FACTORS`."""
-    positions = _FACTORS.get(operator)
-    if positions is None:
-        return list(inputs)
-    return [inputs[position] for position in positions if position < len(inputs)]
+def _give_origin(value: Value, origin: Origin | None) -> Value:
+    value.origin = origin
+    return value
 
 
-def _count_turns(loops: Iterable[Loop]) -> int:
-    """Return how many turns loops inside one another have together."""
-    return math.prod(loop.length for loop in loops)
-
-
-def _is_weight(value: Value) -> bool:
-    """Return whether a value is a weight: a matrix or more, that holds elements of a stored array."""
-    return value.origin is not None and value.origin.is_stored and len(value.shape) > 1
+def _list_weights(operator: str, inputs: Sequence[Value]) -> list[Origin]:
+    """Return the origins of those factors that are weights: matrices or more with elements of a stored array."""
+    factors = [inputs[position] for position in _FACTORS.get(operator, range(len(inputs)))]
+    origins = [factor.origin for factor in factors if len(factor.shape) > 1]
+    return [origin for origin in origins if origin is not None and origin.is_stored]

@@ -51,10 +51,10 @@ _FUNCTIONS = {
 }
 for _constant, _names in _FUNCTIONS.items():
     OPERATORS.register_elementwise(elementwise.elementary(_constant), *_names.split())
-OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "ADD")
-OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "SUB")
-OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "MUL")
-OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "DIV")
+OPERATORS.register_unless_neutral("ADD", "ADD", neutral=0, operands=(0, 1))
+OPERATORS.register_unless_neutral("SUBTRACT", "SUB", neutral=0, operands=(1,))
+OPERATORS.register_unless_neutral("MULTIPLY", "MUL", neutral=1, operands=(0, 1))
+OPERATORS.register_unless_neutral("DIVIDE", "DIV", neutral=1, operands=(1,))
 OPERATORS.register_elementwise(elementwise.squared_difference, "SQUARED_DIFFERENCE")
 OPERATORS.register_elementwise(activation.relu, "RELU")
 OPERATORS.register_elementwise(activation.clamp, "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "STABLEHLO_CLAMP")

@@ -25,10 +25,10 @@ for _constant, _names in _FUNCTIONS.items():
     register_elementwise(elementwise.elementary(_constant), *_names.split())
 
 # Exporters write ``add(x, y, alpha=1)`` with such a product, and every runtime removes it.
-OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "Add")
-OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "Sub")
-OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "Mul")
-OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Div")
+OPERATORS.register_unless_neutral("ADD", "Add", neutral=0, operands=(0, 1))
+OPERATORS.register_unless_neutral("SUBTRACT", "Sub", neutral=0, operands=(1,))
+OPERATORS.register_unless_neutral("MULTIPLY", "Mul", neutral=1, operands=(0, 1))
+OPERATORS.register_unless_neutral("DIVIDE", "Div", neutral=1, operands=(1,))
 
 
 @register_op_costs("Sum", "Mean")

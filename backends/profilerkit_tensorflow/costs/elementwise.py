@@ -39,10 +39,10 @@ register_elementwise(elementwise.rsqrt_gradient, "RsqrtGrad")
 register_elementwise(elementwise.reciprocal_gradient, "ReciprocalGrad", "InvGrad")
 
 # TensorFlow writes ``silu`` as ``x * sigmoid(1.0 * x)``, and removes such products before it runs a graph.
-OPERATORS.register_unless_neutral("ADD", 0, (0, 1), "Add", "AddV2")
-OPERATORS.register_unless_neutral("SUBTRACT", 0, (1,), "Sub")
-OPERATORS.register_unless_neutral("MULTIPLY", 1, (0, 1), "Mul")
-OPERATORS.register_unless_neutral("DIVIDE", 1, (1,), "Div", "RealDiv")
+OPERATORS.register_unless_neutral("ADD", "Add", "AddV2", neutral=0, operands=(0, 1))
+OPERATORS.register_unless_neutral("SUBTRACT", "Sub", neutral=0, operands=(1,))
+OPERATORS.register_unless_neutral("MULTIPLY", "Mul", neutral=1, operands=(0, 1))
+OPERATORS.register_unless_neutral("DIVIDE", "Div", "RealDiv", neutral=1, operands=(1,))
 
 
 @register_op_costs("AddN", "AccumulateNV2")

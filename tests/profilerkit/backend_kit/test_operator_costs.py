@@ -135,14 +135,14 @@ def test_an_operator_is_registered_by_its_name(operators: OperatorCosts, op: Any
 def test_a_neutral_element_is_free_where_it_is_neutral(
     operators: OperatorCosts, operand: int, value: float | None, flops: int
 ) -> None:
-    operators.register_unless_neutral("DIVIDE", 1, (1,), "div")
+    operators.register_unless_neutral("DIVIDE", "div", neutral=1, operands=(1,))
     values = {operand: None if value is None else np.array(value, np.float32)}
     assert operators.cost(call("div", SCALAR, SCALAR, value=values.get)) == (0, flops * convention.DIVIDE)
 
 
 def test_a_neutral_element_is_one_number_of_known_shape(operators: OperatorCosts) -> None:
     """Larger constants are not read: that may take long."""
-    operators.register_unless_neutral("MULTIPLY", 1, (0, 1), "mul")
+    operators.register_unless_neutral("MULTIPLY", "mul", neutral=1, operands=(0, 1))
 
     def must_not_be_read(index: int) -> Any:
         raise AssertionError
