@@ -16,7 +16,7 @@ from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost, Shape
 from profilerkit_litert import LiteRTBackend, LiteRTCall, register_op_cost
 from profilerkit_litert.costs import OPERATORS, price, scoped_costs
-from profilerkit_litert.model.reading import Operator
+from profilerkit_litert.model.graphs import Operator
 
 OPERATOR_NAMES = [name for name in vars(schema.BuiltinOperator) if not name.startswith("_")]
 #: Operators that hold graphs: the walk goes into these.

@@ -1,9 +1,13 @@
 """Recurrent layers of LiteRT, whose inputs have their meaning by their position.
 
-The positions are those of LiteRT's kernels (``lstm_shared.h``, ``basic_rnn.cc``, ``bidirectional_sequence_*.cc``).
+The positions are those of LiteRT's kernels (``lstm_shared.h``, ``basic_rnn.cc``, ``bidirectional_sequence_*.cc``). The
+first input is the sequence, of one sample or of several.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ai_edge_litert.schema_py_generated import ActivationFunctionType, LSTMKernelType
 
@@ -12,21 +16,41 @@ from profilerkit.costs import Cost, elementwise, recurrent
 
 from .registry import OPERATORS, LiteRTCall
 
-#: Of an RNN: the weights of the input and of the state, and the bias; a state follows.
-_RNN_INPUT, _RNN_STATE, _RNN_BIAS = 1, 2, 3
-#: How far behind the first direction of an RNN the second is, and where a further input and its weights are.
-_RNN_DIRECTION = 4
+
+class _Direction(NamedTuple):
+    """The positions of the weights of one direction of a layer.
+
+    Attributes:
+        matrices: Its matrices, of the input, of the state and of a projection.
+        biases: Its biases.
+        peepholes: Vectors that the cell's state is multiplied with.
+        units: A matrix that has a row for each of its units.
+    """
+
+    matrices: Sequence[int]
+    biases: Sequence[int]
+    peepholes: Sequence[int]
+    units: int
+
+    def move(self, by: int) -> _Direction:
+        """Return the positions of a direction whose inputs are the same, so many positions behind."""
+
+        def shift(positions: Sequence[int]) -> list[int]:
+            return [position + by for position in positions]
+
+        return _Direction(shift(self.matrices), shift(self.biases), shift(self.peepholes), self.units + by)
+
+
+_RNN = _Direction(matrices=(1, 2), biases=(3,), peepholes=(), units=1)
+_RNN_BACKWARD = _RNN.move(4)
+#: A further input of an RNN of two directions, and its weights.
 _RNN_FURTHER = range(9, 12)
 
-#: Of an LSTM: the weights of the input and of the state, of four gates each; the first gate's may be left out.
-_LSTM_MATRICES = range(1, 9)
-_LSTM_FORGET_GATE = 2
-_LSTM_PEEPHOLES = range(9, 12)
-_LSTM_BIASES = range(12, 16)
-_LSTM_PROJECTION, _LSTM_PROJECTION_BIAS = 16, 17
+#: Four matrices of the input, those of the input gate first, four of the state, and one of the projection.
+_LSTM = _Direction(matrices=(*range(1, 9), 16), biases=(*range(12, 16), 17), peepholes=range(9, 12), units=2)
+_LSTM_BACKWARD = _LSTM.move(17)
 _LSTM_NORMALIZATION = range(20, 24)
-#: How far behind the first direction of an LSTM the second is, and where a further input and its weights are.
-_LSTM_DIRECTION = 17
+#: A further input of an LSTM of two directions, and its weights.
 _LSTM_FURTHER = range(39, 48)
 
 _RNN_KINDS = {ActivationFunctionType.RELU: "rnn_relu", ActivationFunctionType.TANH: "rnn_tanh"}
@@ -35,25 +59,22 @@ _RNN_KINDS = {ActivationFunctionType.RELU: "rnn_relu", ActivationFunctionType.TA
 @OPERATORS.register_all("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
 def rnn(call: LiteRTCall) -> Cost:
     """Weights of the input and of the state, and a bias."""
-    return _rnn(call, 0)
+    return _count_direction(call, _read_rnn_kind(call), _RNN)
 
 
 @OPERATORS.register("BIDIRECTIONAL_SEQUENCE_RNN")
 def rnn_both_ways(call: LiteRTCall) -> Cost:
-    """Weights, a bias and a state of each direction; a further input is not counted."""
-    if any(map(call.has_input, _RNN_FURTHER)):
-        raise UnknownCostError
-    return _rnn(call, 0).plus(_rnn(call, _RNN_DIRECTION))
+    """Weights and a bias of each direction; a further input is not counted."""
+    _require_none(call, _RNN_FURTHER)
+    kind = _read_rnn_kind(call)
+    return _count_direction(call, kind, _RNN).plus(_count_direction(call, kind, _RNN_BACKWARD))
 
 
-def _rnn(call: LiteRTCall, first: int) -> Cost:
-    """Return the cost of one direction, whose inputs stand ``first`` positions behind those of the first one."""
+def _read_rnn_kind(call: LiteRTCall) -> str:
     kind = _RNN_KINDS.get(call.option("fusedActivationFunction", ActivationFunctionType.NONE))
     if kind is None:
         raise UnknownCostError
-    matrices = call.count_elements([first + _RNN_INPUT, first + _RNN_STATE])
-    biases, units = call.count_elements([first + _RNN_BIAS]), call.inputs[first + _RNN_INPUT][0]
-    return recurrent.layers(kind, _count_positions(call), matrices, biases, units)
+    return kind
 
 
 @OPERATORS.register_all("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -65,38 +86,34 @@ def lstm(call: LiteRTCall) -> Cost:
     if call.type == "LSTM" and call.option("kernelType", LSTMKernelType.FULL) == LSTMKernelType.BASIC:
         rows, columns = call.inputs[2]
         return recurrent.lstm_with_joined_product(call.inputs[0][0], rows * columns, rows // 4, False, False)
-    if any(map(call.has_input, _LSTM_NORMALIZATION)):
-        raise UnknownCostError
-    return _lstm(call, 0)
+    _require_none(call, _LSTM_NORMALIZATION)
+    return _count_lstm_direction(call, _LSTM)
 
 
 @OPERATORS.register("BIDIRECTIONAL_SEQUENCE_LSTM")
 def lstm_both_ways(call: LiteRTCall) -> Cost:
     """The weights of either direction; a further input is not counted."""
-    if any(map(call.has_input, _LSTM_FURTHER)):
+    _require_none(call, _LSTM_FURTHER)
+    return _count_lstm_direction(call, _LSTM).plus(_count_lstm_direction(call, _LSTM_BACKWARD))
+
+
+def _count_lstm_direction(call: LiteRTCall, direction: _Direction) -> Cost:
+    """Return the cost of one direction; one without an input gate, whose gates are coupled, is another layer."""
+    if not call.has_input(direction.matrices[0]):
         raise UnknownCostError
-    return _lstm(call, 0).plus(_lstm(call, _LSTM_DIRECTION))
+    return _count_direction(call, "lstm", direction)
 
 
-def _lstm(call: LiteRTCall, first: int) -> Cost:
-    """Return the cost of one direction, whose inputs stand ``first`` positions behind those of the first one.
-
-    Gates that are coupled, which have no input gate, are another layer: `UnknownCostError`.
-    """
-
-    def count(positions: range | tuple[int, ...]) -> int:
-        return call.count_elements([first + position for position in positions])
-
-    if not call.has_input(first + _LSTM_MATRICES.start):
-        raise UnknownCostError
-    steps, units = _count_positions(call), call.inputs[first + _LSTM_FORGET_GATE][0]
-    matrices = count(_LSTM_MATRICES) + count((_LSTM_PROJECTION,))
-    biases = count(_LSTM_BIASES) + count((_LSTM_PROJECTION_BIAS,))
-    peepholes = elementwise.scale_and_shift(steps * count(_LSTM_PEEPHOLES))
-    return recurrent.layers("lstm", steps, matrices, biases, units).plus(peepholes)
-
-
-def _count_positions(call: LiteRTCall) -> int:
-    """Return how many vectors the input has: the steps of all sequences."""
+def _count_direction(call: LiteRTCall, kind: str, direction: _Direction) -> Cost:
+    """Return the cost of one direction, of a kind as `recurrent.layers` has them."""
     x = call.inputs[0]
-    return int(x.numel // max(x[-1], 1))
+    steps = int(x.numel // max(x[-1], 1))
+    matrices, biases = call.count_elements(direction.matrices), call.count_elements(direction.biases)
+    layer = recurrent.layers(kind, steps, matrices, biases, units=call.inputs[direction.units][0])
+    return layer.plus(elementwise.scale_and_shift(steps * call.count_elements(direction.peepholes)))
+
+
+def _require_none(call: LiteRTCall, positions: Sequence[int]) -> None:
+    """Raise `UnknownCostError` if one of these inputs is there."""
+    if any(map(call.has_input, positions)):
+        raise UnknownCostError

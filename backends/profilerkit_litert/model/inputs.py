@@ -13,8 +13,9 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit import numpy_data
 from profilerkit.backend_kit.layouts import channels_last_order
 
+from .graphs import Tensor
 from .quantized import dequantize, is_quantized, quantize
-from .reading import LiteRTModel, Tensor
+from .reading import LiteRTModel
 
 __all__ = ["bind_inputs", "fit_inputs", "list_declared", "read_inputs"]
 
@@ -70,7 +71,7 @@ def _fit(value: Any, declared: Tensor | None) -> Any:
     """Return an array as an input is declared, if its numbers stay what they are."""
     if declared is None or not isinstance(value, np.ndarray):
         return value
-    order = channels_last_order(value.shape, declared.shape or ())
+    order = channels_last_order(value.shape, declared.shape)
     array = value if order is None else np.transpose(value, order)
     if is_quantized(declared) and array.dtype.kind == "f":
         return quantize(array, declared)

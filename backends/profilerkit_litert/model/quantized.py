@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .reading import LiteRTModel, Tensor
+from .graphs import Tensor
+from .reading import LiteRTModel
 
 __all__ = ["dequantize", "dequantize_outputs", "is_quantized", "quantize"]
 

@@ -14,7 +14,7 @@ from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_n
 from profilerkit.backend_kit.named_layers import LayersAround, Scopes, TypedOperator, name_types
 from profilerkit.backend_kit.scoped_calls import Scope
 
-from .reading import Graph, Operator
+from .graphs import Graph, Operator
 
 __all__ = ["find_scopes"]
 
@@ -102,7 +102,7 @@ def _name_weight(graph: Graph, operator: Operator, packed: Mapping[int, int]) ->
     Where a weight of integers is unpacked before it is read, that is the name of the constant with the integers.
     """
     tensors = [graph.tensors[packed.get(index, index)] for index in operator.inputs if index >= 0]
-    weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape or ()) > 1]
+    weights = [tensor for tensor in tensors if tensor.is_weight and len(tensor.shape) > 1]
     largest = max(weights, key=lambda tensor: (len(tensor.data), tensor.name), default=None)
     return "" if largest is None else largest.name
 

@@ -14,7 +14,8 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import WeightRecord
 
-from .reading import Graph, LiteRTModel, Tensor
+from .graphs import Graph, Tensor
+from .reading import LiteRTModel
 
 __all__ = ["list_weights"]
 

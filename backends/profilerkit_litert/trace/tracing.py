@@ -13,8 +13,9 @@ from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 
+from ..model.graphs import Graph
 from ..model.inputs import bind_inputs
-from ..model.reading import Graph, LiteRTModel
+from ..model.reading import LiteRTModel
 from ..model.scopes import find_scopes
 from ..model.weights import list_weights
 from .control_flow import HANDLERS

@@ -17,7 +17,8 @@ from profilerkit.backend_kit.operator_calls import Shapes
 from profilerkit.costs import Cost
 
 from ..costs import LiteRTCall, price
-from ..model.reading import Graph, LiteRTModel, Operator, Tensor
+from ..model.graphs import Graph, Operator, Tensor
+from ..model.reading import LiteRTModel
 from .shapes import Result, infer
 from .values import Array, Value
 
