@@ -34,6 +34,8 @@ from profilerkit.costs import (
 )
 from profilerkit.costs.numbers import is_float
 
+from .recurrent_inputs import RECURRENT
+
 __all__ = ["COSTS", "OPERATORS", "Call", "Cost", "Shapes", "UnknownShapeError", "register_op_cost"]
 
 COSTS = CostRegistry("OpenVINO", called_with={"operator": (("call",), ())})
@@ -119,8 +121,9 @@ def gelu(call: Call) -> Cost:
 def swish(call: Call) -> Cost:
     """``x * sigmoid(beta * x)``; the product with a beta of 1, the default, is none."""
     elements = call.outputs[0].numel
+    cost = activation.silu(elements)
     is_scaled = call.has_input(1) and not call.is_constant(1, 1)
-    return activation.silu(elements).plus(elementwise.elementary("MULTIPLY")(elements * is_scaled))
+    return cost.plus(elementwise.elementary("MULTIPLY")(elements)) if is_scaled else cost
 
 
 # Reductions and normalization -----------------------------------------------------------------------------------------
@@ -163,21 +166,22 @@ def local_response(call: Call) -> Cost:
 
 
 # Products -------------------------------------------------------------------------------------------------------------
-#: Convolutions: what meets a filter each, and how many dimensions of the weight are not of one filter.
+#: Convolutions, by how many dimensions of the weight count filters; the others are those of one filter.
 _CONVOLUTIONS = {
-    "BinaryConvolution": ("outputs", 1),  # of (out, in, *kernel)
-    "Convolution": ("outputs", 1),
-    "GroupConvolution": ("outputs", 2),  # of (groups, out / groups, in / groups, *kernel)
-    "ConvolutionBackpropData": ("inputs", 1),  # of (in, out, *kernel)
-    "GroupConvolutionBackpropData": ("inputs", 2),  # of (groups, in / groups, out / groups, *kernel)
+    "BinaryConvolution": 1,  # of (out, in, *kernel)
+    "Convolution": 1,
+    "GroupConvolution": 2,  # of (groups, out / groups, in / groups, *kernel)
+    "ConvolutionBackpropData": 1,  # of (in, out, *kernel)
+    "GroupConvolutionBackpropData": 2,  # of (groups, in / groups, out / groups, *kernel)
 }
 
 
 @_register(*_CONVOLUTIONS)
 def convolve(call: Call) -> Cost:
     """Each output element meets one filter; of a transposed convolution, each input element."""
-    filtered, outer = _CONVOLUTIONS[call.type]
-    return convolution.convolution(getattr(call, filtered)[0].numel, prod(call.inputs[1][outer:]))
+    is_transposed = call.type.endswith("BackpropData")
+    filtered = call.inputs[0] if is_transposed else call.outputs[0]
+    return convolution.convolution(filtered.numel, prod(call.inputs[1][_CONVOLUTIONS[call.type] :]))
 
 
 @_register("DeformableConvolution")
@@ -222,35 +226,54 @@ def invert(call: Call) -> Cost:
 
 
 # Recurrent layers -----------------------------------------------------------------------------------------------------
-_USUAL = {"lstm": ["sigmoid", "tanh", "tanh"], "gru": ["sigmoid", "tanh"]}
+#: The functions of the layers that have formulas.
+_USUAL_FUNCTIONS = {"lstm": ["sigmoid", "tanh", "tanh"], "gru": ["sigmoid", "tanh"]}
 
 
-@_register("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell")
+@_register(*RECURRENT)
 def recur(call: Call) -> Cost:
     """Weights ``(directions, gates * units, features)`` and ``(directions, gates * units, units)``, and biases.
 
-    The format has biases always: those that are all zero are none. Of each sequence the steps up to its length count,
-    if the lengths are known; if not, all. A cell has one step and no directions.
+    A cell has no directions. Biases that are all zero stand for none.
     """
-    kind, is_cell = call.type.removesuffix("Sequence").removesuffix("Cell").lower(), call.type.endswith("Cell")
-    functions = [str(name) for name in call.attributes["activations"]]
-    if kind == "rnn":
-        kind = f"rnn_{functions[0]}"
-    if call.attributes.get("clip") or kind not in recurrent.GATES or functions != _USUAL.get(kind, functions):
-        raise UnknownCostError
-    first = 2 + kind.startswith("lstm") + (not is_cell)
-    weights, states = call.inputs[first], call.inputs[first + 1]
-    biases = call.value(first + 2)
-    number = 0 if biases is not None and not np.any(biases) else call.inputs[first + 2].numel
-    units = states.numel // states[-2]
-    positions = call.inputs[0][0] if is_cell else prod(call.inputs[0][:2])
-    lengths = None if is_cell else call.value(first - 1)
-    if lengths is not None:
-        positions = int(np.broadcast_to(np.clip(lengths, 0, call.inputs[0][1]), call.inputs[0][:1]).sum())
-    cost = recurrent.layers(kind, positions, weights.numel + states.numel, number, units, is_cell)
-    if not call.has_input(first + 3):  # peepholes: a product and an addition for each of three gates
+    inputs = RECURRENT[call.type]
+    weights, recurrent_weights = call.inputs[inputs.weights], call.inputs[inputs.recurrent_weights]
+    biases = call.value(inputs.biases)
+    bias_elements = 0 if biases is not None and not np.any(biases) else call.inputs[inputs.biases].numel
+    units = recurrent_weights.numel // recurrent_weights[-2]
+    steps = _count_steps(call, inputs.lengths)
+    is_cell = inputs.lengths is None
+    cost = recurrent.layers(
+        _name_kind(call), steps, weights.numel + recurrent_weights.numel, bias_elements, units, is_cell
+    )
+    if not call.has_input(inputs.peepholes):
         return cost
-    return cost.plus(elementwise.scale_and_shift(positions * call.inputs[first + 3].numel))
+    return cost.plus(elementwise.scale_and_shift(steps * call.inputs[inputs.peepholes].numel))
+
+
+def _name_kind(call: Call) -> str:
+    """Return the kind of a recurrent layer, as `recurrent.layers` has it; raise `UnknownCostError` for another one."""
+    family = call.type.removesuffix("Sequence").removesuffix("Cell").lower()
+    functions = [str(name) for name in call.attributes["activations"]]
+    kind = f"rnn_{functions[0]}" if family == "rnn" else family
+    is_usual = kind in recurrent.GATES and functions == _USUAL_FUNCTIONS.get(kind, functions)
+    if not is_usual or call.attributes.get("clip"):
+        raise UnknownCostError
+    return kind
+
+
+def _count_steps(call: Call, lengths_input: int | None) -> int:
+    """Return the steps of all sequences, each up to its length; all of them if the lengths are not known.
+
+    A cell takes one step of each sample.
+    """
+    x = call.inputs[0]
+    if lengths_input is None:
+        return int(x[0])
+    lengths = call.value(lengths_input)
+    if lengths is None:
+        return int(x[0] * x[1])
+    return int(np.broadcast_to(np.clip(lengths, 0, x[1]), x[:1]).sum())
 
 
 # Pooling, resampling, detection, transforms ---------------------------------------------------------------------------
@@ -335,7 +358,12 @@ def add_columns(call: Call) -> Cost:
 @_register("DFT", "IDFT", "RDFT", "IRDFT")
 def transform(call: Call) -> Cost:
     """A transform along each of the axes; the last dimension of complex tensors has the parts of the numbers."""
-    real = {"RDFT": call.inputs, "IRDFT": call.outputs}.get(call.type)
-    lengths = Shape(call.inputs[0][:-1]) if real is None else real[0]
-    costs = [fourier.transform(lengths.numel, lengths[int(axis)], real is not None) for axis in np.ravel(call.read(1))]
+    if call.type == "RDFT":
+        lengths = call.inputs[0]
+    elif call.type == "IRDFT":
+        lengths = call.outputs[0]
+    else:
+        lengths = Shape(call.inputs[0][:-1])
+    is_real = call.type in ("RDFT", "IRDFT")
+    costs = [fourier.transform(lengths.numel, lengths[int(axis)], is_real) for axis in np.ravel(call.read(1))]
     return Cost(0, sum(cost.flops for cost in costs))

@@ -14,11 +14,10 @@ from profilerkit.trace.records import TensorInfo
 
 from .costs import OPERATORS, Call, Shapes
 from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant
+from .recurrent_inputs import RECURRENT
 
 __all__ = ["Value", "Values", "Walk", "read_inputs"]
 
-#: The operators that go over sequences, with the input that has the lengths of these.
-_LENGTH_INPUTS = {"LSTMSequence": 3, "GRUSequence": 2, "RNNSequence": 2}
 _LENGTHS = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 _DEARER = "the condition of the If {!r} depends on values: the most expensive of its branches is counted"
 _MAY_STOP = "the Loop {!r} may stop before its limit: it is counted up to that"
@@ -129,7 +128,8 @@ class Walk:
         name = _name_operator(node)
         cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
         macs, flops = cost.macs * times, cost.flops * times
-        if name in _LENGTH_INPUTS and not inputs[_LENGTH_INPUTS[name]].constant:
+        lengths = RECURRENT[name].lengths if name in RECURRENT else None
+        if lengths is not None and not inputs[lengths].constant:
             every = Branch.of([(self.paths[self.node], macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
         self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing))

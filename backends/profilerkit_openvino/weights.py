@@ -19,24 +19,19 @@ from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .nodes import dtype_name, is_made_of_constants, list_inner, read_constant, read_consumers
+from .recurrent_inputs import RECURRENT
 
 __all__ = ["find_weighted", "list_weights"]
 
 #: Dtypes of weights that are narrower than what they stand for.
 _NARROW = ("int4", "uint4", "int8", "uint8", "uint2", "uint1", "uint3", "uint6", "float4", "float8")
 #: The inputs of operators that are values which the model keeps, but no parameters.
-_KEPT = {"BatchNormInference": (3, 4), "FakeQuantize": (1, 2, 3, 4), "Interpolate": (1, 2, 3)}
-#: Where recurrent operators take their states, which are buffers.
-_STATES = {
-    "LSTMSequence": (1, 2),
-    "LSTMCell": (1, 2),
-    "GRUSequence": (1,),
-    "GRUCell": (1,),
-    "RNNSequence": (1,),
-    "RNNCell": (1,),
+_KEPT = {
+    "BatchNormInference": (3, 4),
+    "FakeQuantize": (1, 2, 3, 4),
+    "Interpolate": (1, 2, 3),
+    **{kind: inputs.states for kind, inputs in RECURRENT.items()},
 }
-#: Where they take their biases: those that are all zero stand for none.
-_BIASES = {"LSTMSequence": 6, "GRUSequence": 5, "RNNSequence": 5, "LSTMCell": 5, "GRUCell": 4, "RNNCell": 4}
 _PRODUCTS = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
 
 
@@ -129,12 +124,17 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
         return _Role.PARAMETER
     if not is_float(dtype):
         return number_or_buffer
-    if has_several and any(use.position in (*_KEPT.get(use.kind, ()), *_STATES.get(use.kind, ())) for use in uses):
+    if has_several and any(use.position in _KEPT.get(use.kind, ()) for use in uses):
         return _Role.BUFFER
-    if any(_BIASES.get(use.kind) == use.position for use in uses) and not np.any(read_constant(node)):
+    if any(map(_is_recurrent_bias, uses)) and not np.any(read_constant(node)):
         return number_or_buffer
     is_matrix = first.kind in _PRODUCTS and len(shape) > 1
     return _Role.PARAMETER if has_several or is_matrix or _is_bias(first) else _Role.NUMBER
+
+
+def _is_recurrent_bias(use: _Use) -> bool:
+    """Return whether a value is the biases of a recurrent layer; if it has none, they are zeros."""
+    return use.kind in RECURRENT and use.position == RECURRENT[use.kind].biases
 
 
 def _is_bias(use: _Use) -> bool:

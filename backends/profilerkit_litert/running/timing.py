@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -65,9 +65,12 @@ _PRODUCTS = ("Batch Matrix Multiply", "Convolution", "Deconvolution", "Dynamic F
 
 
 class _Stretch(NamedTuple):
-    """What XNNPACK ran in a row, and the operator behind it that LiteRT ran itself; None where there is none.
+    """What XNNPACK ran in a row, up to an operator that LiteRT ran itself, or to the end of the pass.
 
-    ``end`` is the node of that operator in the file, or one that no file has.
+    Attributes:
+        delegated: What XNNPACK ran; empty where LiteRT ran two operators in a row.
+        native: The operator that LiteRT ran itself; None at the end of the pass.
+        end: The node of that operator in the file; a number above all nodes at the end of the pass.
     """
 
     delegated: list[RanOperator]
@@ -83,10 +86,6 @@ class _Match:
     near: int
     covered: list[Executed] = field(default_factory=list)
 
-    def list_counted(self, uncounted: Container[Executed]) -> list[Executed]:
-        """Return what it covers of the static trace."""
-        return [op for op in self.covered if op not in uncounted]
-
 
 def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelInputs, layers: Scopes) -> list[RanNode]:
     """Return what ran, in its order, with the operators of the static trace that each did the work of.
@@ -96,27 +95,46 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     """
     walk = Walk(model, [chain[-1].path for chain in layers.chains], HANDLERS)
     walk_call(walk, inputs.map(as_tensor))
-    uncounted = _list_uncounted(model, walk.work.executed)
-    waiting = deque(sorted([*walk.work.executed, *uncounted], key=lambda op: op.node))
-    matches: list[_Match] = []
-    for stretch in _split_by_native(ran):
-        written = _take_before(waiting, stretch.end)
-        if stretch.delegated:
-            matches += _match_delegated(stretch.delegated, written)
-            written = []
-        _require_no_product(written)
-        if stretch.native is not None:
-            matches.append(_Match(stretch.native, stretch.end, [*written, *_take_before(waiting, stretch.end + 1)]))
-        elif matches:
-            matches[-1].covered.extend(written)
+    traced = walk.work.executed
+    traced_nodes = {op.node for op in traced}
+    operators = enumerate(model.graphs[model.signature.graph].operators)
+    # What the static trace lacks, as it is prepared once, may run here.
+    prepared = [Executed(operator.name, node, (), ()) for node, operator in operators if node not in traced_nodes]
+    matches = _match_all(ran, sorted([*traced, *prepared], key=lambda op: op.node))
     return [
-        make_node(str(index), match.ran.name, match.list_counted(uncounted), layers.chains, match.near)
+        make_node(
+            str(index),
+            match.ran.name,
+            [op for op in match.covered if op.node in traced_nodes],
+            layers.chains,
+            match.near,
+        )
         for index, match in enumerate(matches)
     ]
 
 
+def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[_Match]:
+    """Return what ran, with the operators of the file, which are ``written`` in its order; each is in one match."""
+    waiting = deque(written)
+    matches: list[_Match] = []
+    for stretch in _split_by_native(ran):
+        between = _take_before(waiting, stretch.end)
+        if stretch.delegated:
+            matches += _match_delegated(stretch.delegated, between)
+            fused = []
+        else:
+            _require_no_product(between)
+            fused = between
+        if stretch.native is not None:
+            own = _take_before(waiting, stretch.end + 1)
+            matches.append(_Match(stretch.native, stretch.end, [*fused, *own]))
+        elif matches:
+            matches[-1].covered += fused
+    return matches
+
+
 def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
-    """Yield what ran, split behind each operator that LiteRT ran itself; the last stretch has no such operator."""
+    """Yield what ran, split behind each operator that LiteRT ran itself."""
     delegated: list[RanOperator] = []
     for operator in ran:
         if operator.node is None:
@@ -127,13 +145,6 @@ def _split_by_native(ran: Iterable[RanOperator]) -> Iterator[_Stretch]:
     yield _Stretch(delegated, None, sys.maxsize)
 
 
-def _list_uncounted(model: LiteRTModel, counted: Iterable[Executed]) -> list[Executed]:
-    """Return the operators of the file that the static trace lacks, as they are prepared once: they may run here."""
-    nodes = {op.node for op in counted}
-    operators = model.graphs[model.signature.graph].operators
-    return [Executed(operator.name, node, (), ()) for node, operator in enumerate(operators) if node not in nodes]
-
-
 def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
     """Take the operators that come before one of the file."""
     taken = []
@@ -142,7 +153,7 @@ def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
     return taken
 
 
-def _match_delegated(ran: Sequence[RanOperator], written: list[Executed]) -> list[_Match]:
+def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) -> list[_Match]:
     """Return what XNNPACK ran in a row, with the operators of the file, of which each is in one match.
 
     Between two that are told, arithmetic was fused into the operator before, and movements into the one behind.
@@ -152,16 +163,19 @@ def _match_delegated(ran: Sequence[RanOperator], written: list[Executed]) -> lis
     for operator in ran:
         near = written[0].node if written else near
         match = _Match(operator, near)
-        position = _find_work(operator, written)
-        for skipped in written[: position or 0]:
-            (matches[-1] if matches and skipped.flops else match).covered.append(skipped)
-        if position is not None:
-            match.covered.append(written[position])
-            written = written[position + 1 :]
+        before = matches[-1] if matches else match
         matches.append(match)
+        position = _find_work(operator, written)
+        if position is None:
+            continue
+        for skipped in written[:position]:
+            fused_into = before if skipped.flops else match
+            fused_into.covered.append(skipped)
+        match.covered.append(written[position])
+        written = written[position + 1 :]
     _require_no_product(written)
-    if written:
-        next((match for match in reversed(matches) if match.covered), matches[-1]).covered.extend(written)
+    last_with_work = next((match for match in reversed(matches) if match.covered), matches[-1])
+    last_with_work.covered += written
     return matches
 
 
@@ -189,12 +203,14 @@ def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
 def time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> RanGraph:
     """Return what ran, with its seconds in each pass, and the seconds of each pass."""
     profiled = profile_passes(model, inputs, passes)
-    if not any(operator.seconds for single in profiled for operator in single.operators):
+    if not any(operator.seconds for one_pass in profiled for operator in one_pass.operators):
         raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")
-    if len({tuple(operator[:2] for operator in single.operators) for single in profiled}) > 1:
+    if len({tuple((operator.name, operator.node) for operator in one_pass.operators) for one_pass in profiled}) > 1:
         raise NotOfferedError("LiteRT ran other operators in one pass than in another: none of them has a time")
     layers = read_layers(model)
     nodes = map_operators(model, profiled[0].operators, inputs, layers)
-    seconds = zip(*([operator.seconds for operator in single.operators] for single in profiled), strict=True)
-    timed = [replace(node, seconds=taken) for node, taken in zip(nodes, seconds, strict=True)]
-    return RanGraph(timed, [single.seconds for single in profiled], layers)
+    timed = [
+        replace(node, seconds=tuple(one_pass.operators[index].seconds for one_pass in profiled))
+        for index, node in enumerate(nodes)
+    ]
+    return RanGraph(timed, [one_pass.seconds for one_pass in profiled], layers)
