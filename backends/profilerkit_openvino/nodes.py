@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["dtype_name", "is_made_of_constants", "list_inner", "read_constant", "read_consumers"]
 
-#: Element types by OpenVINO's names of them, where ours do not follow from those.
+#: Our names of element types, by OpenVINO's, where no rule leads from one to the other.
 _NAMES = {"bf16": "bfloat16", "boolean": "bool", "dynamic": "", "nf4": "float4_nf4", "undefined": ""}
 _KINDS = {"f": "float", "i": "int", "u": "uint"}
 #: Operators that make another value in each run, though constants are all that they read.
@@ -17,7 +17,7 @@ _CHANGING = ("Multinomial", "RandomUniform", "ReadValue")
 
 
 def dtype_name(element: Any) -> str:
-    """Return the name of an element type as numpy has it: "float32", "int4", "float8_e4m3"."""
+    """Return the name of an element type as numpy has it: "float32" of "f32", "float8_e4m3" of "f8e4m3"."""
     name = str(element.get_type_name())
     if name in _NAMES:
         return _NAMES[name]
@@ -34,12 +34,12 @@ def list_inner(node: Any) -> list[Any]:
     return [node.get_function()] if kind in ("Loop", "TensorIterator") else []
 
 
-def is_made_of_constants(node: Any, constant: Sequence[bool]) -> bool:
-    """Return whether what a node makes follows from the file and from shapes alone; ``constant`` are its inputs."""
+def is_made_of_constants(node: Any, inputs_are_constant: Sequence[bool]) -> bool:
+    """Return whether what a node makes follows from the file and from shapes alone, as each of its inputs may do."""
     kind = node.get_type_name()
     if kind in ("Constant", "ShapeOf"):
         return True
-    return bool(constant) and all(constant) and kind not in _CHANGING and not list_inner(node)
+    return bool(inputs_are_constant) and all(inputs_are_constant) and kind not in _CHANGING and not list_inner(node)
 
 
 def read_constant(node: Any) -> Any:

@@ -11,7 +11,7 @@ from .program_text import Instruction
 
 __all__ = ["InstructionLayers", "find_layer", "find_layers"]
 
-#: The instructions with products: of a fusion they decide the layer.
+#: The instructions with products: of a fusion they decide the layer. A custom call is one by a library, as a rule.
 _PRODUCTS = ("dot", "convolution", "custom-call")
 
 
@@ -20,35 +20,42 @@ class InstructionLayers(NamedTuple):
 
     Attributes:
         by_name: The layer of each instruction whose scopes, or readers, tell it.
-        fused: All layers that a fused instruction works for.
+        by_fusion: All layers that the instructions of a fusion work for, by the name of the fusion.
     """
 
     by_name: dict[str, str]
-    fused: dict[str, set[str]]
+    by_fusion: dict[str, set[str]]
 
 
 def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) -> InstructionLayers:
-    """Return the layers that instructions work for.
+    """Return the layers that instructions work for; ``instructions`` are in the order of the program's text.
 
     A fusion is of the layer of its product, if it has one, otherwise of that of most of its instructions. What XLA has
     added, such as a copy in another layout, is of the layer that reads it.
     """
     layers: dict[str, str] = {}
-    members: dict[str, list[str]] = {}
     for name, instruction in instructions.items():
         layer = find_layer(instruction.scopes, paths)
         if layer is not None:
             layers[name] = layer
-        members.setdefault(instruction.computation, []).append(name)
-    fused: dict[str, set[str]] = {}
+    by_fusion: dict[str, set[str]] = {}
+    members = _group_by_computation(instructions)
     for name, instruction in instructions.items():
         inside = [member for member in members.get(instruction.calls, ()) if member in layers]
         if instruction.opcode == "fusion" and inside:
             products = [member for member in inside if instructions[member].opcode in _PRODUCTS]
-            fused[name] = {layers[member] for member in inside}
+            by_fusion[name] = {layers[member] for member in inside}
             layers[name] = _find_most_frequent(layers[member] for member in products or inside)
     _add_layers_of_readers(instructions, layers)
-    return InstructionLayers(layers, fused)
+    return InstructionLayers(layers, by_fusion)
+
+
+def _group_by_computation(instructions: Mapping[str, Instruction]) -> Mapping[str, Sequence[str]]:
+    """Return the names of the instructions that stand in each computation."""
+    members: dict[str, list[str]] = {}
+    for name, instruction in instructions.items():
+        members.setdefault(instruction.computation, []).append(name)
+    return members
 
 
 def _find_most_frequent(layers: Iterable[str]) -> str:
@@ -58,7 +65,10 @@ def _find_most_frequent(layers: Iterable[str]) -> str:
 
 
 def _add_layers_of_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
-    """Give instructions without a layer that of the first that reads them, the last ones first."""
+    """Give each instruction without a layer that of the first instruction that reads it.
+
+    Readers stand behind what they read. From the last to the first, a chain of copies gets the layer of its end.
+    """
     readers: dict[str, list[str]] = {}
     for name, instruction in instructions.items():
         for operand in instruction.operands:
@@ -73,14 +83,17 @@ def _add_layers_of_readers(instructions: Mapping[str, Instruction], layers: dict
 def find_layer(scopes: str, paths: Container[str]) -> str | None:
     """Return the layer that scopes lead to: the innermost mark, and scopes of the user's in it; None without a mark.
 
-    Without marks, as in a program of the user's own, it is the longest row of scopes that is the path of a layer.
+    The mark of ``block`` in ``jit(f)/jvp(MARK)/conv/dot_general`` leads to ``block.conv`` where that is the path of a
+    layer, otherwise to ``block``. Without marks, as in a program of the user's own, it is the longest row of scopes
+    that is the path of a layer.
     """
     mark = read_last_mark(scopes)
     if mark is None:
         return _find_longest_path([part for part in scopes.split("/") if part and "(" not in part], paths)
     layer = mark.layer
     for part in filter(None, mark.inside.split("/")):
-        inner = f"{layer}.{part.replace('.', '_')}" if layer else part.replace(".", "_")
+        name = part.replace(".", "_")  # as paths have it, in which a dot begins another layer
+        inner = f"{layer}.{name}" if layer else name
         layer = inner if inner in paths else layer
     return layer
 

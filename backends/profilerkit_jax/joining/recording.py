@@ -63,7 +63,7 @@ def read_recording(
     program = _find_program(ran, compiled.layers.by_name)
     kept = _leave_out(ran, program, skip) if skip else ran
     works = [_find_work(instruction, program, compiled) for instruction in kept]
-    return _make_recording(works, program, compiled.layers.fused, device)
+    return _make_recording(works, program, compiled.layers.by_fusion, device)
 
 
 def _read_instructions(profile: ProfileFile) -> RanInstructions:

@@ -19,7 +19,7 @@ from profilerkit.process.restoring import restored
 
 from .arrays import is_array
 from .keras_calls import follow_layers
-from .keras_state import keras_variables, save_state
+from .keras_state import list_variables, save_state
 from .subject import Leaf, Pass, Subject
 
 __all__ = ["keras_subject"]
@@ -91,7 +91,7 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
             add(variable, (*keys, name), is_parameter=True)
         for name, variable, is_saved in own_states(layer):
             add(variable, (*keys, name), is_parameter=False, persistent=is_saved)
-    for index, variable in enumerate(keras_variables(model)):
+    for index, variable in enumerate(list_variables(model)):
         add(variable, (f"state_{index}",), is_parameter=False, persistent=False, is_counted=False)
     return collected
 

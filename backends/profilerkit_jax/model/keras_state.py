@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import is_
 from typing import Any
 
@@ -14,58 +15,68 @@ from profilerkit.backend_kit.keras_layers import (
 )
 from profilerkit.process.restoring import assign_dict
 
-__all__ = ["keras_variables", "save_state"]
+__all__ = ["list_variables", "save_state"]
 
 
 def save_state(model: Any) -> Callable[[], None]:
-    """Return what puts a Keras model back: variables, the attributes of each layer, and the containers in them."""
-    values = [(variable, read_variable_value(variable)) for variable in keras_variables(model)]
-    layers = [(layer, dict(vars(layer))) for layer in flat_layers(model)]
-    contents: dict[int, tuple[Any, Any]] = {}
-    waiting = [value for _, attributes in layers for value in attributes.values()]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, (list, dict, set, tuple)) and id(value) not in contents:
-            contents[id(value)] = value, _copy(value)
-            waiting += value.values() if isinstance(value, dict) else value
+    """Return what puts a Keras model back: the attributes of each layer, the containers in them, and variables."""
+    layers = list(flat_layers(model))
+    containers = _list_containers(value for layer in layers for value in vars(layer).values())
+    steps = [
+        *[partial(_restore_attributes, layer, dict(vars(layer))) for layer in layers],
+        *[partial(assign_dict, container, dict(container)) for container in containers if isinstance(container, dict)],
+        *[
+            partial(_restore_list, container, list(container))
+            for container in containers
+            if isinstance(container, list)
+        ],
+        *[partial(_restore_set, container, set(container)) for container in containers if isinstance(container, set)],
+        *[partial(set_variable_value, variable, read_variable_value(variable)) for variable in list_variables(model)],
+    ]
 
     def restore() -> None:
-        for layer, attributes in layers:
-            for name in vars(layer).keys() - attributes.keys():
-                object.__delattr__(layer, name)
-            for name, value in attributes.items():
-                if vars(layer).get(name, restore) is not value:
-                    object.__setattr__(layer, name, value)
-        for container, copied in contents.values():
-            _refill(container, copied)
-        for variable, value in values:
-            set_variable_value(variable, value)
+        for step in steps:
+            step()
 
     return restore
 
 
-def keras_variables(model: Any) -> list[Any]:
+def list_variables(model: Any) -> list[Any]:
     """Return every variable of a Keras model once, the states of its random generators among them."""
-    return list({id(variable): variable for variable in _every_variable(model)}.values())
+    variables = (variable for layer in flat_layers(model) for variable in list_own_variables(layer))
+    return list({id(variable): variable for variable in variables}.values())
 
 
-def _every_variable(model: Any) -> Iterator[Any]:
-    for layer in flat_layers(model):
-        yield from list_own_variables(layer)
+def _list_containers(values: Iterable[Any]) -> list[Any]:
+    """Return the containers among values, and those inside of them at any depth, each once."""
+    containers: dict[int, Any] = {}
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (list, dict, set, tuple)) and id(value) not in containers:
+            containers[id(value)] = value
+            waiting += value.values() if isinstance(value, dict) else value
+    return list(containers.values())
 
 
-def _copy(container: Any) -> Any:
-    """Return what a container holds: its items, or its elements in order."""
-    return dict(container) if isinstance(container, dict) else list(container)
+# Attributes are set, and containers filled, by the methods of Python's own types: those of Keras note every change.
 
 
-def _refill(container: Any, copied: Any) -> None:
-    """Put what a container held back, by the methods of the built-in types: those of Keras' own note every change."""
-    if isinstance(container, dict):
-        assign_dict(container, copied)
-    elif isinstance(container, list):
-        if len(container) != len(copied) or not all(map(is_, container, copied)):
-            list.__setitem__(container, slice(None), copied)
-    elif isinstance(container, set) and container != set(copied):
+def _restore_attributes(layer: Any, attributes: Mapping[str, Any]) -> None:
+    now = vars(layer)
+    for name in now.keys() - attributes.keys():
+        object.__delattr__(layer, name)
+    for name, value in attributes.items():
+        if name not in now or now[name] is not value:
+            object.__setattr__(layer, name, value)
+
+
+def _restore_list(container: list[Any], items: list[Any]) -> None:
+    if len(container) != len(items) or not all(map(is_, container, items)):
+        list.__setitem__(container, slice(None), items)
+
+
+def _restore_set(container: set[Any], members: set[Any]) -> None:
+    if container != members:
         set.clear(container)
-        set.update(container, copied)
+        set.update(container, members)

@@ -126,8 +126,8 @@ def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[
             _require_no_product(between)
             fused = between
         if stretch.native is not None:
-            own = _take_before(waiting, stretch.end + 1)
-            matches.append(_Match(stretch.native, stretch.end, [*fused, *own]))
+            native_work = _take_before(waiting, stretch.end + 1)
+            matches.append(_Match(stretch.native, stretch.end, [*fused, *native_work]))
         elif matches:
             matches[-1].covered += fused
     return matches

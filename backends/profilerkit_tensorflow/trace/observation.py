@@ -122,17 +122,14 @@ def _walk_function(call: _FunctionCall) -> SummedWork | None:
     graph = call.graph
     if len(graph.inputs) != len(call.arguments):
         return None
-    walk = Walk(Ownership(), HANDLERS)
-    values = []
-    for placeholder, argument in zip(graph.inputs, call.arguments, strict=True):
-        value = walk.folding.new_value(argument.shape, placeholder.dtype.name, placeholder)
-        value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
-        values.append(value)
-    try:
+    with Walk(Ownership(), HANDLERS) as walk:
+        values = []
+        for placeholder, argument in zip(graph.inputs, call.arguments, strict=True):
+            value = walk.folding.new_value(argument.shape, placeholder.dtype.name, placeholder)
+            value.constant = None if placeholder.dtype in (tf.resource, tf.variant) else argument.numbers
+            values.append(value)
         walk.run(graph, values)
         return sum_work(walk)
-    finally:
-        walk.folding.release()
 
 
 @contextmanager

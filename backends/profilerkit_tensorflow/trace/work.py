@@ -16,10 +16,10 @@ __all__ = ["Body", "Work"]
 
 @dataclass
 class Work(RunningOrder[Executed, Choice]):
-    """The operators that run, and the loops and branches among them."""
+    """The operators that run (``executed``), and the loops (``spans``) and branches (``choices``) among them."""
 
     def as_branch(self) -> Branch:
-        """Return it as one side of a choice, each operator in its own layer."""
+        """Return it as one side of a choice: the MACs and FLOPs by layer, each operator's in its own."""
         return Branch.of(((op.owner.path, op.macs, op.flops) for op in self.executed), self.choices)
 
 

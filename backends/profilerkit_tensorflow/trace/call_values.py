@@ -1,0 +1,51 @@
+"""What a program is called with: its inputs, and the variables and tensors that its function has captured."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .folding import Folding
+from .program import Program, ProgramInput
+from .tensor_facts import count_tensor_bytes, static_shape
+from .values import Value
+
+__all__ = ["Argument", "list_arguments"]
+
+#: The most bytes of a captured tensor whose numbers are read: a larger one limits no loop.
+_MOST_BYTES_READ = 64
+
+
+class Argument(NamedTuple):
+    """What one input of a program's graph gets.
+
+    Attributes:
+        value: Its value, of the shape that it has in the call; so costs are for as many values as the parts of sparse
+            and ragged tensors have.
+        bytes: The bytes of that.
+        is_captured: Whether the function holds it, and the caller does not give it.
+    """
+
+    value: Value
+    bytes: int
+    is_captured: bool
+
+
+def list_arguments(program: Program, folding: Folding) -> list[Argument]:
+    """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
+    arguments = []
+    captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
+    given = iter(program.inputs)  # in the order of the placeholders
+    for placeholder in program.graph.inputs:
+        is_captured = placeholder.name in captures
+        known = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(given)
+        value = folding.new_value(known.shape, placeholder.dtype.name, placeholder)
+        value.constant = known.numbers
+        arguments.append(Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
+    return arguments
+
+
+def _describe_captured(tensor: Any, placeholder: Any) -> ProgramInput:
+    """Return shape and numbers of a tensor that a function holds: a small one may limit a loop."""
+    shape = static_shape(placeholder)
+    is_small = 0 < count_tensor_bytes(shape, placeholder.dtype.name) <= _MOST_BYTES_READ
+    return ProgramInput(shape, tensor.numpy() if is_small and hasattr(tensor, "numpy") else None)
