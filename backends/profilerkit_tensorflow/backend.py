@@ -43,10 +43,10 @@ from .layer_timing.timer import layer_times
 from .loaders import open_model
 from .model import layouts
 from .model.declared_inputs import read_declared_inputs
+from .model.fingerprint import fingerprint
 from .model.kinds import is_function, is_layer, is_saved_model, type_name
 from .model.recognition import claims
 from .model.structure import read_structure
-from .model.variables import fingerprint
 from .operator_timing.passes import times_of_operators
 from .running import devices
 from .running.offered_options import require_offered

@@ -12,7 +12,7 @@ from profilerkit import DataLoader, ForwardPass, InputError, TensorSpec
 from profilerkit.arguments.structures import map_leaves
 
 from .compat.datasets import find_previous_dataset, read_batch_size
-from .model.variables import keras_variables
+from .model.stored_variables import keras_variable_classes
 
 __all__ = [
     "TFDataLoader",
@@ -106,7 +106,7 @@ class TFDataLoader(DataLoader):
 
 def is_tensor(value: Any) -> bool:
     """Return whether a value is a tensor (also a ragged or sparse one) or a variable."""
-    return isinstance(value, keras_variables()) or bool(tf.is_tensor(value))
+    return isinstance(value, keras_variable_classes()) or bool(tf.is_tensor(value))
 
 
 def as_tensor(value: Any) -> Any:
@@ -144,7 +144,7 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
     """Return the tensor with its first dimension cut, or repeated, to ``batch_size``; ragged and sparse ones too."""
-    tensor = tf.convert_to_tensor(tensor) if isinstance(tensor, (tf.Variable, *keras_variables())) else tensor
+    tensor = tf.convert_to_tensor(tensor) if isinstance(tensor, (tf.Variable, *keras_variable_classes())) else tensor
     length = int(tensor.shape[0])
     if length == 0:
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")

@@ -51,6 +51,13 @@ class Exchanged(NamedTuple):
     spot: Spot
 
 
+class _EquationExchanges(NamedTuple):
+    """What is exchanged for an equation, before it runs and after."""
+
+    before: Sequence[RankExchange]
+    after: Sequence[RankExchange]
+
+
 @dataclass
 class _Equation:
     """The equation that is gone over.
@@ -118,37 +125,46 @@ class ShareWalk(Walk):
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         around = self._equation
-        number = read_number(equation)
-        chain = around.chain if number is None else (*around.chain, number)
-        entered = self._equation = _Equation(
-            chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers
-        )
-        weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
-        whole = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
-        spot = Spot(context.frame, context.times, weights, whole)
-        self.spots.update({end: spot for end in list_ends(chain) if end not in self.spots})
-        exchanges = next((self.waiting.pop(end) for end in list_ends(chain) if end in self.waiting), [])
+        entered = self._equation = self._enter(equation, inputs)
+        spot = _describe_spot(equation, inputs, context)
+        self.spots.update({end: spot for end in list_ends(entered.chain) if end not in self.spots})
         is_exchange = is_communication(equation.primitive.name)
-        comes_first = (
-            [] if is_exchange or entered.has_body else [exchange for exchange in exchanges if not exchange.is_reduction]
-        )
-        for exchange in comes_first:
+        exchanges = self._take_exchanges(entered, is_exchange)
+        for exchange in exchanges.before:
             self._note_exchange(exchange, inputs, [], context, spot)
-        before = len(self.work.executed)
+        operators_before = len(self.work.executed)
         try:
             outputs = super().walk_equation(equation, inputs, context)
         finally:
             self._equation = around
-        if len(self.work.executed) > before:
+        if len(self.work.executed) > operators_before:
             self._count_divided(equation, entered, context)
-        for exchange in exchanges:
-            if exchange in comes_first:
-                continue
-            if is_exchange:
+        for exchange in exchanges.after:
+            if is_exchange:  # it is the operator of its exchange itself
                 self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
             else:
                 self._note_exchange(exchange, outputs, outputs, context, spot)
         return outputs
+
+    def _enter(self, equation: Any, inputs: Sequence[Value]) -> _Equation:
+        """Return an equation that is gone over inside of the present one."""
+        number = read_number(equation)
+        chain = self._equation.chain if number is None else (*self._equation.chain, number)
+        return _Equation(chain, _list_shares(equation, inputs), equation.primitive.name in self.handlers)
+
+    def _take_exchanges(self, entered: _Equation, is_exchange: bool) -> _EquationExchanges:
+        """Take what is exchanged for an equation out of what is waiting.
+
+        What it reads is exchanged before it runs, and what it made is reduced after that. Of an equation that exchanges
+        something itself, and of one with jaxprs inside, all counts as exchanged after it.
+        """
+        exchanges = next((self.waiting.pop(end) for end in list_ends(entered.chain) if end in self.waiting), [])
+        if is_exchange or entered.has_body:
+            return _EquationExchanges([], exchanges)
+        return _EquationExchanges(
+            before=[exchange for exchange in exchanges if not exchange.is_reduction],
+            after=[exchange for exchange in exchanges if exchange.is_reduction],
+        )
 
     def _count_divided(self, equation: Any, entered: _Equation, context: Context) -> None:
         """Count the products that XLA's program has of an equation."""
@@ -175,6 +191,12 @@ class ShareWalk(Walk):
         where = replace(context, times=times)
         self.note(exchange.message.kind, inputs, outputs, where, exchange.cost.times(times))
         self.exchanged.append(Exchanged(self.work.executed[-1], exchange, spot))
+
+
+def _describe_spot(equation: Any, inputs: Sequence[Value], context: Context) -> Spot:
+    weights = tuple(tuple(value.shape) for value in inputs if value.constant and value.scalar is None)
+    whole_outputs = tuple(tuple(getattr(variable.aval, "shape", ())) for variable in equation.outvars)
+    return Spot(context.frame, context.times, weights, whole_outputs)
 
 
 def _list_shares(equation: Any, inputs: Sequence[Value]) -> dict[_Shape, _Shape]:

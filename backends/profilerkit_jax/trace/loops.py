@@ -6,7 +6,7 @@ The walk goes over each body once, with what is the same in every turn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compat import open_jaxpr, parameters
 from .branches import Body, count_one, walk_body
@@ -22,26 +22,56 @@ __all__ = ["walk_scan", "walk_while"]
 _MAY_NOT_RUN = "a loop of an unknown number of turns may not run at all; it is counted once"
 
 
-def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Go over the body once, and count it for each turn.
+class _Scan(NamedTuple):
+    """A ``scan`` equation.
 
-    Its inputs are what the body closes over, what it carries from turn to turn, and what each turn gets a slice of. Its
-    outputs are what it carries, and what each turn makes a slice of.
+    Attributes:
+        body: The closed jaxpr of one turn.
+        length: How many turns there are.
+        consts: What the body closes over.
+        initial: What the first turn gets of the values that are carried from turn to turn.
+        stacked: The values that each turn gets a slice of.
     """
-    params = parameters(equation)
-    jaxpr, length = params["jaxpr"], int(params["length"])
-    inner, turns = open_jaxpr(jaxpr), context.repeat(length)
-    carried = len(inner.outvars) - _count_stacked(equation.outvars, inner.outvars)
-    first_stacked = len(inputs) - _count_stacked(equation.invars, inner.invars)
-    first_carried = first_stacked - carried
-    consts, initial, stacked = inputs[:first_carried], inputs[first_carried:first_stacked], inputs[first_stacked:]
-    slices = _slice(walk, stacked, inner.invars[first_stacked:], length, turns)
-    state = _make_state(inner, first_carried, initial)
-    body = walk_body(walk, jaxpr, [*consts, *state, *slices], turns)
+
+    body: Any
+    length: int
+    consts: Sequence[Value]
+    initial: Sequence[Value]
+    stacked: Sequence[Value]
+
+    @classmethod
+    def read(cls, equation: Any, inputs: Sequence[Value]) -> _Scan:
+        """Return the loop of an equation that gets these inputs.
+
+        Its outputs are what it carries, and behind them what each turn makes a slice of.
+        """
+        params = parameters(equation)
+        inner = open_jaxpr(params["jaxpr"])
+        carried = len(inner.outvars) - _count_stacked(equation.outvars, inner.outvars)
+        first_stacked = len(inputs) - _count_stacked(equation.invars, inner.invars)
+        first_carried = first_stacked - carried
+        return cls(
+            params["jaxpr"],
+            int(params["length"]),
+            inputs[:first_carried],
+            inputs[first_carried:first_stacked],
+            inputs[first_stacked:],
+        )
+
+
+def walk_scan(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
+    """Go over the body once, and count it for each turn."""
+    scan = _Scan.read(equation, inputs)
+    inner, turns = open_jaxpr(scan.body), context.repeat(scan.length)
+    state = _make_state(inner, len(scan.consts), scan.initial)
+    sliced = inner.invars[len(scan.consts) + len(state) :]
+    slices = _slice(walk, scan.stacked, sliced, scan.length, turns)
+    body = walk_body(walk, scan.body, [*scan.consts, *state, *slices], turns)
     walk.work.add_loop(body.work)
-    whole = _stack(walk, body.outputs[carried:], equation.outvars[carried:], context)
-    last = zip(body.outputs[:carried], state, strict=True)
-    return [*(value if value is before else value.forget() for value, before in last), *whole]
+    carried, pieces = body.outputs[: len(state)], body.outputs[len(state) :]
+    whole = _stack(walk, pieces, equation.outvars[len(state) :], context)
+    last = [after if after is before else after.forget() for before, after in zip(state, carried, strict=True)]
+    return [*last, *whole]
 
 
 def _slice(walk: Walk, stacked: Sequence[Value], inside: Sequence[Any], length: int, turns: Context) -> list[Value]:

@@ -6,7 +6,6 @@ models and plain callables are one layer each.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from profilerkit.backend_kit.keras_variables import variable_name
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
-from .variables import find_stored_variable
+from .stored_variables import find_stored_variable, keras_variable_classes
 
 __all__ = [
     "holds_random_state",
@@ -63,8 +62,7 @@ def is_unbuilt(model: Any) -> bool:
 
 def is_variable(value: Any) -> bool:
     """Return whether a value is a variable of TensorFlow or of Keras 3."""
-    keras = sys.modules.get("keras")
-    return isinstance(value, tf.Variable) or (keras is not None and isinstance(value, keras.Variable))
+    return isinstance(value, (tf.Variable, *keras_variable_classes()))
 
 
 def holds_random_state(variable: Any) -> bool:

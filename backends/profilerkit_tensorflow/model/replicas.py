@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from ..compat.variables import require_whole
 from .kinds import is_function, own_variables
-from .variables import find_stored_variable, list_weights
+from .stored_variables import find_stored_variable
+from .variables import list_weights
 
 __all__ = ["as_one_replica", "find_strategy", "note_of_replicas"]
 

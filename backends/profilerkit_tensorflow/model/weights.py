@@ -12,7 +12,7 @@ from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 
 from ..compat.variables import find_whole_variable
 from .kinds import own_variables
-from .variables import find_stored_variable, read_weight_list
+from .stored_variables import find_stored_variable, read_weight_list
 
 __all__ = ["count_bytes", "count_elements", "identify", "list_trainable_variables"]
 

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from profilerkit import WithoutValuesError
 
-from ..model.variables import find_stored_variable, list_weights
+from ..model.stored_variables import find_stored_variable
+from ..model.variables import list_weights
 from .required_values import require_values
 
 __all__ = ["zero_weights"]

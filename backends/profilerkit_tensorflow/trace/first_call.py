@@ -8,11 +8,11 @@ it is called: TensorFlow traces that twice.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
@@ -35,13 +35,13 @@ def as_before_the_call(model: Any) -> Iterator[None]:
     happens in a user's first call too: it stays. So does all that a layer has noted which made a layer or a variable.
     An error has the path of the layer that it has left.
     """
-    layers = {id(layer): (path, layer) for path, layer in reversed(list_layers(model)) if is_layer(layer)}
-    paths = {key: path for key, (path, _) in layers.items()}
-    classes = {_find_users_class(layer) for _, layer in layers.values()}
+    layers = [(path, layer) for path, layer in list_layers(model) if is_layer(layer)]
+    first_paths = {id(layer): path for path, layer in reversed(layers)}
+    classes = {_find_users_class(layer) for _, layer in layers}
     states: dict[int, _State] = {}
     with ExitStack() as patches:
         for cls in filter(None, classes):
-            patches.enter_context(_patch(cls, states, paths))
+            patches.enter_context(_patch(cls, states, first_paths))
         yield
     for state in states.values():
         state.put_back()
@@ -54,24 +54,23 @@ def _find_users_class(layer: Any) -> type | None:
 
 
 @contextmanager
-def _patch(cls: type, states: dict[int, _State], paths: dict[int, str]) -> Iterator[None]:
+def _patch(cls: type, states: dict[int, _State], paths: Mapping[int, str]) -> Iterator[None]:
+    """Have ``call`` of a class note the state of each layer when it begins: by the ids of the layers, as ``paths``."""
     original = cls.__dict__["call"]
 
     def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        is_built = getattr(layer, "built", True)
+        noted_before = set(states)
+        if is_built:
+            states.setdefault(id(layer), _State(layer))
         try:
-            return note(layer, *args, **kwargs)
+            outputs = original(layer, *args, **kwargs)
         except Exception as error:
             note_layer(error, paths.get(id(layer), ""))
             raise
-
-    def note(layer: Any, *args: Any, **kwargs: Any) -> Any:
-        if getattr(layer, "built", True):
-            states.setdefault(id(layer), _State(layer))
-            return original(layer, *args, **kwargs)
-        before = set(states)
-        outputs = original(layer, *args, **kwargs)  # this builds the layer: its `call` follows
-        for key in set(states) - before:
-            del states[key]
+        if not is_built:  # this call has built the layer, and what is in it: the call that a user makes is yet to come
+            for key in states.keys() - noted_before:
+                del states[key]
         return outputs
 
     call.__wrapped__ = original  # type: ignore[attr-defined]
@@ -95,15 +94,33 @@ class FirstTrace:
             state.put_back()
 
 
+class _Content(NamedTuple):
+    """A container, and a copy of it with what it held."""
+
+    container: Any
+    copy: Any
+
+    def put_back(self) -> None:
+        """Give the container its content back; one that has it is left alone."""
+        now, before = _list_items(self.container), _list_items(self.copy)
+        if len(now) == len(before) and all(map(is_, now, before)):
+            return
+        self.container.clear()
+        if isinstance(self.container, (list, deque)):
+            self.container.extend(self.copy)
+        else:
+            self.container.update(self.copy)
+
+
 class _State:
     """What a layer held in plain attributes and containers of its own."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
         self._parts = _count_parts(layer)
-        self._plain = {name: value for name, value in vars(layer).items() if isinstance(value, _PLAIN)}
+        self._plain = {name: value for name, value in vars(layer).items() if _is_plain(value)}
         self._contents = [
-            (value, value.copy())
+            _Content(value, value.copy())
             for name, value in vars(layer).items()
             if isinstance(value, _CONTAINERS) and not name.startswith("_")
         ]
@@ -111,15 +128,18 @@ class _State:
     def put_back(self) -> None:
         """Put it back; only numbers where layers or variables were made since: the rest may say that they exist."""
         has_new_parts = _count_parts(self._layer) != self._parts
+        may_be_put_back = _is_number if has_new_parts else _is_plain
         attributes = vars(self._layer)
         for name, value in self._plain.items():
-            now = attributes.get(name, self)
-            is_put_back = _is_number(now) if has_new_parts else isinstance(now, _PLAIN)
-            if is_put_back and now != value:
+            if name in attributes and may_be_put_back(attributes[name]) and attributes[name] != value:
                 attributes[name] = value
         if not has_new_parts:
-            for container, content in self._contents:
-                _refill(container, content)
+            for content in self._contents:
+                content.put_back()
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, _PLAIN)
 
 
 def _is_number(value: Any) -> bool:
@@ -130,15 +150,6 @@ def _count_parts(layer: Any) -> tuple[int, ...]:
     """Return how many attributes, layers and variables a layer has."""
     inside = direct_layers(layer) if is_keras(layer) or is_legacy_keras(layer) else ()
     return len(vars(layer)), len(inside), sum(1 for _ in own_variables(layer))
-
-
-def _refill(container: Any, content: Any) -> None:
-    """Give a container its content back; one that has it is left alone."""
-    now, before = _list_items(container), _list_items(content)
-    if len(now) == len(before) and all(map(is_, now, before)):
-        return
-    container.clear()
-    container.extend(content) if hasattr(container, "extend") else container.update(content)
 
 
 def _list_items(container: Any) -> list[Any]:

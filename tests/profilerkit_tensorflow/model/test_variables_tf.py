@@ -14,7 +14,8 @@ import keras
 import tensorflow as tf
 import tf_keras
 
-from profilerkit_tensorflow.model.variables import ModelParts, fingerprint, list_weights
+from profilerkit_tensorflow.model.fingerprint import fingerprint
+from profilerkit_tensorflow.model.variables import ModelParts, list_weights
 from profilerkit_tensorflow.untouched.held_state import HeldState
 
 #: Dense of 4 x 3 + 3, then scale, shift and two statistics for each of 3: the statistics are not trained.
