@@ -1,7 +1,8 @@
 """Attention as one operator: ONNX's own, and those that onnxruntime's optimizer makes of a graph.
 
 A mask of numbers is added to each score. One of booleans, or of the integers 0 and 1 or lengths in place of them,
-selects scores and costs nothing.
+selects scores and costs nothing. Names such as ``mask, past_keys = 3, 4`` are the positions of inputs that a call may
+leave out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ def _is_added(call: NodeCall, *indices: int) -> bool:
     return any(call.has_input(index) and is_float(call.input_dtypes[index]) for index in indices)
 
 
+def _count_past(call: NodeCall, position: int, axis: int) -> int:
+    """Return how many keys there are of earlier steps; none where that input is left out."""
+    return call.inputs[position][axis] if call.has_input(position) else 0
+
+
 @register_op_cost("Attention")
 def dot_product_attention(call: NodeCall) -> Cost:
     """Queries ``(batch, heads, length, width)``, or ``(batch, length, heads * width)`` with the heads as attributes.
@@ -26,16 +32,16 @@ def dot_product_attention(call: NodeCall) -> Cost:
     Earlier keys and values are joined with the new ones.
     """
     query, key, value = call.inputs[0], call.inputs[1], call.inputs[2]
-    past = call.inputs[4][2] if call.has_input(4) else 0
+    mask, past_keys = 3, 4
     if len(query) == 4:
         batch, heads, length, width = query
-        keys, value_width = key[2] + past, value[3]
+        keys, value_width = key[2], value[3]
     else:
         batch, length, heads = query[0], query[1], call.attribute("q_num_heads")
-        keys, width = key[1] + past, query[2] // heads
+        keys, width = key[1], query[2] // heads
         value_width = value[2] // call.attribute("kv_num_heads")
-    scores = batch * heads * length * keys
-    return attention.attention(scores, width, value_width, _is_added(call, 3)).plus(_cap(call, scores))
+    scores = batch * heads * length * (keys + _count_past(call, past_keys, axis=2))
+    return attention.attention(scores, width, value_width, _is_added(call, mask)).plus(_cap(call, scores))
 
 
 def _cap(call: NodeCall, scores: int) -> Cost:
@@ -48,28 +54,32 @@ def _cap(call: NodeCall, scores: int) -> Cost:
 @register_op_cost("com.microsoft::Attention")
 def attention_with_projections(call: NodeCall) -> Cost:
     """One product for the projections of queries, keys and values, with their bias; then attention between them."""
-    x, weight = call.inputs[0], call.inputs[1]
-    batch, length = x[0], x[1]
-    heads = call.attribute("num_heads")
-    sizes = call.attribute("qkv_hidden_sizes") or [weight[1] // 3] * 3
-    past = call.inputs[4][3] if call.has_input(4) else 0
-    projected = batch * length * weight[1]
-    scores = batch * heads * length * (length + past)
-    mask = _is_added(call, 3, 5)
-    attending = attention.attention(scores, sizes[0] // heads, sizes[2] // heads, mask)
-    return matmul.product(projected * weight[0], projected if call.has_input(2) else 0).plus(attending)
+    bias, mask, past, attention_bias = 2, 3, 4, 5
+    query_width, _, value_width = call.attribute("qkv_hidden_sizes") or [call.inputs[1][1] // 3] * 3
+    attending = _attend_projected(call, query_width, value_width, past, _is_added(call, mask, attention_bias))
+    return _project(call, call.has_input(bias)).plus(attending)
 
 
 @register_op_cost("com.microsoft::QAttention")
 def attention_on_integers(call: NodeCall) -> Cost:
     """As ``Attention`` has it, of quantized inputs: the products of integers count as those of floats."""
+    mask, past = 5, 8
+    width = call.inputs[1][1] // 3
+    return _project(call, has_bias=True).plus(_attend_projected(call, width, width, past, _is_added(call, mask)))
+
+
+def _project(call: NodeCall, has_bias: bool) -> Cost:
+    """Return the cost of a product ``(batch, length, features)`` with a weight, for all projections at once."""
     x, weight = call.inputs[0], call.inputs[1]
-    heads, width = call.attribute("num_heads"), weight[1] // 3
-    past = call.inputs[8][3] if call.has_input(8) else 0
     projected = x[0] * x[1] * weight[1]
-    scores = x[0] * heads * x[1] * (x[1] + past)
-    attending = attention.attention(scores, width // heads, width // heads, _is_added(call, 5))
-    return matmul.product(projected * x[2], projected).plus(attending)
+    return matmul.product(projected * weight[0], projected if has_bias else 0)
+
+
+def _attend_projected(call: NodeCall, query_width: int, value_width: int, past: int, has_mask: bool) -> Cost:
+    """Return the cost of attention after the projections; the widths are those of all heads together."""
+    x, heads = call.inputs[0], call.attribute("num_heads")
+    scores = x[0] * heads * x[1] * (x[1] + _count_past(call, past, axis=3))
+    return attention.attention(scores, query_width // heads, value_width // heads, has_mask)
 
 
 @register_op_cost("com.microsoft::MultiHeadAttention")
@@ -80,21 +90,18 @@ def multi_head_attention(call: NodeCall) -> Cost:
     width)`` the values.
     """
     query, heads = call.inputs[0], call.attribute("num_heads")
+    bias, mask, attention_bias, past_keys = 3, 4, 5, 6
     if len(query) == 5:
-        keys, width, value_width, joined = query[1], query[4], query[4], query.numel
+        width, read = query[4], _KeysAndValues(query[1], value_width=query[4], elements=0)
     else:
-        width = query[2] // heads
-        keys, value_width, joined = _read_keys_and_values(call, heads)
-        joined += query.numel
-    past = call.inputs[6][2] if call.has_input(6) else 0
-    scores = query[0] * heads * query[1] * (keys + past)
-    mask = _is_added(call, 4, 5)
-    biased = joined if call.has_input(3) else 0
-    return attention.attention(scores, width, value_width, mask).plus(matmul.product(0, biased))
+        width, read = query[2] // heads, _read_keys_and_values(call, heads)
+    scores = query[0] * heads * query[1] * (read.keys + _count_past(call, past_keys, axis=2))
+    attending = attention.attention(scores, width, read.value_width, _is_added(call, mask, attention_bias))
+    return attending.plus(matmul.product(0, query.numel + read.elements if call.has_input(bias) else 0))
 
 
 class _KeysAndValues(NamedTuple):
-    """The number of keys, the width of a value in one head, and the elements of keys and values."""
+    """The number of keys, the width of a value in one head, and the elements of keys and values beside the queries."""
 
     keys: int
     value_width: int
@@ -117,14 +124,14 @@ def group_query_attention(call: NodeCall) -> Cost:
     Without keys, the queries have keys and values with them. The mask that hides later positions is no arithmetic.
     """
     query, heads, pairs = call.inputs[0], call.attribute("num_heads"), call.attribute("kv_num_heads")
+    key, past_keys, cosines, attention_bias = 1, 3, 7, 10
     batch, length = query[0], query[1]
-    width = query[2] // heads if call.has_input(1) else query[2] // (heads + 2 * pairs)
-    past = call.inputs[3][2] if call.has_input(3) else 0
-    scores = batch * heads * length * (length + past)
-    cost = attention.attention(scores, width, width, _is_added(call, 10)).plus(_cap(call, scores))
+    width = query[2] // heads if call.has_input(key) else query[2] // (heads + 2 * pairs)
+    scores = batch * heads * length * (length + _count_past(call, past_keys, axis=2))
+    cost = attention.attention(scores, width, width, _is_added(call, attention_bias)).plus(_cap(call, scores))
     if not call.attribute("do_rotary", 0):
         return cost
-    turned = batch * length * (heads + pairs) * 2 * call.inputs[7][1]
+    turned = batch * length * (heads + pairs) * 2 * call.inputs[cosines][1]
     return cost.plus(attention.rotate(turned))
 
 

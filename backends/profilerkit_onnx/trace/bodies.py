@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from onnx import GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Body, note_apart
 from profilerkit.costs import Shape
 
-from .values import Value, Values, find_value
-from .walk import Walk
+from .values import Value, find_value
+from .walk import Visit, Walk
 
-__all__ = ["find_graph", "name_inputs", "stack_turns", "walk_body"]
+__all__ = ["find_graph", "stack_turns", "walk_body"]
 
 
 def find_graph(node: NodeProto, attribute: str) -> GraphProto:
@@ -22,27 +22,18 @@ def find_graph(node: NodeProto, attribute: str) -> GraphProto:
 
 
 def walk_body(
-    walk: Walk, graph: GraphProto, values: Values, times: int, inputs: Mapping[str, Value] | None = None
+    walk: Walk, visit: Visit, graph: GraphProto, inputs: Sequence[Value | None] = (), turns: int = 1
 ) -> Body[Value]:
-    """Go over a graph that runs so many times; return what that adds to the walk's work, without adding it.
+    """Go over a graph of a node; return what that adds to the walk's work, without adding it.
 
-    Args:
-        walk: The walk that has come to the node with the graph.
-        graph: The graph.
-        values: The values around the node, all of which the graph may read.
-        times: How often it runs.
-        inputs: The values of the graph's own inputs.
+    ``inputs`` are the values of the graph's own inputs. It runs so many ``turns`` in each run of the node.
     """
-    inner = {**walk.add_initializers(graph, values), **(inputs or {})}
+    formals = zip(graph.input, inputs, strict=True)
+    own_values = {formal.name: value for formal, value in formals if value is not None}
+    inner = {**walk.add_initializers(graph, visit.values), **own_values}
     with note_apart(walk) as work:
-        walk.walk_nodes(graph.node, inner, times)
+        walk.walk_nodes(graph.node, inner, visit.times * turns)
     return Body(work, [find_value(output.name, inner) for output in graph.output])
-
-
-def name_inputs(graph: GraphProto, inputs: Sequence[Value | None]) -> Values:
-    """Return the values that a body gets, by the names of its inputs."""
-    named = zip(graph.input, inputs, strict=True)
-    return {formal.name: value for formal, value in named if value is not None}
 
 
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:

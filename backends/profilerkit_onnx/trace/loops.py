@@ -15,11 +15,11 @@ from onnx import GraphProto, NodeProto, TensorProto
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
 from profilerkit.costs import Shape
 
-from .bodies import find_graph, name_inputs, stack_turns, walk_body
+from .bodies import find_graph, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
 from .values import Value, Values
-from .walk import Walk
+from .walk import Visit, Walk
 
 __all__ = ["walk_loop"]
 
@@ -79,17 +79,17 @@ class _AnyTurn(NamedTuple):
     stacked: Sequence[Value]
 
 
-def walk_loop(walk: Walk, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
+def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
     """Go over the body of a ``Loop``, whose inputs are its limit, its condition, and what the first turn gets."""
-    graph, read = find_graph(node, "body"), _LoopInputs(inputs[0], inputs[1], inputs[2:])
-    turns_before = _count_turns(walk, graph, read, values)
-    arguments = [*_note_begin(walk, read, times), *read.begins]
-    turn = _walk_any_turn(walk, graph, arguments, values, times * turns_before.number_to_count)
+    graph, read = find_graph(visit.node, "body"), _LoopInputs(visit.inputs[0], visit.inputs[1], visit.inputs[2:])
+    turns_before = _count_turns(walk, graph, read, visit.values)
+    arguments = [*_note_begin(walk, read, visit.times), *read.begins]
+    turn = _walk_any_turn(walk, visit, graph, arguments, turns_before.number_to_count)
     turns = _settle_turns(turns_before, read, turn)
-    walk.work.add_loop(_count_work(walk, node, turns, turn, read.begins))
+    walk.work.add_loop(_count_work(walk, visit.node, turns, turn, read.begins))
     stacked = [stack_turns(walk, value, 0, turns.exact) for value in turn.stacked]
-    _note_end(walk, turns, turn, stacked, times)
-    values.update(zip(node.output, [*_carry_out(turns, read, turn, values), *stacked], strict=False))
+    _note_end(walk, turns, turn, stacked, visit.times)
+    return [*_carry_out(turns, read, turn, visit.values), *stacked]
 
 
 def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> _Turns:
@@ -136,7 +136,7 @@ def _note_end(walk: Walk, turns: _Turns, turn: _AnyTurn, stacked: Sequence[Value
 
 
 def _walk_any_turn(
-    walk: Walk, graph: GraphProto, arguments: Sequence[Value | None], values: Values, times: int
+    walk: Walk, visit: Visit, graph: GraphProto, arguments: Sequence[Value | None], turns: int
 ) -> _AnyTurn:
     """Go over a body with what is known in every turn; ``arguments`` are those of the first one.
 
@@ -146,7 +146,7 @@ def _walk_any_turn(
     number, condition, *begins = arguments
     carried = [begin and begin.without_array() for begin in begins]
     while True:
-        body = walk_body(walk, graph, values, times, name_inputs(graph, [number, condition, *carried]))
+        body = walk_body(walk, visit, graph, [number, condition, *carried], turns)
         goes_on, *outputs = body.outputs
         common = [
             value and value.merge([output]).without_array() for value, output in zip(carried, outputs, strict=False)

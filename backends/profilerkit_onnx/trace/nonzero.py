@@ -21,7 +21,7 @@ from profilerkit.costs import Cost
 from .pricing import name_operator
 from .tracing import trace_model
 from .values import Origin, Value
-from .walk import Walk
+from .walk import Visit, Walk
 from .weight_values import Read, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
@@ -87,19 +87,12 @@ class _NonzeroWalk(Walk):
 
     counter: WeightCounter
 
-    def note(
-        self,
-        node: NodeProto,
-        inputs: Sequence[Value | None],
-        outputs: Sequence[Value],
-        times: int,
-        cost: Cost,
-        missing: str = "",
-    ) -> None:
+    def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note what one node does, without the multiply-accumulates of weights that are zero."""
-        zero = cost.macs - self._count_nonzero_macs(node, inputs, cost.macs) if cost.macs else 0
-        rest = Cost(cost.macs - zero, cost.flops - Cost.of_macs(zero).flops)
-        super().note(node, inputs, outputs, times, rest, missing)
+        if cost.macs:
+            nonzero_macs = self._count_nonzero_macs(visit.node, visit.inputs, cost.macs)
+            cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)
+        super().note(visit, outputs, cost, missing)
 
     def _count_nonzero_macs(self, node: NodeProto, inputs: Sequence[Value | None], macs: int) -> int:
         """Return how many of an operator's multiply-accumulates are with elements of its weights that are not zero."""

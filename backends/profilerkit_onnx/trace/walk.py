@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
@@ -21,16 +21,32 @@ from .pricing import has_unknown_lengths, name_node, name_operator, price, read_
 from .signatures import Known, make_signature
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
-__all__ = ["Handler", "Walk"]
+__all__ = ["Handler", "Visit", "Walk"]
 
-#: Goes over a node that holds graphs: the walk, the node, its inputs, the values around it, and how often it runs.
-Handler: TypeAlias = "Callable[[Walk, NodeProto, Sequence[Value | None], Values, int], None]"
+#: Goes over a node that holds graphs, and returns what it makes.
+Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 
 _NO_WORK = Cost(0, 0)
 #: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
 #: many, in a file of a kilobyte.
 _MOST_NODES = 100_000
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
+
+
+class Visit(NamedTuple):
+    """A node that the walk has come to.
+
+    Attributes:
+        node: The node.
+        inputs: The values that it reads; None for an optional one that is left out.
+        values: All values that are there before it, by name: the graphs inside of it may read them.
+        times: How often it runs.
+    """
+
+    node: NodeProto
+    inputs: Sequence[Value | None]
+    values: Values
+    times: int
 
 
 @dataclass
@@ -103,105 +119,94 @@ class Walk:
 
     def _walk_node(self, node: NodeProto, values: Values, times: int) -> None:
         inputs = [find_value(name, values, node) if name else None for name in node.input]
+        visit = Visit(node, inputs, values, times)
         handler = None if node.domain else self.handlers.get(node.op_type)
         function = self.functions.get(read_key(node))
+        outputs: Sequence[Value | None]
         if handler is not None:
-            handler(self, node, inputs, values, times)
+            outputs = handler(self, visit)
         elif function is not None:
-            self._walk_function(node, function, inputs, values, times)
+            outputs = self._walk_function(visit, function)
         else:
-            self._walk_operator(node, inputs, values, times)
+            outputs = self._walk_operator(visit)
+        named = zip(node.output, outputs, strict=False)
+        values.update({name: value for name, value in named if name and value is not None})
 
-    def _walk_function(
-        self, node: NodeProto, function: FunctionProto, inputs: Sequence[Value | None], values: Values, times: int
-    ) -> None:
-        """Go over the body of the function that a node calls; ``values`` gain what it returns."""
+    def _walk_function(self, visit: Visit, function: FunctionProto) -> list[Value | None]:
+        """Go over the body of the function that a node calls; return what it makes, None for what it does not make."""
         self.nodes_in_functions += len(function.node)
         if self.nodes_in_functions > _MOST_NODES:
             raise UnfitError(
                 f"its functions call one another more than {_MOST_NODES:,} operators in all, the last "
-                f"{node.op_type!r}; have the exporter write them as a loop, or inline what is needed"
+                f"{visit.node.op_type!r}; have the exporter write them as a loop, or inline what is needed"
             )
-        inner: Values = {name: value for name, value in zip(function.input, inputs, strict=False) if value is not None}
-        body = fill_body(function, node, set(function.input) - inner.keys())
+        named = zip(function.input, visit.inputs, strict=False)
+        inner: Values = {name: value for name, value in named if value is not None}
+        body = fill_body(function, visit.node, set(function.input) - inner.keys())
         around = self.declared
         opsets = {**around.opsets, **{entry.domain: entry.version for entry in function.opset_import}}
         self.declared = Declarations(opsets, {}, around.sizes)
         try:
-            self.walk_nodes(body, inner, times)
+            self.walk_nodes(body, inner, visit.times)
         finally:
             self.declared = around
-        for name, output in zip(function.output, node.output, strict=False):
-            if output and name in inner:
-                values[output] = inner[name]
+        return [inner.get(name) for name in function.output]
 
-    def _walk_operator(self, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> None:
+    def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula.
 
         What one of its signature has shown before is not inferred and priced again.
         """
+        node, inputs = visit.node, visit.inputs
         key = None if node.op_type == "Constant" else make_signature(node, inputs, self.opsets)
         shown = self.seen.get(key)
         if shown is not None:
-            again = [value.with_number(self.take_number()) for value in shown.outputs]
-            self._take(shown, node, inputs, again, values, times)
-            return
+            outputs = [value.with_number(self.take_number()) for value in shown.outputs]
+            self._note_shown(visit, outputs, shown)
+            return outputs
         outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
         is_constant = bool(outputs) and all(value.constant for value in outputs)
-        needs_body = not is_known(name_operator(node)) and not is_constant and bool(outputs)
-        if needs_body and self._walk_definition(node, inputs, values, times):
-            return
+        if outputs and not is_constant and not is_known(name_operator(node)):
+            of_definition = self._walk_definition(visit)
+            if of_definition is not None:
+                return of_definition
         cost, missing = (_NO_WORK, "") if is_constant else price(node, inputs, outputs, read_attributes(node))
         shown = Known(outputs, is_constant, cost, missing)
         if key is not None and are_inferred:
             self.seen[key] = shown
-        self._take(shown, node, inputs, outputs, values, times)
+        self._note_shown(visit, outputs, shown)
+        return outputs
 
-    def _walk_definition(self, node: NodeProto, inputs: Sequence[Value | None], values: Values, times: int) -> bool:
-        """Go over the body by which the standard defines an operator; say whether there is one that leads somewhere."""
-        body = find_body(node, inputs, self.opsets)
+    def _walk_definition(self, visit: Visit) -> list[Value | None] | None:
+        """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
+        body = find_body(visit.node, visit.inputs, self.opsets)
         if body is None:
-            return False
+            return None
         try:
             with note_apart(self) as work:
-                self._walk_function(node, body, inputs, values, times)
+                outputs = self._walk_function(visit, body)
         except (UnfitError, KeyError):  # a body of the standard may lean on what onnx's own inference refuses
-            return False
+            return None
         self.work.add(work)
-        return True
+        return outputs
 
-    def _take(
-        self,
-        shown: Known,
-        node: NodeProto,
-        inputs: Sequence[Value | None],
-        outputs: Sequence[Value],
-        values: Values,
-        times: int,
-    ) -> None:
-        """Take the outputs of a node into the values, and note what it does."""
-        values.update(zip(node.output, outputs, strict=True))
+    def _note_shown(self, visit: Visit, outputs: Sequence[Value], shown: Known) -> None:
+        """Note what an operator does: its work, or the origins of the constants that it makes."""
         if not shown.constant:
-            self.note(node, inputs, outputs, times, shown.cost, shown.missing)
+            self.note(visit, outputs, shown.cost, shown.missing)
             return
-        self.constants += node.op_type != "Constant"
+        self.constants += visit.node.op_type != "Constant"
         for index, value in enumerate(outputs):
-            self.origins[value.number] = MadeConstant(node, index, tuple(inputs), self.opsets)
+            self.origins[value.number] = MadeConstant(visit.node, index, tuple(visit.inputs), self.opsets)
 
-    def note(
-        self,
-        node: NodeProto,
-        inputs: Sequence[Value | None],
-        outputs: Sequence[Value],
-        times: int,
-        cost: Cost,
-        missing: str = "",
-    ) -> None:
-        """Note what one node does; ``cost`` is that of one run."""
-        read = tuple(value for value in inputs if value is not None)
+    def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
+        """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
+        node = visit.node
+        read = tuple(value for value in visit.inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
-        macs, flops = cost.times(times)
-        if flops and has_unknown_lengths(node, inputs):
+        macs, flops = cost.times(visit.times)
+        if flops and has_unknown_lengths(node, visit.inputs):
             every = Branch.of([(self.path, macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
-        self.work.executed.append(Executed(name_operator(node), self.node, read, made, times, macs, flops, missing))
+        done = Executed(name_operator(node), self.node, read, made, visit.times, macs, flops, missing)
+        self.work.executed.append(done)

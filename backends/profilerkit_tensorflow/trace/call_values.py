@@ -34,12 +34,12 @@ def list_arguments(program: Program, folding: Folding) -> list[Argument]:
     """Return the arguments of a call of a program, in the order of its graph's inputs; ``folding`` makes the values."""
     arguments = []
     captures = {placeholder.name: tensor for tensor, placeholder in program.graph.captures}
-    given = iter(program.inputs)  # in the order of the placeholders
+    inputs = iter(program.inputs)  # in the order of the placeholders
     for placeholder in program.graph.inputs:
         is_captured = placeholder.name in captures
-        known = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(given)
-        value = folding.new_value(known.shape, placeholder.dtype.name, placeholder)
-        value.constant = known.numbers
+        source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
+        value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
+        value.constant = source.numbers
         arguments.append(Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
     return arguments
 

@@ -45,7 +45,7 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
         packing = read_packing(program.layers, parameters)
         records = layer_records(program.layers, program.calls.calls, parameters, packing.counts)
         variable_bytes = _count_variable_bytes(program, records, parameters)
-        held_bytes = variable_bytes + call.captured_bytes + count_constant_bytes(executed)
+        held_bytes = variable_bytes + call.capture_bytes + count_constant_bytes(executed)
         unsized = find_unsized_tensors(executed, call.tensors)
         return ModelTrace(
             layers=records,
@@ -102,7 +102,7 @@ class _CallMemory(NamedTuple):
         return sum(argument.bytes for argument in self.arguments if not argument.is_captured)
 
     @property
-    def captured_bytes(self) -> int:
+    def capture_bytes(self) -> int:
         """The bytes of the tensors that the function holds."""
         return sum(argument.bytes for argument in self.arguments if argument.is_captured)
 
