@@ -11,7 +11,7 @@ from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
 from profilerkit.render.bounds import write_row_value
 from profilerkit.render.grids import visible
-from profilerkit.trace.cost_parts import PEAK
+from profilerkit.trace.layer_view import PEAK
 
 from .page_parts import pack
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.grids import visible
-from profilerkit.trace.cost_parts import number_kinds
+from profilerkit.trace.equal_layers import number_kinds
 from profilerkit.trace.layer_paths import nearest_around, walk_outwards
 
 from .layer_work import sum_forward_work

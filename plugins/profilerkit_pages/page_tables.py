@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.piping.outcome import is_number
 from profilerkit.render.grids import visible
 from profilerkit.trace.bounds import WORK
-from profilerkit.trace.cost_parts import PEAK
+from profilerkit.trace.layer_view import PEAK
 from profilerkit.trace.operator_rows import TRAFFIC, read_work
 from profilerkit.trace.table import Table
 

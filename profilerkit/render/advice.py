@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ..trace.cost_parts import Part
 from ..trace.dtypes import element_bytes
+from ..trace.model_parts import Part
 from .columns import Column, share_text
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from rich.text import Text
 from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
 from ..trace.bounds import Sign
-from ..trace.cost_parts import PEAK, choose_column, divide
-from ..trace.cost_parts import Part as CostPart
+from ..trace.cost_parts import choose_column, divide
+from ..trace.layer_view import PEAK
+from ..trace.model_parts import Part as CostPart
 from ..trace.records import LayerTable
 from ..trace.table import Table as DataTable
 from .advice import list_advice

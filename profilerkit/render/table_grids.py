@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.bounds import WORK
-from ..trace.cost_parts import PEAK
 from ..trace.depths import within_depth
+from ..trace.layer_view import PEAK
 from .columns import Column, share_text, write_count
 from .grids import Grid
 from .ranking import rank_rows, write_ranked_title

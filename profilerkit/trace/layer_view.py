@@ -9,8 +9,10 @@ from .bounds import WORK
 from .layer_paths import nearest_around
 from .records import LayerTable
 
-__all__ = ["group_children", "with_times"]
+__all__ = ["PEAK", "group_children", "with_times"]
 
+#: The column of a table that says where memory is, at the moment when most is taken; its other bytes say for what.
+PEAK = "peak_bytes"
 #: The columns that get a share of the whole model's, where they have none.
 _SHARED = ("params", *WORK, "forward_seconds", "backward_seconds")
 
