@@ -18,7 +18,7 @@ from profilerkit.errors import FailureCode, PlanError, nearest
 from profilerkit.isolation.job import Job
 from profilerkit.isolation.limits import Limits
 from profilerkit.isolation.ordering import Risk, find_risk
-from profilerkit.isolation.reports import default_metrics, functions_for_any_backend
+from profilerkit.isolation.unreached import list_default_metrics, list_functions_for_any_backend
 from profilerkit.piping.registry import Registry
 from profilerkit.plugging import offers
 from profilerkit.plugging.backends import backends
@@ -236,10 +236,10 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
 
     A name that no plugin computes for every backend is taken for one that runs it.
     """
-    functions, registry = functions_for_any_backend(), Registry()
+    functions, registry = list_functions_for_any_backend(), Registry()
     for function in functions:
         registry.register(function)
-    names = default_metrics(functions) if metrics is None else metrics
+    names = list_default_metrics(functions) if metrics is None else metrics
     return any(
         name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names if name not in leave_out
     )

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from profilerkit.errors import FailureCode
 from profilerkit.isolation.reasons import Reason
-from profilerkit.isolation.reports import report_before, with_reason
+from profilerkit.isolation.reports import explain_missing
+from profilerkit.isolation.unreached import make_unreached_report
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case
@@ -60,9 +61,8 @@ def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], condi
 
 def without_run(case: Case, machine: Mapping[str, str], failure: FailureCode, reason: str) -> Outcome:
     """Return the outcome of a case without a report: each metric has the reason."""
-    names = None if case.metrics is None else list(case.metrics)
-    report, pending = report_before(case.spec, names)
-    report = with_reason(report, pending, (), Reason(failure, reason))
+    unreached = make_unreached_report(case.spec, case.metrics)
+    report = explain_missing(unreached, list(unreached.statuses), (), Reason(failure, reason))
     return with_fields(_make_outcome(case, machine, report, failure, reason), report=None)
 
 

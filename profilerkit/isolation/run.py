@@ -24,9 +24,10 @@ from .limits import Limits
 from .messages import Progress
 from .output import BoundedOutput
 from .reasons import Fate, Reason, find_reason
-from .reports import add_limits, add_process, describe_limits, report_before, with_reason
+from .reports import add_limits, add_process, describe_limits, explain_missing
 from .starting import start
 from .supervisor import Ending
+from .unreached import make_unreached_report
 
 __all__ = ["IsolatedRun", "pump"]
 
@@ -235,14 +236,15 @@ class IsolatedRun:
         if progress.error is not None:
             raise self._explain(progress.error)
         if progress.report is None:
-            report, pending = report_before(self.job.label, self.job.metrics)
+            report = make_unreached_report(self.job.label, self.job.metrics)
+            missing = list(report.statuses)
         else:
-            report, pending = add_limits(progress.report, self.limits), progress.pending
+            report, missing = add_limits(progress.report, self.limits), progress.pending
         if not self._is_complete():
             reason = self._find_reason()
             if self.job.strict:
                 raise ModelFailedError(f"{self.job.label}: {reason}")
-            report = with_reason(report, pending, progress.doing, reason)
+            report = explain_missing(report, missing, progress.doing, reason)
         return add_process(report, self.start_method, self.limits, self.ending or Ending())
 
     def _is_complete(self) -> bool:
