@@ -1,13 +1,14 @@
-"""Guards of hook implementations: each implementation is wrapped when it is registered, and pluggy calls the guard.
+"""Guards of hook implementations: pluggy calls a guard in place of each function with which a plugin implements a hook.
 
-A guard labels the returned value with the plugin (an `Offer`). If the implementation raises, the guard warns, and the
-hook call continues without it. An interruption is raised unchanged, with a note that names the plugin.
+A guard labels the returned value with the plugin (an `Offer`). If the function raises, the guard warns, and the hook
+call continues without it. An interruption is raised unchanged, with a note that names the plugin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..error_text import shown
@@ -16,86 +17,30 @@ from .sources import Offer, PluginInfo, tolerate
 if TYPE_CHECKING:
     from pluggy import HookImpl
 
-__all__ = ["guard"]
+__all__ = ["GuardedFunction", "guard"]
 
-_Wrapper: TypeAlias = "Generator[None, Any, Any]"
+_Generator: TypeAlias = "Generator[None, list[Any], list[Any]]"
 
-#: Hooks that return formulas by operator; the others return a list.
-_MAPPINGS = frozenset({"profilerkit_op_costs"})
+#: The hook that returns formulas by operator; the others return a list.
+_FORMULAS = "profilerkit_op_costs"
 #: Hooks that notify plugins; the values that they return are not used.
 _NOTIFYING = frozenset({"profilerkit_configure", "profilerkit_report_created"})
 
 
 def guard(hook: str, implementation: HookImpl, plugin: PluginInfo) -> Callable[..., Any]:
     """Return the function that pluggy calls instead of the plugin's implementation; it is of the same kind."""
-    guarded = _Implementation(hook, plugin, implementation.function, implementation.wrapper)
-    return guarded.wrap if implementation.wrapper else guarded.call
+    if implementation.wrapper:
+        return _GuardedWrapper(hook, plugin, implementation.function).wrap
+    return GuardedFunction(hook, plugin, implementation.function).call
 
 
-class _Implementation:
-    """One implementation of a hook, with the plugin that it is of."""
+@dataclass(frozen=True)
+class _Guard:
+    """The guard of a function with which a plugin implements or wraps a hook."""
 
-    def __init__(self, hook: str, plugin: PluginInfo, function: Callable[..., Any], is_wrapper: bool) -> None:
-        self.hook, self.plugin, self.function = hook, plugin, function
-        self.name = f"wrapper of hook {hook}" if is_wrapper else f"hook {hook}"
-        self.left_out = "profilerkit goes on without it"
-        if not (is_wrapper or hook in _NOTIFYING):
-            self.left_out = "what it offers is left out"
-
-    def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
-        """Call an implementation that is not a wrapper; return its `Offer`, or None if it has none or raises."""
-        with self._tolerate():
-            result = self.function(*args, **kwargs)
-            return None if result is None else self._label(result)
-        return None
-
-    def wrap(self, *args: Any, **kwargs: Any) -> _Wrapper:
-        """Run a wrapper, which gets the results and returns others.
-
-        An error of the wrapped implementations is thrown into the wrapper, which may return results instead. An
-        interruption is raised again, whatever the wrapper returns.
-        """
-        wrapper = self._start(args, kwargs)
-        results, raised = None, None
-        try:
-            results = yield
-        except BaseException as error:
-            raised = error
-        if wrapper is not None:
-            previous = results.copy() if isinstance(results, list) else results
-            is_ended, changed = self._end(wrapper, results, raised)
-            if is_ended and (raised is None or isinstance(raised, (Exception, SystemExit))):
-                return changed
-            results = previous
-        if raised is not None:
-            raise raised
-        return results
-
-    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Wrapper | None:
-        """Run a wrapper up to its ``yield`` and return it; if it raises or does not yield, warn and return None."""
-        with self._tolerate():
-            wrapper: _Wrapper = self.function(*args, **kwargs)
-            try:
-                next(wrapper)
-            except StopIteration:
-                raise RuntimeError("it did not yield") from None
-            return wrapper
-        return None
-
-    def _end(self, wrapper: _Wrapper, results: Any, raised: BaseException | None) -> tuple[bool, Any]:
-        """Return whether a wrapper finished, and the results that it returns; an error of its own becomes a warning."""
-        with self._tolerate():
-            try:
-                wrapper.send(results) if raised is None else wrapper.throw(raised)
-            except StopIteration as end:
-                return True, self._label_all(end.value)
-            except BaseException as error:
-                if error is raised:  # not an error of the wrapper, which passed it on
-                    return False, None
-                raise
-            wrapper.close()
-            raise RuntimeError("it yielded twice")
-        return False, None
+    hook: str
+    plugin: PluginInfo
+    function: Callable[..., Any]
 
     def _label(self, result: Any) -> Offer[Any]:
         """Return a checked result with its plugin; a result of another plugin that a wrapper passes on keeps its label.
@@ -105,19 +50,89 @@ class _Implementation:
         offer = result if isinstance(result, Offer) else Offer(self.plugin, result)
         if self.hook in _NOTIFYING:
             return offer
-        if self.hook not in _MAPPINGS:
+        if self.hook != _FORMULAS:
             return replace(offer, item=tuple(offer.item or ()))
         from ..costs.registry import read_formulas  # slow to import, and needed for no command that lists something
 
         return replace(offer, item=read_formulas(offer.item))
 
-    def _label_all(self, results: Any) -> Any:
+    def _warn_of_error(self, what: str, consequence: str) -> tolerate:
+        """Return the context of a call of the function: an error ends the ``with`` block, and becomes a warning."""
+        return tolerate(self.plugin, what, f"{what} of plugin {self.plugin} raised ", f"; {consequence}")
+
+
+class GuardedFunction(_Guard):
+    """A function that returns what its plugin offers, or that is notified."""
+
+    def call(self, *args: Any, **kwargs: Any) -> Offer[Any] | None:
+        """Call the function; return its `Offer`, or None if it returns None or raises."""
+        is_notified = self.hook in _NOTIFYING
+        consequence = "profilerkit goes on without it" if is_notified else "what it offers is left out"
+        with self._warn_of_error(f"hook {self.hook}", consequence):
+            result = self.function(*args, **kwargs)
+            return None if result is None else self._label(result)
+        return None
+
+
+class _GuardedWrapper(_Guard):
+    """A generator function around the call of a hook: it yields once, gets the results of the call, returns others."""
+
+    def wrap(self, *args: Any, **kwargs: Any) -> _Generator:
+        """Run the plugin's wrapper; pluggy calls the hook at the ``yield``.
+
+        An error of the hook call is thrown into the wrapper, which may return results instead, but cannot stop an
+        interruption. If the wrapper fails, the call ends as it would have without it.
+        """
+        wrapper = self._start(args, kwargs)
+        try:
+            results = yield
+        except BaseException as error:
+            changed = None if wrapper is None else self._finish(wrapper, partial(wrapper.throw, error), error)
+            if changed is None or not isinstance(error, Exception):
+                raise
+            return changed
+        # The wrapper gets a copy, because it may change the list and fail afterwards.
+        changed = None if wrapper is None else self._finish(wrapper, partial(wrapper.send, results.copy()))
+        return results if changed is None else changed
+
+    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Generator | None:
+        """Run a wrapper up to its ``yield`` and return it; None, after a warning, if it raises or does not yield."""
+        with self._tolerate():
+            wrapper: _Generator = self.function(*args, **kwargs)
+            try:
+                next(wrapper)
+            except StopIteration:
+                raise RuntimeError("it did not yield") from None
+            return wrapper
+        return None
+
+    def _finish(
+        self, wrapper: _Generator, resume: Callable[[], object], thrown: BaseException | None = None
+    ) -> list[Any] | None:
+        """Run a wrapper from its ``yield`` to its end, and return its results.
+
+        Returns None if it fails, after a warning, and if it passes on the error that was ``thrown`` into it.
+        """
+        with self._tolerate():
+            try:
+                resume()
+            except StopIteration as end:
+                return self._label_all(end.value)
+            except BaseException as error:
+                if error is thrown:
+                    return None
+                raise
+            wrapper.close()
+            raise RuntimeError("it yielded twice")
+        return None
+
+    def _label_all(self, results: Any) -> list[Any]:
         """Return the results that a wrapper returns, each labelled with its plugin."""
         if self.hook in _NOTIFYING:
-            return results
+            return []  # nobody uses them
         if not isinstance(results, list):
             raise TypeError(f"it made {shown(results)} of the results, which is no list of them")
         return [self._label(result) for result in results]
 
     def _tolerate(self) -> tolerate:
-        return tolerate(self.plugin, self.name, f"{self.name} of plugin {self.plugin} raised ", f"; {self.left_out}")
+        return self._warn_of_error(f"wrapper of hook {self.hook}", "profilerkit goes on without it")
