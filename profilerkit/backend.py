@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from .arguments.checks import FLAG, Check, at_least, instance, is_named, text
+from .arguments.checks import FLAG, Check, at_least, instance, text
 from .data_splits import DataLoader, ForwardPass
 from .errors import ArgumentError, NotOfferedError
 from .input_shapes import DEFAULT_DTYPE, TensorSpec
@@ -48,12 +48,17 @@ class Device(Enum):
 
 
 def _read_device(value: Any) -> Any:
-    if not (isinstance(value, (str, Enum)) or is_named("device", value)):
+    if not (isinstance(value, (str, Enum)) or _is_instance_named("device", value)):
         raise ValueError
     return Device(value.lower()) if isinstance(value, str) and value.lower() in ("cpu", "gpu") else value
 
 
-DEVICE = Check("Device.CPU, Device.GPU or the framework's own name, such as 'cuda:1'", _read_device, optional=True)
+def _is_instance_named(word: str, value: Any) -> bool:
+    """Return whether the name of a value's class contains a word: each framework has its own devices and dtypes."""
+    return not isinstance(value, type) and word in type(value).__name__.lower()
+
+
+DEVICE = Check("Device.CPU, Device.GPU or the framework's own name, such as 'cuda:1'", _read_device).or_none()
 
 #: The names of the kinds of devices, for editors.
 _Kind: TypeAlias = Literal["cpu", "gpu"]
@@ -110,16 +115,16 @@ def _read_compile(value: Any) -> Any:
 
 
 def _read_autocast(value: Any) -> Any:
-    return value if isinstance(value, (str, type)) or is_named("dtype", value) else FLAG.read(value)
+    return value if isinstance(value, (str, type)) or _is_instance_named("dtype", value) else FLAG.read(value)
 
 
 #: What the arguments of `RunOptions` may be.
 RUN_CHECKS = {
     "training": FLAG,
     "compile": Check(
-        "True, the name of a compiler such as 'inductor', or a mapping of arguments", _read_compile, optional=True
-    ),
-    "autocast": Check("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _read_autocast, optional=True),
+        "True, the name of a compiler such as 'inductor', or a mapping of arguments", _read_compile
+    ).or_none(),
+    "autocast": Check("True, or a dtype such as torch.bfloat16 or 'bfloat16'", _read_autocast).or_none(),
     "num_threads": at_least(1, "a whole number from 1, or None to leave them as they are").or_none(),
     "device": DEVICE,
     "mode": text("the name of one of the backend's modes, such as 'eager'").or_none(),

@@ -34,7 +34,6 @@ __all__ = [
     "between",
     "inside",
     "instance",
-    "is_named",
     "mapping",
     "one_number",
     "positive",
@@ -54,11 +53,12 @@ class Check:
 
     >>> at_least(1)("passes", 8)
     8
+    >>> at_least(1).or_none()("passes", None)
 
     Attributes:
         expected: A valid value in words that follow "give" in an error message.
-        read: Returns the plain value; for one that is not valid it raises, whatever it likes.
-        optional: Whether None is valid too.
+        read: Returns the plain value; any exception means that the value is not valid.
+        optional: Whether None is valid too; see `or_none`.
     """
 
     expected: str
@@ -81,7 +81,67 @@ class Check:
         return replace(self, optional=True)
 
 
-# Numbers --------------------------------------------------------------------------------------------------------------
+# What checks read, which raises ValueError for a value of another kind ------------------------------------------------
+
+
+def one_number(value: Any) -> Any:
+    """Return a single number as it is: a Python, numpy or tensor one, but no Boolean, which Python takes for 0 or 1."""
+    if isinstance(value, (str, bytes, bytearray)) or _is_boolean(value) or _has_dimensions(value):
+        raise ValueError
+    return value
+
+
+def several(value: Any) -> list[Any]:
+    """Return the elements of a collection; a text, a mapping or a class (an enum is iterable) is none."""
+    if isinstance(value, (str, bytes, bytearray, Mapping, type)):
+        raise ValueError
+    return list(value)
+
+
+def _is_boolean(value: Any) -> bool:
+    """Return whether a value or its elements are Boolean, by the dtype's name: "bool", "torch.bool" and others."""
+    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", ""))
+
+
+def _has_dimensions(value: Any) -> bool:
+    return bool(tuple(getattr(value, "shape", ())))
+
+
+def _read_flag(value: Any) -> bool:
+    if not _is_boolean(value) or _has_dimensions(value):
+        raise ValueError
+    return bool(value)
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError
+    return value
+
+
+def _read_texts(value: Any) -> list[str]:
+    return [_read_text(item) for item in several(value)]
+
+
+def _read_path(value: Any) -> Any:
+    """Return a path as it was given."""
+    name = os.fspath(value)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ValueError
+    return value
+
+
+def _read_level(value: Any) -> int:
+    """Return a level of logging as its number."""
+    import logging  # slow to import
+
+    level = logging.getLevelName(value.upper()) if isinstance(value, str) else None
+    if not isinstance(level, int):
+        raise ValueError
+    return level
+
+
+# Checks that are made for a parameter ---------------------------------------------------------------------------------
 
 
 def at_least(least: int, expected: str | None = None) -> Check:
@@ -121,54 +181,21 @@ def _number(expected: str, fits: Callable[[float], bool]) -> Check:
     return Check(expected, read)
 
 
-def one_number(value: Any) -> Any:
-    """Return a value that is a single number; raises `ValueError` for others, a bool (an int to Python) among them."""
-    is_text = isinstance(value, (bool, str, bytes, bytearray, type))
-    if is_text or tuple(getattr(value, "shape", ())) or "bool" in str(getattr(value, "dtype", "")):
-        raise ValueError
-    return value
-
-
-#: The names of the Boolean dtype in numpy, torch and TensorFlow.
-_BOOLEANS = ("bool", "torch.bool", "<dtype: 'bool'>")
-
-
-def _read_flag(value: Any) -> bool:
-    if not isinstance(value, bool) and (str(getattr(value, "dtype", "")) not in _BOOLEANS or tuple(value.shape)):
-        raise ValueError
-    return bool(value)
-
-
-FLAG = Check("True or False", _read_flag)
-
-
-# Texts and objects ----------------------------------------------------------------------------------------------------
-
-
 def text(expected: str) -> Check:
     """Return the check of a text that is not empty."""
     return Check(expected, _read_text)
 
 
-def _read_text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError
-    return value
-
-
 def texts(expected: str, start: str = "") -> Check:
     """Return the check of several texts that are not empty and begin with ``start``."""
 
-    def read(value: Any) -> Any:
-        if not all(_read_text(item).startswith(start) for item in several(value)):
+    def read(value: Any) -> list[str]:
+        items = _read_texts(value)
+        if not all(item.startswith(start) for item in items):
             raise ValueError
-        return value
+        return items
 
     return Check(expected, read)
-
-
-#: What a report calls a model.
-MODEL_NAME = text("a text that is not empty").or_none()
 
 
 def to_call(expected: str) -> Check:
@@ -176,7 +203,7 @@ def to_call(expected: str) -> Check:
 
     def read(value: Any) -> Any:
         if not callable(value):
-            raise TypeError
+            raise ValueError
         return value
 
     return Check(expected, read)
@@ -192,85 +219,53 @@ def instance(kind: type | tuple[type, ...], expected: str) -> Check:
 
     def read(value: Any) -> Any:
         if not isinstance(value, kind):
-            raise TypeError
+            raise ValueError
         return value
 
     return Check(expected, read)
 
 
-def is_named(word: str, value: Any) -> bool:
-    """Return whether the name of a value's class contains a word: each framework has its own devices and dtypes."""
-    return not isinstance(value, type) and word in type(value).__name__.lower()
+# Checks of parameters that several functions have ---------------------------------------------------------------------
 
-
-def _read_path(value: Any) -> Any:
-    name = os.fspath(value)
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise ValueError
-    return value
-
-
+FLAG = Check("True or False", _read_flag)
 PATH = Check("the path of a file", _read_path)
-
-
-def _read_level(value: Any) -> int:
-    import logging  # slow to import
-
-    level = logging.getLevelName(value.upper()) if isinstance(value, str) else None
-    if not isinstance(level, int):
-        raise ValueError
-    return level
-
-
-#: A level of logging; it is read as its number.
 LEVEL = Check("a level of logging: 'debug', 'info', 'warning' or 'error'", _read_level)
 
-
-# Several values -------------------------------------------------------------------------------------------------------
-
-
-def several(value: Any) -> list[Any]:
-    """Return the elements of a collection; raises `ValueError` for a text, a mapping or a class."""
-    if isinstance(value, (str, bytes, bytearray, Mapping, type)):
-        raise ValueError
-    return list(value)
-
-
-NAMES = Check("a list of texts, one for each model", lambda value: list(map(_read_text, several(value))), optional=True)
+#: What a report calls a model.
+MODEL_NAME = text("a text that is not empty").or_none()
+NAMES = texts("a list of texts, one for each model").or_none()
 
 #: What tables, renderers and figures of layers take alike.
 TOP = at_least(1, "a whole number from 1, or None for all layers").or_none()
 DEPTH = at_least(-1, "a whole number from 0, -1 for the innermost layers, or None for any depth").or_none()
 COLUMNS = Check(
     "the name of a column, such as 'params', or several",
-    lambda value: value if isinstance(value, str) else tuple(map(_read_text, several(value))),
-    optional=True,
-)
+    lambda value: value if isinstance(value, str) else tuple(_read_texts(value)),
+).or_none()
 
 ONE_BATCH_SIZE = at_least(1)
 
 
 def _read_batch_sizes(value: Any) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(ONE_BATCH_SIZE("batch_size", size) for size in several(value)))
-
-
-def _read_batch_size(value: Any) -> Any:
-    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or getattr(value, "shape", None) == ():
-        return ONE_BATCH_SIZE("batch_size", value)
-    sizes = _read_batch_sizes(value)
-    if not sizes:
-        raise ArgumentError(
-            f"batch_size is empty: give {ONE_BATCH_SIZE.expected}, or several of them: batch_size=(1, 8, 32)"
-        )
-    return sizes
-
-
-def _read_sizes_of_sweep(value: Any) -> tuple[int, ...]:
-    sizes = _read_batch_sizes(value)
+    """Return batch sizes, each once."""
+    sizes = tuple(dict.fromkeys(ONE_BATCH_SIZE("batch_size", size) for size in several(value)))
     if not sizes:
         raise ValueError
     return sizes
 
 
-BATCH_SIZE = Check("a whole number from 1, or several: batch_size=(1, 8, 32)", _read_batch_size, optional=True)
-BATCH_SIZES = Check("whole numbers from 1: batch_sizes=(1, 8, 32)", _read_sizes_of_sweep)
+def _read_batch_size(value: Any) -> int | tuple[int, ...]:
+    """Return one batch size, or several."""
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)) or getattr(value, "shape", None) == ():
+        size: int = ONE_BATCH_SIZE("batch_size", value)
+        return size
+    sizes = several(value)
+    if not sizes:
+        raise ArgumentError(
+            f"batch_size is empty: give {ONE_BATCH_SIZE.expected}, or several of them: batch_size=(1, 8, 32)"
+        )
+    return _read_batch_sizes(sizes)
+
+
+BATCH_SIZES = Check("whole numbers from 1: batch_sizes=(1, 8, 32)", _read_batch_sizes)
+BATCH_SIZE = Check("a whole number from 1, or several: batch_size=(1, 8, 32)", _read_batch_size).or_none()

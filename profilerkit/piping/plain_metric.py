@@ -22,7 +22,7 @@ from .usable import PROVIDED, RESERVED
 __all__ = ["PlainMetric", "metric"]
 
 _TEXT = instance(str, "a text")
-_PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart, optional=True)
+_PART = Check(f"one of {', '.join(repr(part.value) for part in TracePart)}", TracePart).or_none()
 #: What else the documentation of a metric says.
 _FACTS = ("formula", "omissions", "source")
 
