@@ -21,7 +21,7 @@ from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.table import Table
 from .bounds import KINDS, in_words, write_interval
-from .enhancements import enhancement_in_words, is_convention
+from .enhancements import is_convention, write_enhancement
 from .grids import Grid, Notes, Part, list_records, visible
 from .layer_grids import all_layers_grids, difference_grid, layer_grid
 from .layer_time_grids import has_times, layer_time_grid
@@ -214,9 +214,9 @@ def _list_comparison_parts(
         records = [report.statuses.get(key) for report in reports]
         first = next(record for record in records if record is not None)
         firsts.append(first)
-        enhancements = [enhancement_in_words(comparison, key, index) for index in range(len(comparison.others))]
-        cells = (first.friendly_name, *map(_write_cell, records), *(text for text, _ in enhancements))
-        words = ("", *map(choose_mark, records), *(mark for _, mark in enhancements))
+        enhancements = [write_enhancement(comparison, key, index) for index in range(len(comparison.others))]
+        cells = (first.friendly_name, *map(_write_cell, records), *(enhancement.text for enhancement in enhancements))
+        words = ("", *map(choose_mark, records), *(enhancement.verdict for enhancement in enhancements))
         marks |= {(len(rows), column): mark for column, mark in enumerate(words) if mark}
         rows.append(cells)
     numeric = frozenset(range(1, len(titles)))

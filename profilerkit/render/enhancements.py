@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..piping.comparative import Comparative, is_shown_as_one
 from ..piping.quantity import format_number
@@ -17,98 +18,130 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import StatusRecord
 
-__all__ = ["enhancement_in_words", "is_convention"]
+__all__ = ["WrittenEnhancement", "is_convention", "write_enhancement"]
 
 #: By how much counts of equal networks differ between frameworks: one has the statistics of a normalization among its
 #: parameters, another one has them as buffers.
 _CONVENTION = 1.02
-#: Of which side of the truth a metric is that is the same in both models, in words.
-_AMOUNTS = {Sign.LOWER: "at least", Sign.UPPER: "at most"}
 
 
-def enhancement_in_words(comparison: Comparison, key: str, index: int) -> tuple[str, str]:
-    """Return the enhancement of another model as text, and a mark: "better", "worse", or nothing if neither is known.
+class WrittenEnhancement(NamedTuple):
+    """An enhancement as text, and its verdict, which the text contains: "better", "worse", or empty without one."""
+
+    text: str
+    verdict: str = ""
+
+
+_UNKNOWN = WrittenEnhancement("-")
+
+
+def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEnhancement:
+    """Return the enhancement of a metric in one of the other models.
 
     A ratio is written with a number above 1, and with "more" or "less" of the metric itself.
     """
-    difference, value = comparison.difference(key, index), comparison.enhancement(key, index)
-    if difference is None:
-        return "-", ""
-    reference, other = (report.status(key) for report in (comparison.reference, comparison.others[index]))
+    difference, enhancement = comparison.difference(key, index), comparison.enhancement(key, index)
+    if difference is None or math.isnan(difference):
+        return _UNKNOWN
+    reference, other = comparison.reference.status(key), comparison.others[index].status(key)
     sign = sign_of_enhancement(reference, other)
-    if reference.comparative.is_difference and not math.isnan(difference):
-        mark = "" if sign else reference.comparative.verdict(value)
-        return f"{sign}{_write_difference(reference, difference)}{f', {mark}' if mark else ''}", mark
-    if value is None or math.isnan(value):
-        return "-", ""
-    ratio = None
-    if any(isinstance(record.value, Measurement) for record in (reference, other)):
-        ratio = Ratio.of(reference.value, other.value)
-    has_verdict = not is_convention(comparison, key, index)
-    return _write_ratio(value, sign, reference.comparative, ratio, has_verdict)
+    if reference.comparative.is_difference:
+        verdict = "" if sign else reference.comparative.verdict(enhancement)
+        return _add_verdict(f"{sign}{_write_difference(reference, difference)}", verdict)
+    if enhancement is None or math.isnan(enhancement):
+        return _UNKNOWN
+    is_measured = isinstance(reference.value, Measurement) or isinstance(other.value, Measurement)
+    return _Factor(
+        enhancement,
+        reference.comparative,
+        sign,
+        measured=Ratio.of(reference.value, other.value) if is_measured else None,
+        is_convention=is_convention(comparison, key, index),
+    ).write()
 
 
 def is_convention(comparison: Comparison, key: str, index: int) -> bool:
     """Return whether a count differs by so little that what its framework counts may be why: neither is better."""
-    value, reports = comparison.enhancement(key, index), (comparison.reference, comparison.others[index])
-    if not is_foreign(*reports) or value is None or any(type(report[key]) is not int for report in reports):
+    enhancement, reports = comparison.enhancement(key, index), (comparison.reference, comparison.others[index])
+    if not is_foreign(*reports) or enhancement is None or any(type(report[key]) is not int for report in reports):
         return False
-    return value != 1 and 1 / _CONVENTION < value < _CONVENTION
+    return enhancement != 1 and 1 / _CONVENTION < enhancement < _CONVENTION
 
 
-def _write_difference(reference: StatusRecord, value: float) -> str:
+def _write_difference(reference: StatusRecord, difference: float) -> str:
     unit = "pp" if reference.unit == "%" else reference.unit  # percentage points: the difference is not relative
-    return f"{'+' if value >= 0 else '-'}{format_number(abs(value))} {unit}".rstrip()
+    return f"{'+' if difference >= 0 else '-'}{format_number(abs(difference))} {unit}".rstrip()
 
 
-def _write_ratio(
-    value: float, sign: Sign, comparative: Comparative, ratio: Ratio | None, has_verdict: bool = True
-) -> tuple[str, str]:
-    """Return a ratio as text, with its mark; ``value`` says how far a model is better, so that it is worse below 1.
+def _add_verdict(text: str, verdict: str, interval: str = "") -> WrittenEnhancement:
+    return WrittenEnhancement(f"{text}{f', {verdict}' if verdict else ''}{interval}", verdict)
 
-    >>> _write_ratio(0.5, Sign.EXACT, Comparative.RECIPROCAL, None)  # twice the MACs
-    ('2x more, worse', 'worse')
-    >>> _write_ratio(0.5, Sign.LOWER, Comparative.RECIPROCAL, None)  # of a bound: it may be less, and even better
-    ('≤ 2x more', '')
+
+@dataclass(frozen=True)
+class _Factor:
+    """How many times better a metric is than the reference's.
+
+    >>> _Factor(0.5, Comparative.RECIPROCAL).write()  # twice the MACs
+    WrittenEnhancement(text='2x more, worse', verdict='worse')
+    >>> _Factor(0.5, Comparative.RECIPROCAL, Sign.LOWER).write()  # of a bound: it may be less, and even better
+    WrittenEnhancement(text='≤ 2x more', verdict='')
+
+    Attributes:
+        value: The factor. Below 1 the metric is worse.
+        comparative: Whether more or less of the metric is better.
+        sign: On which side of the truth the factor lies, if a value is partial.
+        measured: The ratio of the metric to the reference's, with its interval; None if neither was measured.
+        is_convention: Whether it is so near 1 that it has no verdict; see `is_convention`.
     """
-    if is_shown_as_one(value):
-        return _write_equal(value, sign, comparative, ratio), ""
-    if value < 0:  # of a metric that has negative values: neither more nor less by a factor
-        return f"{sign}{format_number(value)}x", ""
-    is_worse = value < 1
-    # What is not counted makes it even worse, or even better.
-    is_certain = sign in (Sign.EXACT, Sign.UPPER if is_worse else Sign.LOWER)
-    is_judged = has_verdict and is_certain and (ratio is None or ratio.is_real)
-    mark = comparative.verdict(value) if is_judged else ""
-    verdict = f", {mark}" if mark else ""
-    sign = TURNED[sign] if is_worse else sign  # that of the number, which is above 1
-    amount = "less" if is_worse == (comparative is Comparative.DIV) else "more"
-    if math.isinf(value) or not value:  # one of the two is zero: no factor leads there
-        return f"{sign}{'down to 0' if amount == 'less' else 'up from 0'}{verdict}", mark
-    number = format_number(1 / value if is_worse else value)
-    if ratio is None:
-        return f"{sign}{number}x {amount}{verdict}", mark
-    if not (ratio.is_real or ratio.is_range):
-        return f"≈ {number}x {amount}", ""
-    return f"{sign}{number}x {amount}{verdict} {_write_interval(ratio, comparative, is_worse)}", mark
 
+    value: float
+    comparative: Comparative
+    sign: Sign = Sign.EXACT
+    measured: Ratio | None = None
+    is_convention: bool = False
 
-def _write_interval(ratio: Ratio, comparative: Comparative, is_worse: bool) -> str:
-    """Return the two ends of a ratio in brackets, as numbers above 1 where all of it is; one sample has none."""
-    if ratio.is_single:
-        return "[1 sample]"
-    ends = [comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
-    low, high = map(format_number, sorted(_invert(end) if is_worse else end for end in ends))
-    return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
+    def write(self) -> WrittenEnhancement:
+        if is_shown_as_one(self.value):
+            return WrittenEnhancement(self._write_equal())
+        if self.value < 0:  # the metric has negative values: there is neither more nor less of it by a factor
+            return WrittenEnhancement(f"{self.sign}{format_number(self.value)}x")
+        is_worse = self.value < 1
+        is_less = is_worse == (self.comparative is Comparative.DIV)
+        sign = TURNED[self.sign] if is_worse else self.sign  # of the written number, which is above 1
+        verdict = self._find_verdict()
+        if math.isinf(self.value) or not self.value:  # one of the two metrics is zero
+            return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
+        words = f"{format_number(self._turn(self.value))}x {'less' if is_less else 'more'}"
+        if self.measured is None:
+            return _add_verdict(f"{sign}{words}", verdict)
+        if self.measured.is_real or self.measured.is_range:
+            return _add_verdict(f"{sign}{words}", verdict, f" {self._write_interval(self.measured)}")
+        return WrittenEnhancement(f"≈ {words}")
 
+    def _find_verdict(self) -> str:
+        # A bound has a verdict if the true factor lies even farther from 1.
+        is_certain = self.sign in (Sign.EXACT, Sign.UPPER if self.value < 1 else Sign.LOWER)
+        is_noise = self.measured is not None and not self.measured.is_real
+        return self.comparative.verdict(self.value) if is_certain and not (is_noise or self.is_convention) else ""
 
-def _write_equal(value: float, sign: Sign, comparative: Comparative, ratio: Ratio | None) -> str:
-    """Return the words for a ratio that is written as 1; "≈" if it is not known to be exactly 1."""
-    if sign in _AMOUNTS:
-        return f"{_AMOUNTS[sign if comparative is Comparative.DIV else TURNED[sign]]} the same"
-    is_exact = value == 1 and (ratio is None or ratio.low == ratio.high == 1)
-    return "the same" if is_exact and not sign else f"{sign or '≈ '}the same"
+    def _turn(self, factor: float) -> float:
+        """Return a factor as it is written: inverted if the metric is worse, so that the number is above 1."""
+        if self.value >= 1:
+            return factor
+        return 1 / factor if factor else math.inf
 
+    def _write_interval(self, ratio: Ratio) -> str:
+        """Return the two ends of a ratio in brackets; one sample has none."""
+        if ratio.is_single:
+            return "[1 sample]"
+        ends = [self.comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
+        low, high = map(format_number, sorted(map(self._turn, ends)))
+        return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
 
-def _invert(value: float) -> float:
-    return 1 / value if value else math.inf
+    def _write_equal(self) -> str:
+        """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""
+        # The sign of the metric itself: more of it is not better for each comparative.
+        sign = self.sign if self.comparative is Comparative.DIV else TURNED[self.sign]
+        is_exact = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
+        words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.EXACT: "" if is_exact else "≈ "}
+        return f"{words.get(sign, sign)}the same"

@@ -8,7 +8,7 @@ from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.piping.quantity import format_known
 from profilerkit.render import render
 from profilerkit.render.content import choose_mark
-from profilerkit.render.enhancements import enhancement_in_words
+from profilerkit.render.enhancements import write_enhancement
 from profilerkit.results.comparison import Comparison
 from profilerkit.results.report import StatusRecord
 from profilerkit.trace.records import LayerTable
@@ -53,7 +53,7 @@ def compare_values(reference: object, other: object, comparative: Comparative, *
 def test_a_ratio_is_above_1_and_says_which_way(
     reference: float, other: float, comparative: Comparative, text: str, mark: str
 ) -> None:
-    assert enhancement_in_words(compare_values(reference, other, comparative), "key", 0) == (text, mark)
+    assert write_enhancement(compare_values(reference, other, comparative), "key", 0) == (text, mark)
 
 
 @pytest.mark.parametrize(
@@ -65,26 +65,26 @@ def test_a_ratio_is_above_1_and_says_which_way(
 )
 def test_a_bound_is_a_verdict_only_where_it_is_one(reference: int, other: int, text: str, mark: str) -> None:
     comparison = compare_values(reference, other, LESS, completeness=Completeness.PARTIAL, missing=("op",))
-    assert enhancement_in_words(comparison, "key", 0) == (text, mark)
+    assert write_enhancement(comparison, "key", 0) == (text, mark)
 
 
 def test_a_measured_ratio_has_its_interval_the_same_way_round() -> None:
     slow, fast = Measurement((4.0,) * 10, session=1), Measurement((2.0,) * 10, session=1)
-    assert enhancement_in_words(compare_values(fast, slow, LESS), "key", 0) == ("2x more, worse [2, 2]", "worse")
-    assert enhancement_in_words(compare_values(slow, fast, LESS), "key", 0) == ("2x less, better [2, 2]", "better")
+    assert write_enhancement(compare_values(fast, slow, LESS), "key", 0) == ("2x more, worse [2, 2]", "worse")
+    assert write_enhancement(compare_values(slow, fast, LESS), "key", 0) == ("2x less, better [2, 2]", "better")
     varied = Measurement((3.0, 4.0) * 5 + (4.0,), session=1)
     base = Measurement((2.0,) * 11, session=1)
-    assert enhancement_in_words(compare_values(base, varied, LESS), "key", 0)[0] == "2x more, worse [1.5, 2]"
+    assert write_enhancement(compare_values(base, varied, LESS), "key", 0)[0] == "2x more, worse [1.5, 2]"
 
 
 def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     one, two = Measurement((1.0, 2.0) * 5, session=1), Measurement((2.0, 1.0) * 5, session=1)
-    assert enhancement_in_words(compare_values(one, two, LESS), "key", 0) == ("≈ the same", "")
+    assert write_enhancement(compare_values(one, two, LESS), "key", 0) == ("≈ the same", "")
     few, other = Measurement((1.0, 1.0), session=1), Measurement((2.0, 2.0), session=1)
-    assert enhancement_in_words(compare_values(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
+    assert write_enhancement(compare_values(few, other, LESS), "key", 0) == ("2x more [2 to 2]", "")
     single, exact = Measurement((2.0,)), 1.0
-    assert enhancement_in_words(compare_values(Measurement((1.0,)), single, LESS), "key", 0)[0] == "2x more [1 sample]"
-    assert enhancement_in_words(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
+    assert write_enhancement(compare_values(Measurement((1.0,)), single, LESS), "key", 0)[0] == "2x more [1 sample]"
+    assert write_enhancement(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,6 @@ def test_little_is_no_verdict_between_frameworks(other: int, text: str) -> None:
     """Keras has the moving statistics of a normalization among its parameters, torch has not."""
     comparison = compare_values(1000, other, LESS)
     foreign = Comparison(comparison.reference, (replace(comparison.others[0], backend="another"),))
-    assert enhancement_in_words(foreign, "key", 0)[0] == text
+    assert write_enhancement(foreign, "key", 0)[0] == text
     assert ("neither better nor worse" in render(foreign, "table")) == (other == 1010)
-    assert enhancement_in_words(compare_values(1000, 1010, LESS), "key", 0) == ("1.01x more, worse", "worse")
+    assert write_enhancement(compare_values(1000, 1010, LESS), "key", 0) == ("1.01x more, worse", "worse")
