@@ -24,8 +24,10 @@ from .advice import list_advice
 from .bounds import write_in_full, write_interval, write_row_value
 from .columns import Column, share_text, write_count
 from .console import STYLES, draw_parts, to_text
-from .content import choose_mark, describe_batch, list_changed_layers, list_parts_below, parts
+from .content import choose_mark, list_parts_below, parts
 from .grids import Grid, Notes, Part, list_records, visible
+from .notes import describe_batch
+from .selection import Selection, list_changed_layers
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -85,7 +87,7 @@ def summarize(
         table, notes, *rest = parts(result, details, depth, top, changes)
         changed = () if _has_layers(rest) else list_changed_layers(result, _MOVED)
         return draw_parts([table, *changed, notes, *rest])
-    notes, *rest = list_parts_below(result, details, depth, top, changes)
+    notes, *rest = list_parts_below(result, Selection(details, depth, top, changes))
     name, line = visible(f"{result.name}  ({result.backend})"), visible(describe_inputs(result))
     heading = [Text(""), Text(name, style="bold"), *([Text(line, style="dim")] if line else []), Text("")]
     where = [] if _has_layers(rest) else [*_list_costs(result, advice), *_list_peaks(result)]
