@@ -1,0 +1,136 @@
+"""The parts of a model that cost most as a grid: a row for each part, with its share of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..trace.bounds import Sign
+from ..trace.cost_parts import choose_column, divide
+from ..trace.layer_view import PEAK
+from ..trace.model_parts import Part
+from ..trace.records import LayerTable
+from .bounds import write_row_value
+from .columns import Column, share_text, write_count
+from .grids import Grid
+
+if TYPE_CHECKING:
+    from ..results.report import Report
+
+__all__ = ["Costs", "make_cost_grid"]
+
+#: How many parts a model is divided into.
+_PARTS = 8
+#: The columns that a narrow terminal leaves out, in this order; the type then stands behind the name of the layer.
+_LEAST_NEEDED = ("Output", "Type", "", "MACs", "Params", "Most of it")
+#: The columns that hold no numbers.
+_TEXTS = ("Layer", "Type", "Output", "", "Most of it")
+#: Of layers of one form, by how much the slowest may take longer than the fastest so that all have one share.
+_FAR_APART = 2
+#: The width of the bar of a layer that is the whole model.
+_BAR = 10
+
+
+def make_cost_grid(report: Report) -> Grid | None:
+    """Return the parts of the model that cost most, with all columns; None where it is not divided."""
+    layers = report.layerwise
+    by = choose_column(layers)
+    costs = Costs.divide(layers, by) if by else None
+    return costs.draw() if costs and costs.model.inside else None
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A model divided into the parts that cost most.
+
+    Attributes:
+        by: The column whose sums are the cost.
+        whole: The cost of the whole model.
+        model: The model, with its parts inside.
+    """
+
+    by: str
+    whole: float
+    model: Part
+
+    @classmethod
+    def divide(cls, layers: LayerTable, by: str) -> Costs:
+        """Divide a model whose layers these are, the model itself first."""
+        return cls(by, layers[0][by], divide(layers, by, _PARTS))
+
+    def draw(self) -> Grid:
+        """Return a grid of the parts, with all columns that have any value."""
+        depths_and_parts = list(self.model.walk())
+        parts = [part for _, part in depths_and_parts]
+        columns = {
+            "Layer": [_write_label(part, "" if depth else self.model.label) for depth, part in depths_and_parts],
+            "Type": list(map(_write_type, parts)),
+            "Output": list(map(_write_shape, parts)),
+            "Params": [_write_count(part, "params") for part in parts],
+            "MACs": [_write_count(part, "macs") for part in parts],
+        }
+        column = Column.of(self.by)
+        if self.by.endswith(("_seconds", PEAK)):  # counts have a column already
+            columns[column.title.removesuffix(" time")] = [column.show(part.sum(self.by)) or "-" for part in parts]
+        columns["Share"] = list(map(self._write_share, parts))
+        columns[""] = list(map(self._draw_bar, parts))
+        if self.by == PEAK:
+            columns["Most of it"] = list(map(_find_most, parts))
+        columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
+        return Grid(
+            f"Where it goes, by {column.in_a_sentence}",
+            tuple(columns),
+            tuple(zip(*columns.values(), strict=True)),
+            frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
+            tuple(depth for depth, _ in depths_and_parts),
+            kind="costs",
+            least_needed=_LEAST_NEEDED,
+        )
+
+    def _write_share(self, part: Part) -> str:
+        """Return the share of a part; of equal layers that of each, or the range where one takes far more time."""
+        times = len(part.rows) if part.kind in ("layers", "own") else 1
+        shares = sorted(value / self.whole for value in part.list_values(self.by))
+        if times > 1 and shares and shares[-1] > _FAR_APART * shares[0]:
+            return f"{share_text(shares[0]).removesuffix(' %')} to {share_text(shares[-1])}"
+        share = share_text(sum(shares) / times)
+        return f"{times} x {share}" if times > 1 else share
+
+    def _draw_bar(self, part: Part) -> str:
+        eighths = round((part.sum(self.by) or 0) / self.whole * _BAR * 8)
+        return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _write_label(part: Part, around: str) -> str:
+    if part.kind in ("layers", "block"):
+        label = f"{around}.{part.label}" if around else part.label
+        return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
+    if part.kind == "size":
+        return f"{part.label} ({len(part.rows)} layers)"
+    return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
+
+
+def _write_type(part: Part) -> str:
+    kinds = {row["type"] for row in part.rows}
+    if part.kind not in ("layers", "block") or len(kinds) > 1:
+        return ""
+    kind: str = kinds.pop()
+    return f"{len(part.rows)} x {kind}" if len(part.rows) > 1 else kind
+
+
+def _write_shape(part: Part) -> str:
+    shapes = part.rows[-1].get("output_shapes") or ()  # of equal layers any, of a block its last
+    return str(list(shapes[0])) if part.kind in ("layers", "block") and shapes else ""
+
+
+def _write_count(part: Part, column: str) -> str:
+    signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {Sign.EXACT}
+    sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
+    return f"{sign}{write_count(part.sum(column))}"
+
+
+def _find_most(part: Part) -> str:
+    """Return what most bytes of a part are for, by the other columns of bytes."""
+    names = [name for name in part.rows[0] if name.endswith("_bytes") and not name.startswith("own_") and name != PEAK]
+    most = max(names, key=lambda name: part.sum(name) or 0, default="")
+    return most.removesuffix("_bytes").replace("_", " ")
