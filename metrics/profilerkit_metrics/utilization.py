@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from profilerkit import ArgumentError, DeviceInfo, Measurement, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.backend import Backend, RunOptions
+from profilerkit.count_text import format_count
 from profilerkit.devices import DeviceInfoLike, UnknownPeakError, device, macs_by_dtype, seconds_at_peak
 from profilerkit.errors import NotOfferedError
 from profilerkit.piping.function import Keys
@@ -155,8 +156,8 @@ class ComputeMfu(ProfilerFunction):
         """
         if run_options.training:
             return Unavailable("a training step was timed: training_mfu is its share")
-        where = choose_device(model, backend, run_options, peaks_of)
-        return compute_share(trace, execution_time, where, find_dtype(run_options, dtype), attention)
+        peaks = choose_device(model, backend, run_options, peaks_of)
+        return compute_share(trace, execution_time, peaks, find_dtype(run_options, dtype), attention)
 
 
 class ComputeTrainingUtilization(ProfilerFunction):
@@ -177,11 +178,11 @@ class ComputeTrainingUtilization(ProfilerFunction):
         attention: Attention = "full",
     ) -> dict[str, Any]:
         """Return both shares as measurements; ``peaks_of``, ``dtype`` and ``attention`` are those of `ComputeMfu`."""
-        where = choose_device(model, backend, run_options, peaks_of)
+        peaks = choose_device(model, backend, run_options, peaks_of)
         ran_in = find_dtype(run_options, dtype)
         return {
-            TrainingMfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention, recomputed=False),
-            TrainingHfu.NAME: compute_share(training_trace, training_time, where, ran_in, attention),
+            TrainingMfu.NAME: compute_share(training_trace, training_time, peaks, ran_in, attention, recomputed=False),
+            TrainingHfu.NAME: compute_share(training_trace, training_time, peaks, ran_in, attention),
         }
 
 
@@ -216,14 +217,14 @@ class ComputeMbu(ProfilerFunction):
             return Unavailable(_NOT_ALL_LAYERS)
         if run_options.training:
             return Unavailable("a training step was timed, which reads more than the weights")
-        where = choose_device(model, backend, run_options, peaks_of)
-        bandwidth = where.bandwidth
+        source = choose_device(model, backend, run_options, peaks_of)
+        bandwidth = source.bandwidth
         if bandwidth is None:
-            return Unavailable(f"the bandwidth of {where.name} is not known; give a described device with peaks_of=")
-        moved = trace.size_bytes // _count_sharing(trace) + cache_bytes
+            return Unavailable(f"the bandwidth of {source.name} is not known; give a described device with peaks_of=")
+        moved = trace.size_bytes // _count_devices(trace) + cache_bytes
         return Noted(
             execution_time.map(lambda seconds: moved / (seconds * bandwidth)),
-            f"of {bandwidth:.4g} B/s of {where.name} ({where.tier}); {moved:,} bytes of weights and cache",
+            f"of {bandwidth:.4g} B/s of {source.name} ({source.tier}); {moved:,} bytes of weights and cache",
         )
 
 
@@ -249,35 +250,48 @@ def find_dtype(options: RunOptions, dtype: str | None) -> str | None:
 def compute_share(
     trace: ModelTrace,
     time: Measurement,
-    where: DeviceInfo,
+    peaks: DeviceInfo,
     dtype: str | None,
     attention: Attention = "full",
     *,
     recomputed: bool = True,
 ) -> Noted | Unavailable:
-    """Return the share of the peak that the products of a trace reach in a time, with a note on what counts."""
+    """Return the share of the peak that the products of a trace reach in a time, with a note on what counts.
+
+    Args:
+        trace: The trace whose products count.
+        time: The time in which they ran.
+        peaks: The device whose dense peaks are used.
+        dtype: The dtype of all products; None if each has that of the trace.
+        attention: Which scores of attention count; see `ComputeMfu`.
+        recomputed: Whether products count again that activation checkpoints compute again.
+    """
     if attention not in get_args(Attention):
         raise ArgumentError(f"attention={attention!r}: give {' or '.join(map(repr, get_args(Attention)))}")
     if trace.left_out:
         return Unavailable(_NOT_ALL_LAYERS)
     macs = macs_by_dtype(trace, recomputed=recomputed, attended=attention == "attended")
+    devices = _count_devices(trace)
     try:
-        least = seconds_at_peak(macs, where, dtype) / _count_sharing(trace)
+        peak_seconds = seconds_at_peak(macs, peaks, dtype) / devices
     except UnknownPeakError as error:
         return Unavailable(str(error))
     counted = ", ".join(f"{scale_value(count, 'MACs', Scale.SI)} in {dtype or name}" for name, count in macs.items())
-    note = f"of the dense peak of {where.name} ({where.tier}); {counted or 'no products'}; "
+    note = f"of the dense peak of {peaks.name} ({peaks.tier}); {counted or 'no products'}; "
     note += _describe_attention(trace, attention)
-    if _count_sharing(trace) > 1:
-        note += f"; {_count_sharing(trace)} ranks share the work, each with this peak"
-    share = time.map(lambda seconds: least / seconds)
+    if devices > 1:
+        note += f"; {devices} ranks share the work, each with this peak"
+    share = time.map(lambda seconds: peak_seconds / seconds)
     if share.median > 1:
         note += "; above 1: these are not the peaks of the device or of the dtype that the model ran with"
     return Noted(share, note)
 
 
-def _count_sharing(trace: ModelTrace) -> int:
-    """Return how many processes share the work of a pass, whose counts are those of all of them."""
+def _count_devices(trace: ModelTrace) -> int:
+    """Return how many devices share the work of a pass: one, or the ranks of a mesh whose counts are those of all.
+
+    The time is that of one device, so its share is of the peaks of so many.
+    """
     return 1 if trace.rank is None else trace.rank.work_shared_by
 
 
@@ -285,12 +299,12 @@ def _describe_attention(trace: ModelTrace, attention: str) -> str:
     """Return in words which attention is counted."""
     if attention == "full":
         return "attention counts in full"
-    counted = [op for op in trace.operators if op.attended_macs is not None]
-    windowed = sum(op.is_masked for op in counted)
-    unknown = sum(op.is_masked and op.attended_macs is None for op in trace.operators)
-    text = f"attention counts as attended: {len(counted) - windowed} causal operators up to the diagonal"
+    causal = sum(op.attended_macs is not None and not op.is_masked for op in trace.operators)
+    windowed = sum(op.attended_macs is not None and op.is_masked for op in trace.operators)
+    unknown = sum(op.attended_macs is None and op.is_masked for op in trace.operators)
+    text = f"attention counts as attended: {format_count(causal, 'causal operator')} up to the diagonal"
     if windowed:
-        text += f", {windowed} operators inside of masks of known values"
+        text += f", {format_count(windowed, 'operator')} inside of masks of known values"
     if unknown:
-        text += f", {unknown} operators under masks of unknown values in full"
+        text += f", {format_count(unknown, 'operator')} under masks of unknown values in full"
     return text

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..arguments.names import status_name
+from ..count_text import format_count
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
 from ..piping.comparative import Comparative
@@ -64,7 +65,7 @@ class Comparison(Result):
     def __repr__(self) -> str:
         """Return one line: the names of the models, and how many metrics there are."""
         names = " and ".join(repr(report.name) for report in self.reports)
-        return one_line("Comparison", [names, f"{len(self)} metrics"])
+        return one_line("Comparison", [names, format_count(len(self), "metric")])
 
     def to_pandas(self, table: Literal["metrics", "layers"] = "metrics") -> Any:
         """Return "metrics" or "layers" as a pandas ``DataFrame``; needs the ``pandas`` extra.

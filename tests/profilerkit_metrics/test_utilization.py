@@ -67,7 +67,7 @@ def test_attention_may_count_as_attended() -> None:
     assert attended.value.median == pytest.approx(2 * 110 / 1000)
     assert full.note.endswith("attention counts in full")
     assert attended.note.endswith(
-        "attention counts as attended: 1 causal operators up to the diagonal, 1 operators under masks of unknown "
+        "attention counts as attended: 1 causal operator up to the diagonal, 1 operator under masks of unknown "
         "values in full"
     )
 

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace, ProfileFileError
+from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
@@ -106,7 +107,7 @@ class _Sums:
             if frame is None:
                 unlinked += 1
             self._add(kernel.name, kernel.end - kernel.start, _Span(kernel.start, kernel.end), frame)
-        notes = [f"{unlinked} kernels have no operator that has started them"] if unlinked else []
+        notes = [f"{format_count(unlinked, 'kernel')} without an operator that started them"] if unlinked else []
         return self._make_recording(on_device=True, device=device, notes=notes)
 
     def _add(self, name: str, seconds: float, span: _Span, frame: Frame | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import IO, TYPE_CHECKING, Any
 
+from profilerkit.count_text import format_count
 from profilerkit.foreign_text import on_terminal
 
 from ..estimating import format_duration
@@ -46,7 +47,7 @@ class ShownProgress(Watch):
         """Start the line of a terminal; in a pipe write how much there is to do."""
         self.total, self.reused, self.began_at = cases, reused, time.monotonic()
         if not self.stream.isatty():
-            self._write(f"{cases} cases, {reused} of them in the store already")
+            self._write(f"{format_count(cases, 'case')}, {reused} of them in the store already")
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn

@@ -82,8 +82,9 @@ def _write_regressions(result: Regressions, form: str) -> str:
     grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
     for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):
         grids += [draw_steps(steps, title)] if steps else []
-    searched = f"{len(result.changes)} counts moved; {result.series} series of times were searched, with "
-    searched += f"{len(result.steps)} steps of models and {len(result.machines)} of machines"
+    moved, steps_of_models = format_count(len(result.changes), "count"), format_count(len(result.steps), "step")
+    searched = f"{moved} moved; {result.series} series of times were searched, with {steps_of_models} of models and "
+    searched += f"{len(result.machines)} of machines"
     causes = write_causes(
         [
             *((str(change.case), change.causes) for change in result.changes),
@@ -138,5 +139,6 @@ def dashboard(store: str, output: Path, run: str | None, pages: bool, private: b
         with Store.open(store, create=False) as opened:
             written = write(opened, output, run, private, pages)
     if not quiet:
-        beside = f", and {written.pages} pages of models in {output.stem}-models" if written.pages else ""
-        emit(f"{written.rows} rows in {output}{beside}")
+        pages_of_models = f"{format_count(written.pages, 'page')} of models in {output.stem}-models"
+        beside = f", and {pages_of_models}" if written.pages else ""
+        emit(f"{format_count(written.rows, 'row')} in {output}{beside}")

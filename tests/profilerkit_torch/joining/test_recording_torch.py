@@ -124,7 +124,7 @@ def test_kernels_are_linked_by_the_operators_id_too(tmp_path: Path) -> None:
     assert [dict(row) for row in result.unattributed] == [
         {"kernel": "lost", "around": "no operator", "calls": 1, "seconds": pytest.approx(2e-6)}
     ]
-    assert any("1 kernels have no operator that has started them" in note for note in result.notes)
+    assert any("1 kernel without an operator that started them" in note for note in result.notes)
     assert seconds(result)["2"] == 0
 
 
