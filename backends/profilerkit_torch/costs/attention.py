@@ -41,8 +41,8 @@ def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
 
 
 @register_op_costs(
-    *("aten::_scaled_dot_product_attention_math", "aten::_scaled_dot_product_attention_math_for_mps"),
-    *("aten::_scaled_dot_product_cudnn_attention", "aten::_scaled_dot_product_efficient_attention"),
+    "aten::_scaled_dot_product_attention_math aten::_scaled_dot_product_attention_math_for_mps",
+    "aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_efficient_attention",
     "aten::_scaled_dot_product_fused_attention_overrideable",
 )
 def attention_kernel(
@@ -53,7 +53,7 @@ def attention_kernel(
 
 
 @register_op_costs(
-    *("aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+    "aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_triton_scaled_dot_attention",
 )
 def flash_attention(
@@ -80,7 +80,7 @@ def _attend_samples(
 
 
 @register_op_costs(
-    "aten::_flash_attention_forward", "torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward"
+    "aten::_flash_attention_forward torch_attn::_varlen_attn flash_attn::_flash_attn_varlen_forward",
 )
 def flash_attention_forward(
     query: Shape,
@@ -99,7 +99,7 @@ def flash_attention_forward(
 
 
 @register_op_costs(
-    "aten::_flash_attention_forward_no_dropout_inplace", "aten::_cudnn_attention_forward_no_dropout_inplace"
+    "aten::_flash_attention_forward_no_dropout_inplace aten::_cudnn_attention_forward_no_dropout_inplace",
 )
 def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of `flash_attention_forward`, whose output is written to the first argument."""

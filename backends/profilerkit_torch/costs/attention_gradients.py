@@ -10,10 +10,8 @@ from .registry import Cost, Shape, register_op_cost, register_op_costs
 
 
 @register_op_costs(
-    "aten::_scaled_dot_product_cudnn_attention_backward",
-    "aten::_scaled_dot_product_efficient_attention_backward",
-    "aten::_scaled_dot_product_flash_attention_backward",
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+    "aten::_scaled_dot_product_cudnn_attention_backward aten::_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_flash_attention_backward aten::_scaled_dot_product_flash_attention_for_cpu_backward",
     "aten::_scaled_dot_product_fused_attention_overrideable_backward",
 )
 def attention_gradient(dy: Shape, query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: Any) -> Cost:

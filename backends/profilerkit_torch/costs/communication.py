@@ -11,8 +11,8 @@ from .shapes import count_elements
 
 
 @register_op_costs(
-    *(f"_c10d_functional::all_reduce{form}" for form in ("", "_", "_coalesced", "_coalesced_")),
-    "_c10d_functional_autograd::all_reduce",
+    "_c10d_functional::all_reduce _c10d_functional::all_reduce_ _c10d_functional::all_reduce_coalesced",
+    "_c10d_functional::all_reduce_coalesced_ _c10d_functional_autograd::all_reduce",
 )
 def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition for each element: around a ring of n devices each one adds up n - 1 of n parts, rounded up."""

@@ -24,14 +24,8 @@ def cost_of_convolution(x: Shape, weight: Shape, bias: Shape | None, out: Shape,
 
 
 @register_op_costs(
-    "aten::conv1d",
-    "aten::conv2d",
-    "aten::conv3d",
-    "aten::miopen_convolution",
-    "aten::miopen_depthwise_convolution",
-    "aten::mkldnn_convolution",
-    "aten::_mps_convolution",
-    "aten::_nnpack_spatial_convolution",
+    "aten::conv1d aten::conv2d aten::conv3d aten::miopen_convolution aten::miopen_depthwise_convolution",
+    "aten::mkldnn_convolution aten::_mps_convolution aten::_nnpack_spatial_convolution",
 )
 def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
     """``out * (in_channels / groups) * kernel``, and an addition for each output element where there is a bias."""
@@ -39,10 +33,7 @@ def conv(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape
 
 
 @register_op_costs(
-    "aten::conv_transpose1d",
-    "aten::conv_transpose2d",
-    "aten::conv_transpose3d",
-    "aten::miopen_convolution_transpose",
+    "aten::conv_transpose1d aten::conv_transpose2d aten::conv_transpose3d aten::miopen_convolution_transpose",
     "mkldnn::_convolution_transpose_pointwise",
 )
 def conv_transpose(x: Shape, weight: Shape, bias: Shape | None = None, *_: Any, out: Shape, **__: Any) -> Cost:
@@ -68,12 +59,8 @@ def either_convolution(
 
 
 @register_op_costs(
-    "aten::_conv_depthwise2d",
-    "aten::conv_depthwise3d",
-    "aten::_slow_conv2d_forward",
-    "aten::slow_conv3d_forward",
-    "aten::slow_conv_dilated2d",
-    "aten::slow_conv_dilated3d",
+    "aten::_conv_depthwise2d aten::conv_depthwise3d aten::_slow_conv2d_forward aten::slow_conv3d_forward",
+    "aten::slow_conv_dilated2d aten::slow_conv_dilated3d",
 )
 def native_convolution(
     x: Shape, weight: Shape, kernel: Any, bias: Shape | None = None, *_: Any, out: Shape, **__: Any

@@ -1,7 +1,7 @@
 """Products of low precision, with scales beside the matrices: they count as products of the matrices they stand for.
 
-Applying the scales is part of how the numbers are stored and is not counted. Of 4-bit floats that share an element of
-their tensor, formulas get the shape that both have.
+Applying the scales is part of how the numbers are stored and is not counted. Two floats of 4 bits share an element of a
+tensor; formulas get the shape of the matrix of floats.
 """
 
 from __future__ import annotations
@@ -20,12 +20,20 @@ def int_mm(a: Shape, b: Shape, *, out: Shape) -> Cost:
     return matmul.product(a.numel * b[-1])
 
 
+# With scales beside both matrices: ``(m, k) @ (k, n) + bias`` ---------------------------------------------------------
+
+
+def _multiply_and_add(a: Shape, b: Shape, bias: Shape | None) -> Cost:
+    """Return m * k * n, and an addition for each output element where there is a bias."""
+    return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
+
+
 @register_op_cost("aten::_scaled_mm")
 def mm_with_scales(
     a: Shape, b: Shape, scale_a: Any, scale_b: Any, bias: Shape | None = None, *_: Any, **__: Any
 ) -> Cost:
-    """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
-    return _multiply_with_bias(a, b, bias)
+    """Return the cost; the bias follows the scales."""
+    return _multiply_and_add(a, b, bias)
 
 
 @register_op_cost("aten::_scaled_mm_v2")
@@ -42,30 +50,30 @@ def mm_with_scales_v2(
     *_: Any,
     **__: Any,
 ) -> Cost:
-    """``(m, k) @ (k, n) + bias``: m * k * n, and an addition for each output element where there is a bias."""
-    return _multiply_with_bias(a, b, bias)
+    """Return the cost; each scale has a recipe and a swizzle."""
+    return _multiply_and_add(a, b, bias)
 
 
 @register_op_cost("aten::_scaled_addmm")
 def addmm_with_scales(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Cost:
-    """``bias + (m, k) @ (k, n)``: m * k * n, and an addition for each output element."""
-    return _multiply_with_bias(a, b, bias)
-
-
-def _multiply_with_bias(a: Shape, b: Shape, bias: Shape | None) -> Cost:
-    return matmul.product(a.numel * b[-1], a[0] * b[-1] if bias is not None else 0)
+    """Return the cost; the bias comes first."""
+    return _multiply_and_add(a, b, bias)
 
 
 @register_op_costs("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
 def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
-    """A product for each group: every row of a meets the columns of one group's matrix.
+    """A product for each of g groups, among which the dimension is divided that the shapes do not have g times.
 
-    ``(m, k)`` rows with ``(g, k, n)``: m * k * n; ``(g, m, k)`` with n columns in groups: as many; a batch of each:
-    g * m * k * n; and where the groups are of what is summed over, ``(m, k)`` with ``(k, n)``: m * k * n in all.
+    - The rows, ``(m, k) @ (g, k, n)``, the columns, ``(g, m, k) @ (k, n)``, or what is summed over,
+      ``(m, k) @ (k, n)``: m * k * n in all.
+    - None of them, ``(g, m, k) @ (g, k, n)``: g * m * k * n.
     """
     if len(a) == 3 and len(b) == 2:
         return matmul.product(b.numel * a[-2])
     return matmul.product(a.numel * b[-1])
+
+
+# With a packed weight -------------------------------------------------------------------------------------------------
 
 
 @register_op_cost("aten::_weight_int8pack_mm")
@@ -75,14 +83,11 @@ def weight_int8pack_mm(x: Shape, weight: Shape, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_costs(
-    "aten::_weight_int4pack_mm",
-    "aten::_weight_int4pack_mm_for_cpu",
-    "aten::_weight_int4pack_mm_with_scales_and_zeros",
-    "aten::_dyn_quant_matmul_4bit",
-    "quantized::int4mm_packed_weight_cpu",
+    "aten::_weight_int4pack_mm aten::_weight_int4pack_mm_for_cpu aten::_weight_int4pack_mm_with_scales_and_zeros",
+    "aten::_dyn_quant_matmul_4bit quantized::int4mm_packed_weight_cpu",
 )
 def weight_int4pack_mm(x: Shape, packed: Any, *_: Any, out: Shape) -> Cost:
-    """``(m, k) @ (n, k).T``: m * k * n, n from what comes out; the packed weight has a shape of its own."""
+    """``(m, k) @ (n, k).T``: m * k * n; n is read from the output, as the packed weight has a shape of its own."""
     return matmul.product(x.numel * out[-1])
 
 
@@ -98,4 +103,4 @@ def linear_of_mixed_dtypes(
 ) -> Cost:
     """``activation(x @ weight + bias)``: out * in_features, and an addition for each output where there is a bias."""
     cost = matmul.product(x.numel * out[-1], out.numel if bias is not None else 0)
-    return activations.add_activation(cost, out.numel, None if activation in (None, "none") else activation)
+    return activations.add_activation(cost, out.numel, None if activation == "none" else activation)

@@ -1,4 +1,8 @@
-"""Normalization layers and their gradients: which operator goes to which formula."""
+"""Normalization layers and their gradients: which operator goes to which formula.
+
+Each function gets the arguments of its operators, with the shape of each tensor in its place, and the output's as
+``out``. Not all are used: the others stand there for their position.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ def _normalize(x: Shape, weight: Shape | None, bias: Shape | None) -> Cost:
 
 
 @register_op_costs(
-    *("aten::batch_norm", "aten::native_batch_norm", "aten::_native_batch_norm_legit"),
-    *("aten::_native_batch_norm_legit_functional", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+    "aten::batch_norm aten::native_batch_norm aten::_native_batch_norm_legit aten::_native_batch_norm_legit_functional",
+    "aten::cudnn_batch_norm aten::miopen_batch_norm",
 )
 def batch_norm(
     x: Shape,
@@ -33,8 +37,8 @@ def batch_norm(
 
 
 @register_op_costs(
-    *("aten::_native_batch_norm_legit_no_training", "aten::_batch_norm_no_update", "aten::batch_norm_elemt"),
-    *("aten::quantized_batch_norm", "onednn::qbatch_norm2d"),
+    "aten::_native_batch_norm_legit_no_training aten::_batch_norm_no_update aten::batch_norm_elemt",
+    "aten::quantized_batch_norm onednn::qbatch_norm2d",
 )
 def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost with known statistics."""
@@ -42,8 +46,7 @@ def batch_norm_no_training(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 
 
 @register_op_costs(
-    *("aten::_batch_norm_with_update", "aten::_batch_norm_with_update_functional"),
-    "aten::_native_batch_norm_legit.no_stats",
+    "aten::_batch_norm_with_update aten::_batch_norm_with_update_functional aten::_native_batch_norm_legit.no_stats",
 )
 def batch_norm_of_batch(x: Shape, weight: Shape | None, bias: Shape | None, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost with the batch's own statistics."""
@@ -63,9 +66,10 @@ def batch_norm_gather_stats(x: Shape, means: Shape, *_: Any, out: Any, **__: Any
 
 
 @register_op_costs("aten::renorm", "aten::embedding_renorm")
-def renorm(x: Shape, choice: Any, *_: Any, out: Shape, **__: Any) -> Cost:
-    """Return the cost for each element; of an embedding, for those of the rows looked up."""
-    return normalization.limit_norm(choice.numel * x[-1] if isinstance(choice, Shape) else x.numel)
+def renorm(x: Shape, indices_or_power: Any, *_: Any, out: Shape, **__: Any) -> Cost:
+    """Return the cost for each element; of an embedding, for those of the rows looked up by their indices."""
+    is_embedding = isinstance(indices_or_power, Shape)
+    return normalization.limit_norm(indices_or_power.numel * x[-1] if is_embedding else x.numel)
 
 
 @register_op_costs("aten::layer_norm", "aten::native_layer_norm", "aten::group_norm")
@@ -105,8 +109,8 @@ def batch_norm_gradient(
     weight: Any,
     mean: Any,
     var: Any,
-    a: Any,
-    b: Any,
+    saved_mean: Any,
+    saved_deviation: Any,
     training: bool,
     eps: Any,
     output_mask: Any,
@@ -125,13 +129,13 @@ def batch_norm_gradient_in_training(x: Shape, *_: Any, out: Any) -> Cost:
 
 @register_op_cost("aten::batch_norm_backward_reduce")
 def batch_norm_gradient_sums(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of the first part of a batch norm over several devices."""
+    """Return the cost of the sums of gradients that the devices of a batch norm over several exchange."""
     return normalization.batch_norm_gradient_sums(x.numel)
 
 
 @register_op_cost("aten::batch_norm_backward_elemt")
 def batch_norm_gradient_rest(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
-    """Return the cost of the second part."""
+    """Return the cost of what each device computes of these sums."""
     return normalization.batch_norm_gradient_rest(x.numel)
 
 
@@ -142,15 +146,15 @@ def group_norm_gradient(
     mean: Any,
     deviation: Any,
     weight: Any,
-    n: Any,
-    c: Any,
+    samples: Any,
+    channels: Any,
     size: Any,
     groups: Any,
     output_mask: Any,
     *,
     out: Any,
 ) -> Cost:
-    """Return the cost of the gradients in ``output_mask``."""
+    """Return the cost of the gradients in ``output_mask``: as of a batch norm by its own statistics, as this has."""
     return normalization.batch_norm_gradient(x.numel, True, *output_mask)
 
 

@@ -34,8 +34,7 @@ def convolution_and_sum(x: Shape, y: Shape, weight: Shape, bias: Shape | None, *
 
 
 @register_op_costs(
-    *(f"onednn::qconv{d}d_pointwise" for d in (1, 2, 3)),
-    "onednn::qconv_pointwise",
+    "onednn::qconv1d_pointwise onednn::qconv2d_pointwise onednn::qconv3d_pointwise onednn::qconv_pointwise",
 )
 def pointwise_convolution_on_integers(
     x: Shape, scale: Any, zero: Any, weight: Shape, *further: Any, out: Shape, **__: Any

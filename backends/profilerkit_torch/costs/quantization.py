@@ -11,9 +11,9 @@ from .shapes import count_elements
 
 
 @register_op_costs(
-    *("aten::quantize_per_tensor", "aten::quantize_per_channel", "quantized_decomposed::quantize_per_tensor"),
-    *("quantized_decomposed::quantize_per_channel", "quantized_decomposed::quantize_per_channel_group"),
-    *("quantized_decomposed::quantize_per_token", "torchao::quantize_affine"),
+    "aten::quantize_per_tensor aten::quantize_per_channel quantized_decomposed::quantize_per_tensor",
+    "quantized_decomposed::quantize_per_channel quantized_decomposed::quantize_per_channel_group",
+    "quantized_decomposed::quantize_per_token torchao::quantize_affine",
 )
 def quantize(x: Any, *_: Any, out: Any) -> Cost:
     """Return the cost for each element."""
@@ -27,9 +27,9 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
 
 
 @register_op_costs(
-    *("aten::dequantize", "quantized_decomposed::dequantize_per_tensor", "torchao::dequantize_affine"),
-    *("quantized_decomposed::dequantize_per_channel", "quantized_decomposed::dequantize_per_channel_group"),
-    *("quantized_decomposed::dequantize_per_token", "quantized::embedding_byte", "quantized::embedding_4bit"),
+    "aten::dequantize quantized_decomposed::dequantize_per_tensor torchao::dequantize_affine",
+    "quantized_decomposed::dequantize_per_channel quantized_decomposed::dequantize_per_channel_group",
+    "quantized_decomposed::dequantize_per_token quantized::embedding_byte quantized::embedding_4bit",
 )
 def dequantize(x: Any, *, out: Any) -> Cost:
     """Return the cost for each element."""
@@ -37,8 +37,8 @@ def dequantize(x: Any, *, out: Any) -> Cost:
 
 
 @register_op_costs(
-    *("quantized_decomposed::choose_qparams", "quantized_decomposed::choose_qparams_symmetric"),
-    *("quantized_decomposed::choose_qparams_per_token", "torchao::choose_qparams_affine"),
+    "quantized_decomposed::choose_qparams quantized_decomposed::choose_qparams_symmetric",
+    "quantized_decomposed::choose_qparams_per_token torchao::choose_qparams_affine",
 )
 def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of finding the range."""
@@ -46,10 +46,9 @@ def choose_parameters(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
 
 
 @register_op_costs(
-    *("aten::fake_quantize_per_tensor_affine_cachemask", "aten::fake_quantize_per_channel_affine_cachemask"),
-    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
-    "quantized_decomposed::fake_quant_per_channel",
-    *("aten::_fake_quantize_learnable_per_tensor_affine", "aten::_fake_quantize_learnable_per_channel_affine"),
+    "aten::fake_quantize_per_tensor_affine_cachemask aten::fake_quantize_per_channel_affine_cachemask",
+    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams quantized_decomposed::fake_quant_per_channel",
+    "aten::_fake_quantize_learnable_per_tensor_affine aten::_fake_quantize_learnable_per_channel_affine",
 )
 def fake_quantize(x: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of going there and back."""

@@ -55,14 +55,8 @@ def trace(x: Shape, *, out: Shape) -> Cost:
 
 
 @register_op_costs(
-    "aten::scatter_add",
-    "aten::scatter_add_",
-    "aten::scatter_reduce",
-    "aten::scatter_reduce_",
-    "aten::scatter.reduce",
-    "aten::scatter_.reduce",
-    "aten::scatter.value_reduce",
-    "aten::scatter_.value_reduce",
+    "aten::scatter_add aten::scatter_add_ aten::scatter_reduce aten::scatter_reduce_ aten::scatter.reduce",
+    "aten::scatter_.reduce aten::scatter.value_reduce aten::scatter_.value_reduce",
 )
 def scatter(x: Shape, dim: int, index: Shape, *_: Any, out: Any, **__: Any) -> Cost:
     """One addition, product or comparison for each index: a source may be larger, what is beyond is left."""

@@ -136,10 +136,10 @@ def override(formulas: Mapping[Any, Callable[..., Cost]]) -> Iterator[None]:
 
 
 def register_op_costs(*names: str) -> Callable[[F], F]:
-    """Give several operators one formula: a decorator."""
+    """Give several operators one formula: a decorator. A text may have several names, with spaces between them."""
 
     def register(function: F) -> F:
-        for name in names:
+        for name in " ".join(names).split():
             register_op_cost(name, function)
         return function
 
