@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -35,36 +34,44 @@ _FUSED_LAYERS = (
     find_operator("aten._transformer_encoder_layer_fwd.default"),
     find_operator("aten._native_multi_head_attention.default"),
 )
-#: What may be remembered for as long as the process lives: it refers to nothing of the user's.
+#: Types in a signature that may be remembered for as long as the process lives: they hold nothing of the user's.
 _PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
 #: The most operators that are remembered.
 _MOST = 4096
 
 
-@dataclass
-class _Memory:
-    """What operators of torch's own multiply and add, by their signatures: several profiles meet the same ones.
+class _KnownMacs(NamedTuple):
+    """What an operator multiplies and adds in a call: None where its formula does not tell.
 
-    Each has its operator beside it: a signature has the ``id`` of one, which may be another by then.
+    The operator is kept, as a signature has only its ``id``, which may be that of another one by then.
     """
 
-    macs: dict[Any, tuple[Any, int | None]] = field(default_factory=dict)
-    #: That of the formulas.
+    operator: Any
+    macs: int | None
+
+
+class _Memory(dict[Any, _KnownMacs]):
+    """What torch's own operators multiply and add, by their signatures: several profiles meet the same ones.
+
+    Attributes:
+        version: The version of the formulas by which it was counted.
+    """
+
     version: object = None
 
 
 _memory = _Memory()
 
 
-def _find_known_macs() -> dict[Any, tuple[Any, int | None]]:
-    """Return what is remembered by the formulas of now; nothing by formulas for a time."""
+def _find_memory() -> dict[Any, _KnownMacs]:
+    """Return what was counted by the formulas of now; formulas for a time have a memory of their own."""
     version = COSTS.version
     if not isinstance(version, int):
         return {}
-    if version != _memory.version or len(_memory.macs) > _MOST:
-        _memory.macs.clear()
+    if version != _memory.version or len(_memory) > _MOST:
+        _memory.clear()
         _memory.version = version
-    return _memory.macs
+    return _memory
 
 
 @contextmanager
@@ -101,7 +108,7 @@ class Observation(TorchDispatchMode):
         self.has_padding_left_out: bool = False
         self._is_comparable = are_as_shipped()
         self._kinds: dict[int, Kind] = {}
-        self._known_macs = _find_known_macs()
+        self._memory = _find_memory()
 
     def begin(self) -> None:
         """Forget what was added up; what an operator costs for which shapes stays known."""
@@ -141,11 +148,12 @@ class Observation(TorchDispatchMode):
         return kind
 
     def _count_macs(self, func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> int | None:
+        """Return what a call multiplies and adds; None where that is unknown."""
         try:
             key = signature(func, args, kwargs, {}).key
-            remembered, macs = self._known_macs.get(key, (None, None))
-            if remembered is func:
-                return macs
+            remembered = self._memory.get(key)
+            if remembered is not None and remembered.operator is func:
+                return remembered.macs
             cost = op_cost(func, kind, args, kwargs, result)
         except MemoryError:
             raise
@@ -153,7 +161,7 @@ class Observation(TorchDispatchMode):
             return None
         macs = None if cost is None else int(cost.macs)
         if key is not None and func.namespace == "aten" and all(type(facet) in _PLAIN for facet in key):
-            self._known_macs[key] = func, macs
+            self._memory[key] = _KnownMacs(func, macs)
         return macs
 
 
