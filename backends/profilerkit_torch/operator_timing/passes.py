@@ -113,7 +113,7 @@ def _time(
             _run_passes(run, passes, activities, ledger)
             if export is not None:
                 export_session(run, activities, export)
-    notes = [f"{name}, whose operators have no layer" for name in layers.calls_in_threads]
+    notes = [f"{name}, whose operators have no layer" for name in layers.in_other_threads.counts]
     if is_compiled:
         notes.append("which layers the operators are of: torch.compile has compiled the model, or a part of it")
     runs = list(call.runs)

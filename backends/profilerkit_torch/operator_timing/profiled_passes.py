@@ -91,7 +91,7 @@ def call_as_model(call: Callable[[], object]) -> None:
 @contextmanager
 def mark_layers(layers: LayerStack) -> Iterator[None]:
     """Have each call of a layer marked in what the profiler sees."""
-    layers.tell(_LayerMarker())
+    layers.report_to(_LayerMarker())
     with layers.follow():
         yield
 

@@ -46,10 +46,9 @@ def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
     On their own device they take what their storages do, once where they share one or were expanded; those that are
     moved there are copied in full.
     """
-    tensors = [leaf for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors) if isinstance(leaf, torch.Tensor)]
     there = LiveBytes()
     moved: dict[int, int] = {}  # by the id of the tensor: it may be given twice
-    for tensor in tensors:
+    for tensor in InputObjects(inputs).all_tensors:
         size = tensor.numel() * tensor.element_size()
         if tensor.device.type == target.type and has_storage(tensor):
             there.add(tensor, size)

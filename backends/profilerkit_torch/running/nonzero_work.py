@@ -31,11 +31,11 @@ __all__ = ["Nonzero", "NonzeroMode", "WatchedPass", "count_nonzero"]
 
 #: Operators whose second argument is the weight. Others may multiply any two.
 _WITH_WEIGHT = (
-    "aten::linear",
-    *(f"aten::{name}" for name in ("conv1d", "conv2d", "conv3d", "convolution", "_convolution")),
+    *("aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d"),
+    *("aten::convolution", "aten::_convolution"),
 )
-#: Operators between activations, learned ones too.
-_ATTENTION = ("aten::scaled_dot_product_attention",)
+#: Multiplies activations, also where they are learned: what is zero in them is no pruned weight.
+_ATTENTION = "aten::scaled_dot_product_attention"
 #: Operators whose first argument is added to a product.
 _WITH_ADDEND = ("aten::addmm", "aten::addmv", "aten::addr", "aten::addbmm", "aten::baddbmm", "aten::_sparse_addmm")
 
@@ -56,7 +56,7 @@ def count_nonzero(weight: torch.Tensor) -> Nonzero:
 
 
 class WatchedPass(InferencePass):
-    """A forward pass that gives the mode its recorder."""
+    """A forward pass that tells the mode when it begins, and what records it."""
 
     def __init__(self, grad_mode: Any, mode: NonzeroMode) -> None:
         super().__init__(grad_mode)
@@ -76,10 +76,9 @@ class NonzeroMode(TorchDispatchMode):
         self._weights, self._activations = _Storages(), _Storages()
         for tensor in list_tensors(model):
             self._weights.add(tensor)
-        for leaf in (*inputs.leaves(), *InputObjects(inputs).tensors):
-            if isinstance(leaf, torch.Tensor):
-                self._activations.add(leaf)
-        #: The elements of the weights of an operator, by its index.
+        for tensor in InputObjects(inputs).all_tensors:
+            self._activations.add(tensor)
+        #: The elements of the weights of each operator that was seen, by its place among those of the recorder.
         self._elements: dict[int, Nonzero] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -116,17 +115,20 @@ class NonzeroMode(TorchDispatchMode):
     def list_nonzero_work(self, operators: Iterable[OpRecord]) -> Iterator[OpRecord]:
         """Yield the operators with the multiply-accumulates of their nonzero weights alone."""
         for index, operator in enumerate(operators):
-            nonzero, total = self._elements.get(index, (0, 0))
-            macs = operator.macs * nonzero // total if total else operator.macs
-            yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
+            weights = self._elements.get(index)
+            if weights is None or not weights.total:
+                yield operator
+            else:
+                macs = operator.macs * weights.nonzero // weights.total
+                yield replace(operator, macs=macs, flops=operator.flops - Cost.of_macs(operator.macs - macs).flops)
 
 
 def _find_factors(func: Any, args: Any, arguments: Iterable[torch.Tensor]) -> Iterable[torch.Tensor]:
-    """Return what an operator multiplies and may be weights."""
+    """Return the tensors that an operator multiplies and that may be weights."""
     name = read_schema(func).name
     if name in _WITH_WEIGHT:
         return tensors_in(args[1:2])
-    if name in _ATTENTION:
+    if name == _ATTENTION:
         return ()
     return tensors_in(args[1:]) if name in _WITH_ADDEND else arguments
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -46,6 +46,13 @@ __all__ = ["prepare_run"]
 Step: TypeAlias = Callable[..., Any]
 
 
+class _ReadyModel(NamedTuple):
+    """A model on the device and in the mode of a run: what it holds, and the device that its inputs belong on."""
+
+    inventory: Inventory
+    device: torch.device
+
+
 @contextmanager
 def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Pass]:
     """Yield a `Pass` of the model with these options, whose call returns when every device is done.
@@ -56,17 +63,15 @@ def prepare_run(model: nn.Module, inputs: ModelInputs, options: RunOptions = AS_
     """
     with (
         apart(),
-        _prepare_model(model, inputs, options) as (inventory, target),
-        _prepare_passes(inventory, inputs, target, options) as run,
+        _prepare_model(model, inputs, options) as ready,
+        _prepare_passes(ready, inputs, options) as run,
     ):
         yield run
 
 
 @contextmanager
-def _prepare_model(
-    model: nn.Module, inputs: ModelInputs, options: RunOptions
-) -> Iterator[tuple[Inventory, torch.device]]:
-    """Put the model on the device and into the mode of the run; yield what it holds then, and the device.
+def _prepare_model(model: nn.Module, inputs: ModelInputs, options: RunOptions) -> Iterator[_ReadyModel]:
+    """Put the model on the device and into the mode of the run.
 
     Afterwards the model, the number of threads and what holds tensors outside the model are as they were.
     """
@@ -80,20 +85,19 @@ def _prepare_model(
         deepen_recursion(),
         move_model(inventory, None if is_sharded else target) as moved,
     ):
-        yield _set_mode(moved, options), target
+        yield _ReadyModel(_set_mode(moved, options), target)
 
 
 @contextmanager
-def _prepare_passes(
-    inventory: Inventory, inputs: ModelInputs, target: torch.device, options: RunOptions
-) -> Iterator[Pass]:
-    """Run a model that is ready a first time, under a guard, and yield what runs it again.
+def _prepare_passes(ready: _ReadyModel, inputs: ModelInputs, options: RunOptions) -> Iterator[Pass]:
+    """Run a model a first time, under a guard, and yield what runs it again.
 
     The inputs are as they were before each pass; at the end, so is all that the first pass wrote to.
     """
+    inventory, device = ready
     model = inventory.model
-    fed = on_device(adapt_to_keras(model, inputs, options.training), target, views=not options.training)
-    autocast = make_autocast(options.autocast, target)
+    fed = on_device(adapt_to_keras(model, inputs, options.training), device, views=not options.training)
+    autocast = make_autocast(options.autocast, device)
     first = _FirstPass(inventory, fed, autocast)
     with (
         first.restore_at_end(),
@@ -104,7 +108,7 @@ def _prepare_passes(
             watch_parameters(inventory, is_watched=first.guard.guards),
             use_compiled(model, options.compile) if options.compile else nullcontext(model) as called,
         ):
-            devices = {target, *(tensor.device for tensor in inventory.tensors)}
+            devices = {device, *(tensor.device for tensor in inventory.tensors)}
             run_step = partial(step, called, fed, autocast)
             run = _make_pass(run_step, first.objects.restore, devices, in_parts=options.training)
             if not options.training:
@@ -178,10 +182,8 @@ class _FirstPass:
         self._autocast = autocast
         #: What the inputs hold beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
-        tensors = (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
-        self._input_tensors = [*tensors, *self.objects.tensors]
         self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
-        self.guard: ObservingGuard = ObservingGuard([*inventory.tensors, *self._gradients, *self._input_tensors])
+        self.guard: ObservingGuard = ObservingGuard([*inventory.tensors, *self._gradients, *self.objects.all_tensors])
 
     @contextmanager
     def restore_at_end(self) -> Iterator[None]:
@@ -205,7 +207,7 @@ class _FirstPass:
 
     def _list_unseen(self) -> Iterator[torch.Tensor]:
         """Yield the inputs and the plain attributes that numpy can write to, which no operator would show."""
-        candidates = (*self._inventory.attributes, *self._input_tensors)
+        candidates = (*self._inventory.attributes, *self.objects.all_tensors)
         return (tensor for tensor in candidates if tensor.device.type == "cpu")
 
     def _run(self, step: Step) -> None:

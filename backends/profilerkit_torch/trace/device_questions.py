@@ -6,133 +6,147 @@ What the model then makes "there", on the device of the answers, is made on the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..compat.tensors import FakeTensor, tensor_classes
-from .asked_names import PassMode
+from ..compat.tensors import tensor_classes
+from .asked_calls import Call, Handler, stands_in
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["DEVICE_HANDLERS", "UNKNOWN_DEVICE_HANDLERS", "DeviceQuestions", "Handler", "name_function", "stands_in"]
+__all__ = ["DeviceQuestions"]
 
 _CPU = torch.device("cpu")
 _META = torch.device("meta")
 _TENSOR: Any = torch.Tensor
 
 
-class DeviceQuestions(PassMode):
-    """Knows the device of a run, None where there is no single one, and answers and moves as a tensor there would.
+class DeviceQuestions:
+    """Answers for tensors on the meta device, and moves them, as tensors on the device of a run would.
 
-    Each handler below gets a function of torch's that the model calls, and its arguments.
+    Args:
+        recorder: Of the pass; it notes the questions without an answer.
+        device: The device of a run; None where there are several, or where stand-ins know their device themselves.
     """
 
     def __init__(self, recorder: Recorder, device: torch.device | None) -> None:
-        super().__init__()
         self._recorder = recorder
         self._device = device
-        #: Whether the model has moved a tensor elsewhere: the meta device does not tell which.
-        self._moved = False
+        #: Whether the model has moved a tensor to another device. The meta device does not tell which ones.
+        self._has_moved = False
 
-    def _redirect(self, kwargs: Any) -> Any:
-        """Return the keyword arguments of a function, with the meta device for that of the answers."""
+    def list_handlers(self) -> dict[Any, Handler]:
+        """Return what handles a call in a pass on the meta device, by the function that is called."""
+        if self._device is None:
+            return dict.fromkeys(_ANSWERS, self.note_unknown)
+        return {
+            **dict.fromkeys(_ANSWERS, self._tell_device),
+            **dict.fromkeys((_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), self._tell_on_cpu),
+            _TENSOR.type: self._change_type,
+            _TENSOR.type_as: self._change_type_as,
+            _TENSOR.to: self._move,
+            **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), self._move_to_kind),
+            **dict.fromkeys((torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), self._make_with_values),
+        }
+
+    def redirect(self, kwargs: Any) -> Any:
+        """Return the keyword arguments of a function, with the meta device for the device of a run."""
         if self._device is None or kwargs.get("device") is None:
             return kwargs
         return {**kwargs, "device": self._redirect_device(kwargs["device"])}
 
     def _redirect_device(self, value: Any) -> Any:
-        """Return the meta device for that of the answers; another one, and what is no device, as it is."""
+        """Return the meta device for the device of a run; another one, and what is no device, as it is."""
         here = self._device
         if here is None or not isinstance(value, (str, torch.device)):
             return value
         device = torch.device(value)
         if device.type == here.type and (device == here or None in (device.index, here.index)):
             return _META
-        self._moved |= device.type != "meta"
+        self._has_moved |= device.type != "meta"
         return value
 
     # Questions --------------------------------------------------------------------------------------------------------
 
-    def _tell_device(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Answer as a tensor on the device of a run does."""
-        if not args[0].is_meta:
-            return func(*args, **kwargs)
-        if self._moved or self._device is None:
-            return self._note_unknown(func, args, kwargs)
-        return _ANSWERS[func](func(*args, **kwargs), self._device)
+    def is_on_cpu(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is on the CPU in a run; False where a meta tensor may be anywhere."""
+        if not tensor.is_meta:
+            return tensor.device == _CPU
+        return self._device == _CPU and not self._has_moved
 
-    def _tell_on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Answer as a tensor on the CPU does; what one elsewhere answers only a run can tell."""
-        if self._device == _CPU and not self._moved and args[0].is_meta:
-            return func(torch.empty(0), *args[1:], **kwargs)
-        return self._note_unknown(func, args, kwargs)
-
-    def _note_unknown(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def note_unknown(self, call: Call) -> Any:
         """Note a question that only the tensors of a run can answer, unless it is asked of one."""
-        if stands_in(args[0]):
-            self._recorder.unanswered.append(name_function(func))
-        return func(*args, **kwargs)
+        if stands_in(call.tensor):
+            self._recorder.unanswered.append(call.name)
+        return call.run()
+
+    def _tell_device(self, call: Call) -> Any:
+        """Answer as a tensor on the device of a run does."""
+        if not call.tensor.is_meta:
+            return call.run()
+        if self._device is None or self._has_moved:
+            return self.note_unknown(call)
+        return _ANSWERS[call.func](call.run(), self._device)
+
+    def _tell_on_cpu(self, call: Call) -> Any:
+        """Answer as a tensor on the CPU does; what one elsewhere answers only a run can tell."""
+        if call.tensor.is_meta and self.is_on_cpu(call.tensor):
+            return call.func(torch.empty(0), *call.args[1:], **call.kwargs)
+        return self.note_unknown(call)
 
     # Moves ------------------------------------------------------------------------------------------------------------
 
-    def _move(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _move(self, call: Call) -> Any:
         """Move a tensor: one on the meta device stays there, where it would stay in a run."""
-        if isinstance(args[0], torch.Tensor) and args[0].is_meta:
-            args = (args[0], *map(self._redirect_device, args[1:]))
-            kwargs = self._redirect(kwargs)
-        return func(*args, **kwargs)
+        if not call.tensor.is_meta:
+            return call.run()
+        args = (call.tensor, *map(self._redirect_device, call.args[1:]))
+        return call.func(*args, **self.redirect(call.kwargs))
 
-    def _move_to_kind(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Move a tensor to the CPU or a GPU: one that is there in a run stays as it is."""
+    def _move_to_kind(self, call: Call) -> Any:
+        """Move a tensor by ``x.cpu()`` or ``x.cuda()``: one that is there in a run stays as it is."""
         here = self._device
-        if here is None or not args[0].is_meta or len(args) > 1 or kwargs:
-            return func(*args, **kwargs)
-        if here.type == func.__name__:
-            return args[0]
-        self._moved = True
-        return func(*args)
+        if here is None or not call.tensor.is_meta or len(call.args) > 1 or call.kwargs:
+            return call.run()
+        if here.type == call.func.__name__:
+            return call.tensor
+        self._has_moved = True
+        return call.run()
 
-    def _change_type(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _change_type(self, call: Call) -> Any:
         """Convert a tensor to a type such as ``torch.FloatTensor``, or give the name of its own type."""
-        kind = args[1] if len(args) > 1 else kwargs.get("dtype")
+        kind = call.args[1] if len(call.args) > 1 else call.kwargs.get("dtype")
         if kind is None:
-            return self._tell_device(func, args, kwargs)
+            return self._tell_device(call)
         tensor_type = _TYPES_BY_NAME.get(_name_type(kind))
-        if tensor_type is None or not args[0].is_meta:
-            return func(*args, **kwargs)
+        if tensor_type is None or not call.tensor.is_meta:
+            return call.run()
         device_type = tensor_type.__module__.partition(".")[2] or "cpu"
-        return self._move(_TENSOR.to, (args[0], device_type), {"dtype": tensor_type.dtype})
+        return self._move(Call(_TENSOR.to, (call.tensor, device_type), {"dtype": tensor_type.dtype}))
 
-    def _change_type_as(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Convert a tensor to the type of another, where one of them is real and the other stands in."""
-        tensor, other = args[0], args[1] if len(args) > 1 else kwargs["other"]
-        if not tensor.is_meta or other.is_meta:
-            return func(*args, **kwargs)
-        return self._move(_TENSOR.to, (tensor, other.device), {"dtype": other.dtype})
+    def _change_type_as(self, call: Call) -> Any:
+        """Convert a tensor that stands in to the type, and so to the device, of a real one."""
+        other = call.args[1] if len(call.args) > 1 else call.kwargs["other"]
+        if not call.tensor.is_meta or other.is_meta:
+            return call.run()
+        return self._move(Call(_TENSOR.to, (call.tensor, other.device), {"dtype": other.dtype}))
 
-    def _make_of_values(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Make a tensor of given values: a real one, which keeps them."""
-        is_method = func is torch.Tensor.new_tensor
-        data = args[1:2] if is_method else args[:1]
+    def _make_with_values(self, call: Call) -> Any:
+        """Make a tensor of given values: a real one on the CPU, which keeps them, for one on the device of a run."""
+        is_method = call.func is _TENSOR.new_tensor
+        data = call.args[1:2] if is_method else call.args[:1]
+        kwargs = self.redirect(call.kwargs)
         if any(isinstance(item, torch.Tensor) and item.is_meta for item in data):  # whose values are not known
-            return func(*args, **self._redirect(kwargs))
-        is_like_stand_in = is_method and kwargs.get("device") is None and args[0].is_meta
-        if is_like_stand_in or self._redirect(kwargs).get("device") == _META:
-            kwargs = {**kwargs, "device": _CPU}
-        return func(*args, **kwargs)
+            return call.func(*call.args, **kwargs)
+        is_like_stand_in = is_method and kwargs.get("device") is None and call.tensor.is_meta
+        if is_like_stand_in or kwargs.get("device") == _META:
+            return call.func(*call.args, **{**kwargs, "device": _CPU})
+        return call.run()
 
 
-def stands_in(tensor: Any) -> bool:
-    """Return whether a tensor has no values of its own."""
-    return tensor.is_meta or isinstance(tensor, FakeTensor)
-
-
-def name_function(func: Any) -> str:
-    """Return the name of a function of torch's for messages: ``Tensor.device`` of the one that reads it."""
-    name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
-    return f"Tensor.{name}" if hasattr(torch.Tensor, name) else f"torch.{name.lstrip('_')}"
+# Types of tensors -----------------------------------------------------------------------------------------------------
 
 
 def _name_type(kind: Any) -> str:
@@ -140,7 +154,7 @@ def _name_type(kind: Any) -> str:
     return kind if isinstance(kind, str) else f"{getattr(kind, '__module__', '')}.{getattr(kind, '__name__', '')}"
 
 
-#: ``torch.FloatTensor`` and the like, but for sparse ones.
+#: ``torch.FloatTensor`` and the like, without the sparse ones.
 _TYPES_BY_NAME: dict[str, Any] = {
     f"{kind.__module__}.{kind.__name__}": kind for kind in tensor_classes if "sparse" not in kind.__module__
 }
@@ -178,20 +192,3 @@ _ANSWERS: dict[Any, Callable[[Any, torch.device], Any]] = {
         if hasattr(_TENSOR, f"is_{kind}")
     },
 }
-Handler: TypeAlias = Callable[[Any, Any, Any, Any], Any]
-#: By function, where all tensors are on one device in a run: what handles a call of it.
-DEVICE_HANDLERS: dict[Any, Handler] = {
-    **dict.fromkeys(_ANSWERS, DeviceQuestions._tell_device),
-    **dict.fromkeys(
-        (_TENSOR.__dlpack_device__, _TENSOR.__cuda_array_interface__.__get__), DeviceQuestions._tell_on_cpu
-    ),
-    _TENSOR.type: DeviceQuestions._change_type,
-    _TENSOR.type_as: DeviceQuestions._change_type_as,
-    _TENSOR.to: DeviceQuestions._move,
-    **dict.fromkeys((_TENSOR.cpu, _TENSOR.cuda), DeviceQuestions._move_to_kind),
-    **dict.fromkeys(
-        (torch.tensor, torch.as_tensor, torch.asarray, _TENSOR.new_tensor), DeviceQuestions._make_of_values
-    ),
-}
-#: The same, where they are on several.
-UNKNOWN_DEVICE_HANDLERS: dict[Any, Handler] = dict.fromkeys(_ANSWERS, DeviceQuestions._note_unknown)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.backend_kit.branch_memory import Window, peak_ends
 from profilerkit.trace.bounds import Branch, Choice
 from profilerkit.trace.records import OpRecord
 
+from ..compat.modes import list_dispatch_modes
 from .pass_record import PassRecord
 
-__all__ = ["Excerpt", "Peaks", "record_apart"]
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+__all__ = ["Excerpt", "Peaks", "record_apart", "record_call", "record_into"]
 
 
 class Peaks(NamedTuple):
@@ -100,3 +105,19 @@ def record_apart(record: PassRecord, call: Callable[[], Any]) -> tuple[Excerpt, 
             counter.update(before)
         record.operator_macs = all_macs
     return excerpt, result
+
+
+def record_call(recorder: Recorder, function: Callable[..., Any], operands: Iterable[Any]) -> tuple[Excerpt, Any]:
+    """Return what a function does, recorded apart, and what it returns."""
+
+    def call() -> Any:
+        with record_into(recorder):
+            return function(*operands)
+
+    return record_apart(recorder, call)
+
+
+def record_into(recorder: Recorder) -> AbstractContextManager[Any]:
+    """Have a recorder record, where it does not already."""
+    is_active = any(mode is recorder for mode in list_dispatch_modes())
+    return nullcontext() if is_active else recorder

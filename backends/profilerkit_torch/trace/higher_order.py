@@ -1,28 +1,24 @@
-"""Operators that take functions: conditions, loops, scans, flex attention, and wrappers of other operators.
+"""Operators that take functions: control flow, flex attention, and wrappers of other operators.
 
-What their functions do is recorded as if the model had done it itself. Where a condition's value is not known, as on
-shapes alone, the dearer branch is counted, which makes the counts upper bounds, and of a loop one round, which makes
-them lower bounds.
+What their functions do is recorded as if the model had done it itself. `control_flow` has conditions, loops and scans.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from profilerkit.costs import Cost, Shape
-from profilerkit.trace.bounds import Branch, Choice
 
-from ..compat.modes import disable_dispatch_modes, list_dispatch_modes
-from ..compat.operators import HigherOrderOperator, find_python_kernel, find_scan, find_triton_kernel
+from ..compat.operators import HigherOrderOperator, find_python_kernel, find_triton_kernel
 from ..costs import attention
 from ..untouched.temporary_settings import disable_compiling
-from .excerpts import Excerpt, Peaks, record_apart
+from .control_flow import run_condition, run_loop, run_scan
+from .excerpts import record_call, record_into
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -32,9 +28,6 @@ __all__ = ["call_directly", "is_control_flow", "run_higher_order"]
 Handler = Callable[["Recorder", HigherOrderOperator, Any, Any], Any]
 
 _CONTROL = ("cond", "while_loop", "scan", "map_impl", "strict_mode", "hints_wrapper")
-_DEARER = "a condition depends on values that shapes do not tell: the dearer of its two branches is counted"
-_MAYBE = "a loop whose number of rounds shapes do not tell may not run at all: one round is counted"
-_ONE_ROUND = "how often a loop goes round depends on values that shapes do not tell: one round is counted"
 
 
 @contextmanager
@@ -59,12 +52,6 @@ def run_higher_order(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> A
     return _HANDLERS.get(func.name(), _run_kernel)(recorder, func, args, kwargs)
 
 
-def _record_into(recorder: Recorder) -> AbstractContextManager[Any]:
-    """Have the recorder record, where it does not already."""
-    is_active = any(mode is recorder for mode in list_dispatch_modes())
-    return nullcontext() if is_active else recorder
-
-
 # Wrappers: what they take is called -----------------------------------------------------------------------------------
 
 
@@ -73,25 +60,25 @@ def _run_kernel(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
     kernel = find_python_kernel(func)
     if kernel is None:
         return recorder.opaque(func, args, kwargs)
-    with _record_into(recorder):
+    with record_into(recorder):
         return kernel(*args, **kwargs)
 
 
 def _call_with_list(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     function, operands, *_ = args
-    with _record_into(recorder):
+    with record_into(recorder):
         return function(*operands, **kwargs)
 
 
 def _call_with_operands(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     function, *operands = args
-    with _record_into(recorder):
+    with record_into(recorder):
         return function(*operands, **kwargs)
 
 
 def _call_subgraph(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     function, _name, *operands = args
-    with _record_into(recorder):
+    with record_into(recorder):
         return function(*operands, **kwargs)
 
 
@@ -99,109 +86,6 @@ def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
     kernel = find_triton_kernel(kwargs["kernel_idx"])
     name = getattr(getattr(kernel, "fn", kernel), "__name__", "kernel")
     return recorder.opaque(func, args, kwargs, f"triton::{name}")
-
-
-# Control flow ---------------------------------------------------------------------------------------------------------
-
-
-def _run_scan(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    combine, init, xs, *further = args
-    *position, more = further or [()]  # torch 2.6 names the dimension and the direction before what else it hands on
-    steps_to_drop = _steps_for_shapes()
-
-    def step(*values: Any) -> Any:
-        nonlocal steps_to_drop
-        if not steps_to_drop:
-            return combine(*values)
-        steps_to_drop -= 1
-        _, result = record_apart(recorder, lambda: combine(*values))
-        return result
-
-    with _record_into(recorder):
-        return find_scan()(step, init, xs, *position, additional_inputs=more)
-
-
-@cache
-def _steps_for_shapes() -> int:
-    """Return how many steps torch's scan takes beforehand, for the shapes of the outputs: 1 in torch 2.10."""
-    steps = 0
-
-    def step(carry: torch.Tensor, x: torch.Tensor) -> list[torch.Tensor]:
-        nonlocal steps
-        steps += 1
-        return [carry, x]
-
-    with disable_dispatch_modes():
-        row = torch.zeros(1, device="meta")
-        find_scan()(step, [row], [torch.zeros(1, 1, device="meta")])
-    return steps - 1
-
-
-def _run_condition(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Run the branch of a condition that is known; else both, and count the dearer one."""
-    predicate, if_true, if_false, operands = args
-    holds = _find_value(recorder, predicate)
-    if holds is not None:
-        with _record_into(recorder):
-            return (if_true if holds else if_false)(*operands)
-    true_excerpt, true_result = _record_call(recorder, if_true, operands)
-    false_excerpt, false_result = _record_call(recorder, if_false, operands)
-    is_false_dearer = (false_excerpt.flops, false_excerpt.macs) > (true_excerpt.flops, true_excerpt.macs)
-    counted, other = (false_excerpt, true_excerpt) if is_false_dearer else (true_excerpt, false_excerpt)
-    ends = (true_excerpt.find_peaks(), false_excerpt.find_peaks())
-    peaks = Peaks(min(end.low for end in ends), max(end.high for end in ends))
-    counted.put_back(recorder, true_excerpt.base, peaks, _DEARER)
-    recorder.uncounted.update(other.uncounted - counted.uncounted)
-    branches = true_excerpt.make_branch(), false_excerpt.make_branch()
-    if branches[0] != branches[1] or (recorder.DECIDED_BY_BRANCHES and peaks.low != peaks.high):
-        recorder.choices.append(Choice(branches, int(is_false_dearer), _DEARER, recorder.DECIDED_BY_BRANCHES))
-    return false_result if is_false_dearer else true_result
-
-
-def _run_loop(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
-    """Go round a loop for as long as its condition is known to hold, and once where it is not known."""
-    condition, body, carried, *further = args
-    additional = tuple(further[0]) if further else ()
-    carried = tuple(carried)
-    with _record_into(recorder):
-        while True:
-            holds = _find_value(recorder, condition(*carried, *additional))
-            if holds is False:
-                return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
-            if holds is None:
-                break
-            carried = tuple(body(*carried, *additional))
-    excerpt, results = _record_call(recorder, body, (*carried, *additional))
-    excerpt.put_back(recorder, excerpt.base, Peaks(0, excerpt.find_peaks().high), _MAYBE)
-    branch = excerpt.make_branch()
-    if branch.work:
-        recorder.choices.append(Choice((branch, Branch({})), 0, _MAYBE, recorder.DECIDED_BY_BRANCHES))
-    recorder.miss(f"higher_order::{func.name()}")
-    recorder.note(_ONE_ROUND)
-    return tuple(results)
-
-
-def _record_call(recorder: Recorder, function: Callable[..., Any], operands: Any) -> tuple[Excerpt, Any]:
-    """Return what a function does, taken off the record, and what it returns."""
-
-    def call() -> Any:
-        with _record_into(recorder):
-            return function(*operands)
-
-    return record_apart(recorder, call)
-
-
-def _find_value(recorder: Recorder, predicate: Any) -> bool | None:
-    """Return whether a predicate holds, or None where its value is unknown."""
-    if isinstance(predicate, torch.Tensor):
-        if recorder.on_meta:
-            predicate = recorder.values.find(predicate)
-        predicate = getattr(predicate, "constant", predicate)  # what a fake tensor knows
-        if predicate is None or predicate.is_meta or hasattr(predicate, "fake_mode"):
-            return None
-        with disable_dispatch_modes():
-            return bool(predicate.item())
-    return bool(predicate)
 
 
 # Attention ------------------------------------------------------------------------------------------------------------
@@ -220,7 +104,7 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
         indices = [torch.zeros((), dtype=torch.int32, device=query.device) for _ in range(4)]
         modify(query.new_zeros(()), *indices, *buffers)
 
-    modification, _ = _record_call(recorder, modify_a_score, ())
+    modification, _ = record_call(recorder, modify_a_score, ())
     scores = Shape(output.shape[:-1]).numel * key.shape[-2]
     recorder.record(str(func), Cost(cost.macs, cost.flops + scores * modification.flops), args[:3], result)
     return result
@@ -228,9 +112,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
 
 #: By name: what runs an operator; any other is run by its kernel.
 _HANDLERS: dict[str, Handler] = {
-    "cond": _run_condition,
-    "while_loop": _run_loop,
-    "scan": _run_scan,
+    "cond": run_condition,
+    "while_loop": run_loop,
+    "scan": run_scan,
     "flex_attention": _run_flex_attention,
     **dict.fromkeys(("triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"), _run_triton),
     **dict.fromkeys(("strict_mode", "hints_wrapper", "run_const_graph"), _call_with_list),

@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import sys
-import threading
-import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -18,11 +15,9 @@ from typing import Any, NamedTuple
 from torch import nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from profilerkit import ModelChangedWarning
 from profilerkit.backend_kit.call_stack import CallStack
 from profilerkit.backend_kit.failures import note_layer
 from profilerkit.process.restoring import call_each, restored
-from profilerkit.process.user_lines import find_stack_level
 from profilerkit.trace.records import LayerCall
 
 from ..compat.modules import read_parameters
@@ -31,11 +26,9 @@ from ..model.keras_layers import list_reported_weights
 from ..untouched.global_hooks import hook_after_calls
 from ..untouched.temporary_settings import deepen_recursion
 from .tensor_infos import tensor_infos
+from .thread_calls import ThreadCalls
 
 __all__ = ["EndedCall", "LayerListener", "LayerStack"]
-
-#: Stands for the output of a call that raised, which has none.
-_RAISED = object()
 
 
 class EndedCall(NamedTuple):
@@ -70,46 +63,46 @@ class LayerListener:
 
 
 class LayerStack(CallStack):
-    """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none."""
+    """Follows which module runs. While it is active two hooks for all modules are registered; the model gets none.
+
+    `CallStack` has the stack itself: the path of the innermost layer, ``current``, and the calls of each path.
+
+    Attributes:
+        holds_keras: Whether modules of Keras are among the model's.
+        unlisted_types: Types of modules with weights that the model does not list: it makes them while it runs.
+        in_other_threads: The calls that were made in other threads.
+    """
 
     def __init__(self, model: nn.Module, inventory: Inventory | None = None) -> None:
         inventory = inventory or Inventory(model)
         super().__init__(inventory.layers)
         self.holds_keras: bool = inventory.holds_keras
-        #: Types of modules with weights that the model does not list: it makes them while it runs.
         self.unlisted_types: list[str] = []
-        #: What the model calls in threads of its own, where its operators are not seen; and how often.
-        self.calls_in_threads: Counter[str] = Counter()
+        self.in_other_threads: ThreadCalls = ThreadCalls()
         self._listener = LayerListener()
         self._module_ids = set(map(id, inventory.modules))
         self._thread = get_ident()
-        #: The threads that were there before the pass: what they call gets what stands in for the weights.
-        self._older_threads: set[int | None] = set()
-        self._calls_by_older_threads = 0
 
-    def tell(self, listener: LayerListener) -> None:
+    def report_to(self, listener: LayerListener) -> None:
         """Tell a listener of each call from now on, instead of the one before."""
         self._listener = listener
 
     @contextmanager
     def follow(self) -> Iterator[None]:
-        """Follow the calls of the model's modules in this thread.
-
-        A hook for all modules costs each call one frame more.
-        """
-        self._older_threads = {thread.ident for thread in threading.enumerate()}
+        """Follow the calls of the model's modules in this thread."""
+        self.in_other_threads.note_threads()
         stops: list[Callable[[], None]] = []
+        # A hook for all modules costs each call one frame more: Python may go deeper meanwhile.
         with deepen_recursion(), restored(partial(call_each, stops)):
             stops.append(register_module_forward_pre_hook(self._enter).remove)
             stops.append(hook_after_calls(self._leave))
             yield
 
-    # Calls in this thread ---------------------------------------------------------------------------------------------
-
     def _enter(self, module: nn.Module, args: Any) -> None:
         """Note that a module begins; torch calls this before each call of any module."""
         if get_ident() != self._thread:
-            self._note_other_thread(module)
+            if self.knows(module):
+                self.in_other_threads.note_call(module)
             return
         self._listener.begin_module(module)
         if self.knows(module):
@@ -119,24 +112,27 @@ class LayerStack(CallStack):
             self.unlisted_types.append(type(module).__name__)
 
     def _has_unlisted_weights(self, module: nn.Module) -> bool:
-        """Return whether a module that is no layer of the model's has weights.
+        """Return whether a module that is no layer of the model's has weights: parameters of torch's, or Keras' own.
 
-        Weights of Keras may be no parameters of torch's. Those of a module that a layer of the model hides, as an RNN
-        does its cell, are that layer's.
+        A layer may hide a module, as an RNN of Keras hides its cell: the weights that Keras reports of it are that
+        layer's.
         """
         if read_parameters(module):
             return True
-        return id(module) not in self._module_ids and any(True for _ in list_reported_weights(module))
+        is_hidden = id(module) in self._module_ids
+        return not is_hidden and any(True for _ in list_reported_weights(module))
 
-    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any = _RAISED) -> None:
+    def _leave(self, module: nn.Module, args: Any, kwargs: Any, *outputs: Any) -> None:
         """Note that a module ends; torch calls this after each call of any module.
 
-        Where the call raised, it gives None in place of the named arguments, and no output.
+        Where the call raised, torch gives no output, and None in place of the named arguments.
         """
         if not self.is_innermost(module) or get_ident() != self._thread:
             return
-        has_finished = output is not _RAISED
-        if not has_finished:
+        has_finished = bool(outputs)
+        if has_finished:
+            (output,) = outputs
+        else:
             note_layer(sys.exc_info()[1], self.current)
             kwargs, output = {}, None
         inputs = tensor_infos((args, kwargs) if kwargs else args)
@@ -144,23 +140,3 @@ class LayerStack(CallStack):
         self.calls[self.current][self.current_call] = record
         self._listener.end_layer(module, EndedCall(record, args, kwargs, output, has_finished))
         self.end()
-
-    # Calls in other threads -------------------------------------------------------------------------------------------
-
-    def _note_other_thread(self, module: nn.Module) -> None:
-        """Note that another thread calls a module of the model's."""
-        if self.knows(module):
-            self.calls_in_threads[f"{type(module).__name__} in another thread"] += 1
-            if get_ident() in self._older_threads:
-                self._calls_by_older_threads += 1
-
-    def warn_of_older_threads(self) -> None:
-        """Warn where a thread that was there before has called the model while something stood in for its weights."""
-        if self._calls_by_older_threads:
-            warnings.warn(
-                f"another thread called the model, or layers of it, {self._calls_by_older_threads} times while it was "
-                "counted on shapes alone: these calls got tensors without values; do not use a model in one thread "
-                "while it is profiled in another, or profile a copy.deepcopy of it",
-                ModelChangedWarning,
-                stacklevel=find_stack_level(),
-            )

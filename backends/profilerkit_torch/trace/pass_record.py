@@ -78,7 +78,7 @@ class PassRecord(OperatorRecord, LayerListener):
         #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
         self._fused: list[tuple[int, int]] = []
         self._trials = TrialSteps() if layers.holds_keras else None
-        layers.tell(self)
+        layers.report_to(self)
 
     @property
     def recomputes(self) -> bool:

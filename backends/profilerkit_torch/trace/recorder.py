@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from msgspec.structs import replace
@@ -91,7 +91,7 @@ class Recorder(TorchDispatchMode, PassRecord):
         #: Gets what is about to be written to, where it is not active as a mode itself.
         self.guard: WriteGuard | None = None
 
-    def refuse(self, error: type[PassError]) -> None:
+    def refuse(self, error: type[PassError]) -> NoReturn:
         """Raise an error that the model may catch, and have the pass be void."""
         self.refusal = error
         raise error

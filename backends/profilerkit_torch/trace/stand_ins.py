@@ -19,105 +19,102 @@ from ..compat.tensors import FakeTensorMode, make_tensor
 from ..costs import is_plain
 from ..model.tensors import has_own_function, view_like
 
-__all__ = ["REAL_RUN", "StandIns", "fake_stand_ins", "meta_stand_ins", "meta_twin"]
+__all__ = ["REAL_RUN", "StandIns", "make_fake_stand_ins", "make_meta_stand_ins"]
 
 _META = torch.device("meta")
 
 
 @dataclass(frozen=True)
 class StandIns:
-    """One way to trace.
+    """One way to trace: on meta tensors, on fake tensors, or in a real run.
 
     Attributes:
         method: The way in words, as `ModelTrace.method` has it.
-        weight: Returns what stands in for a parameter or buffer; None in a real run.
-        leaf: Returns what stands in for a leaf of the inputs, which need not be a tensor.
+        replace_weight: Returns what stands in for a parameter or buffer; None in a real run.
+        replace_leaf: Returns what stands in for a leaf of the inputs, which need not be a tensor.
         mode: The context in which the stand-ins work.
+        on_meta: Whether weights are meta tensors.
     """
 
     method: str
-    weight: Callable[[torch.Tensor], torch.Tensor] | None
-    leaf: Callable[[Any], Any]
+    replace_weight: Callable[[torch.Tensor], torch.Tensor] | None
+    replace_leaf: Callable[[Any], Any]
     mode: AbstractContextManager[Any] = field(default_factory=nullcontext)
+    on_meta: bool = False
 
     @property
     def lack_values(self) -> bool:
         """Whether something without values stands in for the weights: not in a real run."""
-        return self.weight is not None
-
-    @property
-    def on_meta(self) -> bool:
-        """Whether weights are meta tensors."""
-        return self.weight is meta_twin
+        return self.replace_weight is not None
 
     def replace_leaves(self, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with stand-ins; a tensor that occurs twice stays one tensor."""
         twins: dict[int, Any] = {}
 
-        def replace(leaf: Any) -> Any:
+        def replace_once(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor) and id(leaf) not in twins:
-                twins[id(leaf)] = self.leaf(leaf)
+                twins[id(leaf)] = self.replace_leaf(leaf)
             return twins.get(id(leaf), leaf)
 
-        return inputs.map(replace)
+        return inputs.map(replace_once)
 
 
 #: The model runs with its own weights and inputs.
 REAL_RUN = StandIns("a real run", None, lambda leaf: leaf)
 
 
-def meta_stand_ins(*, keep_views: bool) -> StandIns:
+def make_meta_stand_ins(*, keep_views: bool) -> StandIns:
     """Return meta tensors for weights and floating-point inputs; other inputs keep their values.
 
     The twin of an input that is a view is a view too with ``keep_views``.
     """
 
-    def twin_of_leaf(leaf: Any) -> Any:
+    def replace_leaf(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor) or not (leaf.is_floating_point() or leaf.is_complex()):
             return leaf
         if not is_plain(leaf):
             return leaf
-        twin = meta_twin(leaf)
-        with unseen_by_subclasses():
+        twin = make_meta_twin(leaf)
+        with unseen_by_subclasses():  # code of the leaf's class would see what is asked of it here
             if keep_views and not has_own_function(leaf):
                 twin = view_like(twin, leaf)
             return twin.requires_grad_(leaf.requires_grad)
 
-    return StandIns("meta tensors", meta_twin, twin_of_leaf)
+    return StandIns("meta tensors", make_meta_twin, replace_leaf, on_meta=True)
 
 
-def meta_twin(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor on the meta device that is like another one; a parameter for a parameter.
+def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor on the meta device that is like another one.
 
-    A sparse or nested tensor stands for itself: the recorder refuses it where an operator reads it.
+    - For a parameter or buffer that has no size yet: another one without a size.
+    - For a tensor that is there already, a sparse or nested one: that itself. The recorder refuses the latter two.
+    - For one of a class that answers torch's functions itself: one of that class, which answers them too.
+    - For a parameter: a parameter. For any other: a plain tensor.
     """
     if is_unsized(tensor):
         lazy: Any = UninitializedParameter if isinstance(tensor, nn.Parameter) else UninitializedBuffer
-        twin: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device="meta", dtype=tensor.dtype)
-        return twin
+        unsized: torch.Tensor = lazy(requires_grad=tensor.requires_grad, device=_META, dtype=tensor.dtype)
+        return unsized
     if tensor.is_meta or not is_plain(tensor):
         return tensor
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
-    if type(tensor) is nn.Parameter and not tensor.__dict__:  # as nn.Parameter does, without its checks
-        return make_tensor(nn.Parameter, twin, tensor.requires_grad)
     if has_own_function(tensor):
         twin = make_tensor(type(tensor), twin, tensor.requires_grad)
     elif isinstance(tensor, nn.Parameter):
-        twin = nn.Parameter(twin, requires_grad=tensor.requires_grad)
-    if not hasattr(tensor, "__tensor_flatten__"):  # of a packed weight: its real shape and its scales
+        twin = make_tensor(nn.Parameter, twin, tensor.requires_grad)
+    # Libraries note there what they ask of a weight, as the shape of a packed one. Wrappers have their parts there.
+    if tensor.__dict__ and not hasattr(tensor, "__tensor_flatten__"):
         twin.__dict__.update(tensor.__dict__)
     return twin
 
 
-def fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:
+def make_fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:
     """Return fake tensors, which know the device they stand for; for a meta tensor that is the CPU."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    # What torch remembers for all fake modes would keep packed weights alive, and refuses to compare them.
-    mode.cache_enabled &= not any(
-        isinstance(value, torch.ScriptObject) for module in modules for value in vars(module).values()
-    )
+    if any(isinstance(value, torch.ScriptObject) for module in modules for value in vars(module).values()):
+        mode.cache_enabled = False  # it would keep packed weights alive after the pass, and cannot compare them
 
-    def fake_twin(tensor: torch.Tensor) -> torch.Tensor:
+    def make_twin(tensor: torch.Tensor) -> torch.Tensor:
         if is_unsized(tensor):
             return mode.from_tensor(tensor)
         if has_own_function(tensor):
@@ -130,7 +127,7 @@ def fake_stand_ins(modules: Sequence[nn.Module]) -> StandIns:
             twin = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
         return nn.Parameter(twin, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else twin
 
-    def twin_of_leaf(leaf: Any) -> Any:
-        return fake_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
+    def replace_leaf(leaf: Any) -> Any:
+        return make_twin(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
-    return StandIns("fake tensors", fake_twin, twin_of_leaf, mode)
+    return StandIns("fake tensors", make_twin, replace_leaf, mode)

@@ -16,7 +16,8 @@ from ..model.inventory import Inventory, is_lazy
 from ..untouched.error_frames import clear_frames, without_frames
 from ..untouched.leftovers import remove_leftovers
 from ..untouched.surroundings import Surroundings
-from .questions import UnansweredError, has_type_question
+from .asked_calls import UnansweredError
+from .questions import has_type_question
 from .recorded_pass import RecordedPass
 from .stand_ins import StandIns
 

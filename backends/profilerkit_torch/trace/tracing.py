@@ -42,7 +42,7 @@ from .grad_modes import GRAD_MODES, PassError, below_autograd
 from .inference_pass import InferencePass, needs_autograd
 from .recorded_pass import RecordedPass
 from .records import layer_records
-from .stand_ins import REAL_RUN, fake_stand_ins, meta_stand_ins
+from .stand_ins import REAL_RUN, make_fake_stand_ins, make_meta_stand_ins
 from .static_pass import LeftBehindError, has_values, trace_pass
 from .traceable import traceable
 
@@ -184,7 +184,7 @@ def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: Inferenc
 def _on_meta(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> Iterator[RecordedPass]:
     # A collector's pause would cost more than the trace; what only it would free is small where tensors have no data.
     with collector_paused():
-        stand_ins = meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
+        stand_ins = make_meta_stand_ins(keep_views=kind.grad_mode is not torch.enable_grad)
         yield RecordedPass(inventory, inputs, stand_ins, kind)
 
 
@@ -193,7 +193,7 @@ def _on_fake(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> 
     log = logging.getLogger(FAKE_MODULE)  # it logs each failure, which is handled here
     with restored(partial(setattr, log, "disabled", log.disabled)):
         log.disabled = True
-        yield RecordedPass(inventory, inputs, fake_stand_ins(inventory.modules), kind)
+        yield RecordedPass(inventory, inputs, make_fake_stand_ins(inventory.modules), kind)
 
 
 @contextmanager

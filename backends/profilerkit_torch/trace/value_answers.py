@@ -1,7 +1,7 @@
 """What an operator makes by the values of its tensors, where these are known although the tensors have none.
 
 The output shapes or numbers of some operators depend on values: ``x[mask]``, ``mask.nonzero()``, ``mask.any().item()``.
-Each function gets the operator with its arguments, and what is knowledge.
+Each function gets what is known of values, and the operator with its arguments.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def answer_by_values(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) 
 
 
 def _replace_by_stand_ins(knowledge: KnownValues, values: Any, device: torch.device) -> Any:
-    """Return tensors without values that have these as their twins; numbers as they are."""
+    """Return for real tensors others without values, of which the real ones are known; numbers as they are."""
     if isinstance(values, torch.Tensor):
-        tensor = knowledge.make_stand_in(values, device)
+        stand_in = knowledge.make_stand_in(values, device)
         if is_small(values):
-            knowledge.give(tensor, values)
-        return tensor
+            knowledge.give(stand_in, values)
+        return stand_in
     if isinstance(values, (list, tuple)):
         return tuple(_replace_by_stand_ins(knowledge, value, device) for value in values)
     return values
@@ -72,7 +72,7 @@ def _replace_masks(knowledge: KnownValues, indices: Sequence[Any], device: torch
 def _select_by_mask(
     knowledge: KnownValues, tensor: torch.Tensor, mask: torch.Tensor, device: torch.device
 ) -> torch.Tensor | None:
-    """Return a vector as long as a mask chooses elements of a tensor; None for a mask that is not knowledge."""
+    """Return a vector with a place for each element that a mask chooses; None for a mask that is not known."""
     values = knowledge.find(mask)
     if values is None:
         return None
@@ -81,7 +81,10 @@ def _select_by_mask(
 
 
 def move_to_cpu(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> torch.Tensor | None:
-    """Return the real tensor that moves a meta one to the CPU, where its values are known; no fake one is moved."""
+    """Return the real tensor that a move of a meta tensor to the CPU makes, if its values are known; else None.
+
+    A fake tensor that is moved stays a fake one.
+    """
     if func is not _TO_COPY or not args[0].is_meta or torch.device(kwargs.get("device", _META)) != _CPU:
         return None
     values = knowledge.find(args[0])
@@ -89,7 +92,7 @@ def move_to_cpu(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> to
 
 
 def add_size(knowledge: KnownValues, func: Any, args: Any, kwargs: Any) -> Any:
-    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if knowledge."""
+    """Return the keyword arguments, with the size that ``repeat_interleave`` of meta tensors needs, if it is known."""
     if func is not _REPEAT or kwargs.get("output_size") is not None:
         return kwargs
     repeats = knowledge.find(args[1])

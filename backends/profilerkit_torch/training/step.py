@@ -36,7 +36,7 @@ from ..untouched.caller_context import apart, as_caller
 from ..untouched.snapshots import refill
 from ..untouched.substitution import substitute
 from .differentiation import NO_BACKWARD_PASS, follow_gradients, list_differentiated, make_loss, note_unused
-from .step_attention import StepAttention
+from .step_functions import StepFunctions
 from .training_recorder import TrainedLayers, TrainingRecorder
 
 __all__ = ["trace_training"]
@@ -103,7 +103,7 @@ class TrainingPass(InferencePass):
             _without_global_backward_hooks(),
             _without_hooks(kept),
             torch.autograd.set_multithreading_enabled(False),
-            StepAttention(self._device, recorder),
+            StepFunctions(self._device, recorder),
         ):
             outputs = self._run_forward(model, inputs, recorder)
             differentiated = list(list_differentiated(outputs))

@@ -96,8 +96,8 @@ class TrainingRecorder(Recorder):
         self._left_bytes: int | None = None
         #: The arguments of a multiplication that is a product of a gradient, while it is recorded.
         self._gradient_product: Any = None
-        #: The scores that a mask of booleans chooses among, while attention is recorded.
-        self._chosen_scores = 0
+        #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
+        self._masked_scores = 0
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -121,13 +121,13 @@ class TrainingRecorder(Recorder):
         self._left_bytes = self.live.total
 
     @contextmanager
-    def choose_scores(self, scores: int) -> Iterator[None]:
-        """Record attention with a mask of booleans, which torch adds as numbers to so many scores."""
-        self._chosen_scores = scores
+    def leave_out_mask(self, scores: int) -> Iterator[None]:
+        """Record attention without the addition of its mask to so many scores."""
+        self._masked_scores = scores
         try:
             yield
         finally:
-            self._chosen_scores = 0
+            self._masked_scores = 0
 
     def note_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
@@ -160,8 +160,8 @@ class TrainingRecorder(Recorder):
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         if self._gradient_product is not None:
             plan = msgspec.structs.replace(plan, cost=price_gradient_product(self._gradient_product, result))
-        elif self._chosen_scores:
-            plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._chosen_scores))
+        elif self._masked_scores:
+            plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._masked_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)
 
     def _find_owner(self, node: Any) -> tuple[str, int]:

@@ -49,17 +49,18 @@ class InputObjects:
         values = list(list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
+        #: The tensors that are inputs themselves, and these.
+        self.all_tensors = [*(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := list_slots(type(value)))]
-        tensors = [*self.tensors, *(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))]
         with unseen_by_subclasses():
-            twins = [(tensor, tensor.data) for tensor in tensors if has_values(tensor)]
+            twins = [(tensor, tensor.data) for tensor in self.all_tensors if has_values(tensor)]
             self._of_tensors = [
                 *restorers_of_tensors(
                     [(tensor, twin) for tensor, twin in twins if is_twin(tensor, twin)],
-                    [tensor for tensor in tensors if tensor.is_leaf],
+                    [tensor for tensor in self.all_tensors if tensor.is_leaf],
                 ),
-                restorer_of_marks(tensors),
+                restorer_of_marks(self.all_tensors),
             ]
 
     def restore(self) -> None:

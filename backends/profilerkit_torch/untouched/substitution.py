@@ -20,10 +20,10 @@ __all__ = ["substitute"]
 def substitute(
     model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor], inventory: Inventory | None = None
 ) -> dict[int, torch.Tensor]:
-    """Replace every tensor that the model's modules hold by ``convert(tensor)``; use inside `preserve`.
+    """Replace every tensor that the model's modules hold by ``convert(tensor)``, inside `preserve`, which undoes it.
 
-    That is parameters, buffers and plain attributes, also where they sit in a list, tuple or dict attribute (as the
-    flat weights of recurrent modules do). A tensor that is held twice gets one substitute. Returns them by the
+    That is parameters, buffers and plain attributes, also directly in a list, tuple or dict attribute (as the flat
+    weights of recurrent modules are). A tensor that is held twice gets one substitute. Returns the substitutes by the
     ``id`` of the tensors that they replace.
     """
     substitutes: dict[int, torch.Tensor] = {}
@@ -36,11 +36,11 @@ def substitute(
         return substitutes[id(value)]
 
     inventory = inventory or Inventory(model)
-    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
+    for module in inventory.modules:
         if isinstance(module, torch.jit.ScriptModule):
             raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
-        replace_tensors(module, replace)
-        for name, value in attributes.items():
+        replace_tensors(module, replace)  # its parameters and buffers
+        for name, value in inventory.find_further_attributes(module).items():
             if _holds_tensors(value):
                 module.__dict__[name] = map_leaves(value, replace)
         if inventory.holds_keras:
@@ -50,7 +50,8 @@ def substitute(
 
 def _holds_tensors(value: Any) -> bool:
     """Return whether a value is a tensor, or a plain container with a tensor directly in it."""
-    if type(value) in (list, tuple, dict):
-        items = value.values() if type(value) is dict else value
-        return any(isinstance(item, torch.Tensor) for item in items)
-    return isinstance(value, torch.Tensor)
+    if isinstance(value, torch.Tensor):
+        return True
+    if type(value) is dict:
+        return any(isinstance(item, torch.Tensor) for item in value.values())
+    return type(value) in (list, tuple) and any(isinstance(item, torch.Tensor) for item in value)

@@ -92,7 +92,7 @@ def test_a_mistake_on_shapes_alone_is_named_where_a_real_run_counts(monkeypatch:
     from profilerkit_torch.trace import stand_ins
 
     exec("def careless(tensor): return {}['planted']", namespace := {"__name__": "profilerkit_torch.trace.stand_ins"})
-    monkeypatch.setattr(stand_ins, "meta_twin", namespace["careless"])
+    monkeypatch.setattr(stand_ins, "make_meta_twin", namespace["careless"])
     monkeypatch.setattr(stand_ins, "FakeTensorMode", namespace["careless"])
     report = profile(nn.Linear(4, 2), X, metrics=["macs"])
     assert report["macs"] == 8

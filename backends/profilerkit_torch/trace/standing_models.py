@@ -1,0 +1,96 @@
+"""A model with stand-ins in it, before it runs: which bytes are alive, and which values of the stand-ins are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import torch
+
+from profilerkit import ModelInputs
+
+from ..costs import is_plain
+from ..model.inventory import Inventory
+from ..untouched.mutable_inputs import InputObjects
+from .recorder import Recorder
+
+__all__ = ["AliveBytes", "StandingModel", "count_alive", "find_common_device", "list_tensors", "share_values"]
+
+
+class StandingModel(NamedTuple):
+    """A model with stand-ins in it, and its inputs.
+
+    Attributes:
+        inventory: What the model holds: of a lazy one with the weights that it has made now.
+        substitutes: What stands in for each tensor of the model, by the ``id`` of the tensor; nothing in a real run.
+        inputs: The inputs with what stands in for them.
+        user_inputs: The inputs as the user gave them.
+        tensors_in_objects: The tensors in objects among the user's inputs: nothing stands in for them.
+    """
+
+    inventory: Inventory
+    substitutes: dict[int, torch.Tensor]
+    inputs: ModelInputs
+    user_inputs: ModelInputs
+    tensors_in_objects: list[torch.Tensor]
+
+
+class AliveBytes(NamedTuple):
+    """The bytes alive before the first operator, without those of weights.
+
+    Attributes:
+        of_model: Those of tensors that the model holds beside its weights (tables, caches), which stay as weights do.
+        of_inputs: Those of the inputs.
+    """
+
+    of_model: int
+    of_inputs: int
+
+
+def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
+    """Have the recorder know what is alive before the first operator, and return the bytes of that.
+
+    What the model holds is counted elsewhere, and for nothing here.
+    """
+    live = recorder.live
+
+    def add(tensor: torch.Tensor) -> int:
+        twin = standing.substitutes.get(id(tensor), tensor)
+        return live.add(twin, size=0, made=twin is not tensor)
+
+    inventory = standing.inventory
+    for weight in (*inventory.parameters, *inventory.buffers):
+        add(weight)
+    of_model = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+    user_ids = set(map(id, (*standing.user_inputs.leaves(), *standing.tensors_in_objects)))
+    for tensor in InputObjects(standing.inputs).all_tensors:
+        live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=-1)
+    return AliveBytes(of_model, live.total)
+
+
+def share_values(recorder: Recorder, standing: StandingModel, buffers: Iterable[torch.Tensor]) -> None:
+    """Tell the recorder which values stand-ins for buffers and inputs have, and which tensors it must not read.
+
+    The latter stand for themselves, because their shapes do not tell what they store.
+    """
+    substitutes = standing.substitutes
+    in_model = (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
+    in_inputs = (id(leaf) for leaf in list_tensors(standing.inputs) if not is_plain(leaf))
+    recorder.unread = frozenset((*in_model, *in_inputs))
+    for buffer in buffers:
+        if id(buffer) in substitutes:
+            recorder.values.read_from(substitutes[id(buffer)], buffer)
+    for leaf, stand_in in zip(standing.user_inputs.leaves(), standing.inputs.leaves(), strict=True):
+        if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
+            recorder.values.read_from(stand_in, leaf)
+
+
+def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
+    """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
+    devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
+    return devices.pop() if len(devices) == 1 else None
+
+
+def list_tensors(inputs: ModelInputs) -> Iterator[torch.Tensor]:
+    """Yield the tensors among the leaves of inputs."""
+    return (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))
