@@ -15,33 +15,24 @@ class RecurrentInputs(NamedTuple):
         states: The states that it begins with.
         lengths: How long each sequence is; None for a cell, which takes one step.
         weights: The matrices of the input, of all directions and gates.
+        recurrent_weights: The matrices of the state.
+        biases: The biases, which are always there; of a layer without any they are zeros.
+        peepholes: What an LSTM multiplies its cell's state with, which may be left out.
     """
 
     states: tuple[int, ...]
     lengths: int | None
     weights: int
-
-    @property
-    def recurrent_weights(self) -> int:
-        """The matrices of the state."""
-        return self.weights + 1
-
-    @property
-    def biases(self) -> int:
-        """The biases, which are always there; of a layer without any they are zeros."""
-        return self.weights + 2
-
-    @property
-    def peepholes(self) -> int:
-        """What an LSTM multiplies its cell's state with, which may be left out."""
-        return self.weights + 3
+    recurrent_weights: int
+    biases: int
+    peepholes: int
 
 
 RECURRENT: Mapping[str, RecurrentInputs] = {
-    "LSTMSequence": RecurrentInputs(states=(1, 2), lengths=3, weights=4),
-    "GRUSequence": RecurrentInputs(states=(1,), lengths=2, weights=3),
-    "RNNSequence": RecurrentInputs(states=(1,), lengths=2, weights=3),
-    "LSTMCell": RecurrentInputs(states=(1, 2), lengths=None, weights=3),
-    "GRUCell": RecurrentInputs(states=(1,), lengths=None, weights=2),
-    "RNNCell": RecurrentInputs(states=(1,), lengths=None, weights=2),
+    "LSTMSequence": RecurrentInputs((1, 2), 3, 4, 5, 6, 7),
+    "GRUSequence": RecurrentInputs((1,), 2, 3, 4, 5, 6),
+    "RNNSequence": RecurrentInputs((1,), 2, 3, 4, 5, 6),
+    "LSTMCell": RecurrentInputs((1, 2), None, 3, 4, 5, 6),
+    "GRUCell": RecurrentInputs((1,), None, 2, 3, 4, 5),
+    "RNNCell": RecurrentInputs((1,), None, 2, 3, 4, 5),
 }

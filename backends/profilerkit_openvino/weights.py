@@ -27,9 +27,9 @@ __all__ = ["find_weighted", "list_weights"]
 _NARROW = ("int4", "uint4", "int8", "uint8", "uint2", "uint1", "uint3", "uint6", "float4", "float8")
 #: The inputs of operators that are values which the model keeps, but no parameters.
 _KEPT = {
-    "BatchNormInference": (3, 4),
-    "FakeQuantize": (1, 2, 3, 4),
-    "Interpolate": (1, 2, 3),
+    "BatchNormInference": (3, 4),  # mean and variance
+    "FakeQuantize": (1, 2, 3, 4),  # the bounds of what goes in and comes out
+    "Interpolate": (1, 2, 3),  # sizes, scales, axes
     **{kind: inputs.states for kind, inputs in RECURRENT.items()},
 }
 _PRODUCTS = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
@@ -37,11 +37,12 @@ _PRODUCTS = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropDa
 
 def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Iterator[PlacedWeight]:
     """Yield the parameters and buffers: a weight belongs to the layers that use it."""
-    for identity, weight in enumerate(_find_weights(nodes, [chain[-1].path for chain in chains])):
+    paths = {node.get_name(): chain[-1].path for node, chain in zip(nodes, chains, strict=True)}
+    for identity, weight in enumerate(_find_weights(nodes)):
         constant = weight.node
         shape, dtype = tuple(constant.get_output_shape(0)), dtype_name(constant.get_output_element_type(0))
         name = constant.get_friendly_name().removeprefix("self.").removesuffix("_compressed")
-        for path in dict.fromkeys(weight.users):
+        for path in dict.fromkeys(paths[user] for user in weight.users) or [""]:
             label = name.removeprefix(f"{path}.") if path else name
             size = int(constant.get_byte_size())
             record = WeightRecord(label, identity, prod(shape), size, dtype, None, shape=shape)
@@ -50,8 +51,8 @@ def list_weights(nodes: Sequence[Any], chains: Sequence[Sequence[Scope]]) -> Ite
 
 def find_weighted(nodes: Sequence[Any]) -> list[bool]:
     """Return for each node whether it reads a parameter, converted and scaled ones included."""
-    weights = _find_weights(nodes, [node.get_name() for node in nodes])
-    readers = {name for weight in weights if weight.role is _Role.PARAMETER for name in weight.users}
+    parameters = [weight for weight in _find_weights(nodes) if weight.role is _Role.PARAMETER]
+    readers = {user for parameter in parameters for user in parameter.users}
     return [node.get_name() in readers for node in nodes]
 
 
@@ -75,45 +76,55 @@ class _Use(NamedTuple):
         """The operator of the node."""
         return str(self.node.get_type_name())
 
+    @property
+    def other_input(self) -> Any:
+        """The node that makes the other one of two inputs."""
+        return self.node.input_value(1 - self.position).get_node()
+
 
 class _Weight(NamedTuple):
-    """A constant that is a weight, and what the nodes that use it are called."""
+    """A constant that is a weight, and the names of its users: of nodes of the model's own graph, or what they hold."""
 
     node: Any
     role: _Role
     users: list[str]
 
 
-def _find_weights(nodes: Sequence[Any], paths: Sequence[str]) -> Iterator[_Weight]:
-    """Yield the weights in a graph and in those inside of it; ``paths`` are what its nodes are called."""
-    constant: dict[str, bool] = {}
+def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
+    """Yield the weights in a graph and in those inside of it; ``holder`` is the node that the graph is in, if any."""
+    is_constant: dict[str, bool] = {}
     for node in nodes:
-        sources = [constant[value.get_node().get_name()] for value in node.input_values()]
-        constant[node.get_name()] = is_made_of_constants(node, sources)
-    by_name = {node.get_name(): path for node, path in zip(nodes, paths, strict=True)}
-    for node, path in zip(nodes, paths, strict=True):
+        sources = [is_constant[value.get_node().get_name()] for value in node.input_values()]
+        is_constant[node.get_name()] = is_made_of_constants(node, sources)
+    for node in nodes:
         for inner in list_inner(node):
-            inside = inner.get_ordered_ops()
-            yield from _find_weights(inside, [path] * len(inside))
+            yield from _find_weights(inner.get_ordered_ops(), holder or node.get_name())
         if node.get_type_name() == "Constant":
-            uses = list(_trace_uses(node, constant))
+            uses = list(_trace_uses(node, is_constant))
             role = _find_role(node, uses)
             if role is not _Role.NUMBER:
-                users = [by_name[use.node.get_name()] for use in uses if not constant[use.node.get_name()]]
-                yield _Weight(node, role, users or [""])
+                users = [use.node.get_name() for use in uses if not is_constant[use.node.get_name()]]
+                yield _Weight(node, role, [holder] if holder and users else users)
 
 
-def _trace_uses(node: Any, constant: Mapping[str, bool]) -> Iterator[_Use]:
+def _trace_uses(node: Any, is_constant: Mapping[str, bool]) -> Iterator[_Use]:
     """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run."""
     for target in read_consumers(node):
         user = target.get_node()
         yield _Use(user, target.get_index())
-        if constant[user.get_name()]:
-            yield from _trace_uses(user, constant)
+        if is_constant[user.get_name()]:
+            yield from _trace_uses(user, is_constant)
 
 
 def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
-    """Return what a constant is, by its dtype and by what its users do with it; the first rule that fits counts."""
+    """Return what a constant is; the first of these rules that fits counts.
+
+    - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted are a parameter.
+    - Other integers are a buffer, or a number where there is one alone.
+    - What an operator keeps, such as statistics and first states, is a buffer.
+    - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
+    - Other floating-point numbers are a parameter; one alone only as the matrix of a product, or as a bias.
+    """
     shape, dtype = node.get_output_shape(0), dtype_name(node.get_output_element_type(0))
     has_several = prod(shape) > 1
     number_or_buffer = _Role.BUFFER if has_several else _Role.NUMBER
@@ -139,17 +150,20 @@ def _is_recurrent_bias(use: _Use) -> bool:
 
 def _is_bias(use: _Use) -> bool:
     """Return whether a value is added to the result of a product."""
-    return use.kind == "Add" and use.node.input_value(1 - use.position).get_node().get_type_name() in _PRODUCTS
+    return use.kind == "Add" and use.other_input.get_type_name() in _PRODUCTS
 
 
 def _is_scale(use: _Use) -> bool:
-    """Return whether a value scales or shifts narrow numbers that are converted: ``(convert(x) - zero) * scale``."""
-    if use.kind not in ("Multiply", "Subtract"):
+    """Return whether a value is the zero or the scale of ``Multiply(Subtract(Convert(narrow), zero), scale)``.
+
+    Either of the two steps may be missing, and the first may be a ``Reshape``.
+    """
+    is_minuend = use.kind == "Subtract" and use.position == 0
+    if use.kind not in ("Multiply", "Subtract") or is_minuend:
         return False
-    other = use.node.input_value(1 - use.position).get_node()
+    other = use.other_input
     if other.get_type_name() in ("Subtract", "Multiply", "Reshape"):
         other = other.input_value(0).get_node()
     if other.get_type_name() != "Convert":
         return False
-    is_narrow = dtype_name(other.input_value(0).get_element_type()).startswith(_NARROW)
-    return is_narrow and (use.kind == "Multiply" or use.position == 1)
+    return dtype_name(other.input_value(0).get_element_type()).startswith(_NARROW)

@@ -278,4 +278,7 @@ def _as_tensors(inputs: ModelInputs) -> ModelInputs:
 
 
 def _register(op: Any, formula: Callable[..., Any]) -> None:
-    (register_layer_cost if isinstance(op, type) else register_op_cost)(op, formula)
+    if isinstance(op, type):
+        register_layer_cost(op, formula)
+    else:
+        register_op_cost(op, formula)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..count_text import format_count
 from ..declared_inputs import DeclaredInput
 from ..error_text import shown
 from ..errors import InputError
@@ -96,7 +97,8 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
     supplied = list(ModelInputs(*inputs.args).leaves())
     unknown = sorted(set(inputs.kwargs) - set(names))
     if unknown or len(supplied) > len(names):
-        surplus = f"no input {unknown[0]!r}" if unknown else f"{len(names)} inputs, and {len(supplied)} were given"
+        too_many = f"{format_count(len(names), 'input')}, and {len(supplied)} were given"
+        surplus = f"no input {unknown[0]!r}" if unknown else too_many
         raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
     bound = {**dict(zip(names, supplied, strict=False)), **inputs.kwargs}
     missing = [name for name in names if name not in bound]

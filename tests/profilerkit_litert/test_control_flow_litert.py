@@ -308,7 +308,7 @@ def test_variables_that_nothing_prepares_are_said() -> None:
     y = graphs.main.add("FULLY_CONNECTED", [products(graphs.main, x, 1), weight, -1], (-1, 4))
     trace = graphs.trace(y, x=X)
     assert (trace.macs, trace.total_params) == (2 * 48, 16)
-    assert trace.unmade_weights == "1 variables, whose values are not in the file"
+    assert trace.unmade_weights == "1 variable, whose values are not in the file"
 
 
 def test_graphs_in_a_long_row_are_no_error_of_the_interpreter() -> None:

@@ -372,7 +372,7 @@ TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3
             r"the input 'x' has the shape \(2, 4\), and the model declares \(n, 3\)",
         ),
         (DENSE, ModelInputs(np.ones((2, 3))), "the input 'x' is of float64, and the model declares float32; convert"),
-        (DENSE, ModelInputs(X, X), "the model declares 1 inputs, and 2 were given; its inputs are: 'x'"),
+        (DENSE, ModelInputs(X, X), "the model declares 1 input, and 2 were given; its inputs are: 'x'"),
         (DENSE, ModelInputs(z=X), "the model declares no input 'z'; its inputs are: 'x'"),
         (DENSE, ModelInputs(x="text"), "the input 'x' is 'text'; give an array for it"),
         (DENSE, ModelInputs(X).given_to(lambda model, x: x), "call= was given"),

@@ -17,8 +17,9 @@ def conv_general_dilated(call: PrimitiveCall) -> Cost:
     left, weight, out = call.inputs[0], call.inputs[1], call.outputs[0]
     spec = call.params["dimension_numbers"].rhs_spec
     filters, window = weight[spec[0]], Shape(weight[index] for index in spec[2:]).numel
-    plain = (out.numel, weight.numel // max(filters, 1))
-    turned = (left.numel, filters // call.params["feature_group_count"] * window)
-    is_smaller = turned[0] * turned[1] < plain[0] * plain[1]
-    is_transposed = any(step > 1 for step in call.params["lhs_dilation"]) or (call.is_backward and is_smaller)
-    return convolution.convolution(*(turned if is_transposed else plain))
+    elements_of_filter = weight.numel // max(filters, 1)
+    elements_of_turned_filter = filters // call.params["feature_group_count"] * window
+    is_smaller = left.numel * elements_of_turned_filter < out.numel * elements_of_filter
+    if any(step > 1 for step in call.params["lhs_dilation"]) or (call.is_backward and is_smaller):
+        return convolution.convolution(left.numel, elements_of_turned_filter)
+    return convolution.convolution(out.numel, elements_of_filter)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 __all__ = ["find_group"]
 
 _LISTED = re.compile(r"(?:replica_groups|source_target_pairs)=\{((?:\{[\d,]*\},?)*)\}")
-_COUNTED = re.compile(r"replica_groups=\[([\d,]+)\]<=(\[.*)")
-_OF_MESH = re.compile(r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(([^{]*)\))?\s*\{([^}]*)\}")
-_AXIS = re.compile(r"'([^']+)'=(\d+)")
-#: An axis, or a part of one: behind so many parts that are outside of it, and of such a size.
-_PART = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
+_COUNTED = re.compile(r"replica_groups=\[(?P<sizes>[\d,]+)\]<=(?P<order>\[.*)")
+_OF_MESH = re.compile(
+    r"replica_groups=mesh\[(?P<axes>[^\]]*)\](?:, device_ids=\((?P<order>[^{]*)\))?\s*\{(?P<parts>[^}]*)\}"
+)
+_AXIS_SIZE = re.compile(r"'([^']+)'=(\d+)")
+_AXIS_PART = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 _ORDER = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
 
 
@@ -25,40 +27,59 @@ def find_group(attributes: str, rank: int, ranks: int) -> tuple[int, ...]:
     Raises `LookupError` for groups in a form that is not known.
     """
     groups = _list_groups(attributes, ranks)
-    pairs = "source_target_pairs" in attributes
-    return next((group for group in groups if (group[0] == rank if pairs else rank in group)), (rank,))
+    if "source_target_pairs" in attributes:
+        return next((pair for pair in groups if pair[0] == rank), (rank,))
+    return next((group for group in groups if rank in group), (rank,))
 
 
 def _list_groups(attributes: str, ranks: int) -> list[tuple[int, ...]]:
+    """Return the groups of devices that exchange; of pairs, the device that sends and the one that receives."""
     listed = _LISTED.search(attributes)
     if listed:
         groups = [_read_numbers(group) for group in re.findall(r"\{([\d,]*)\}", listed[1])]
         return groups or [tuple(range(ranks))]
     counted = _COUNTED.search(attributes)
     if counted:
-        return _list_rows(_read_order(counted[2]).reshape(_read_numbers(counted[1])))
+        return _list_rows(_read_order(counted["order"]).reshape(_read_numbers(counted["sizes"])))
     of_mesh = _OF_MESH.search(attributes)
     if of_mesh is None:
         raise LookupError(attributes)
-    axes = {name: int(size) for name, size in _AXIS.findall(of_mesh[1])}
-    devices = np.arange(prod(axes.values())) if of_mesh[2] is None else _read_order(of_mesh[2])
-    return _list_groups_of_mesh(devices.reshape(-1), axes, _PART.findall(of_mesh[3]))
+    axes = {name: int(size) for name, size in _AXIS_SIZE.findall(of_mesh["axes"])}
+    devices = np.arange(prod(axes.values())) if of_mesh["order"] is None else _read_order(of_mesh["order"])
+    return _list_groups_of_mesh(devices.reshape(-1), axes, _read_parts(of_mesh["parts"], axes))
+
+
+class _Part(NamedTuple):
+    """A part of an axis of a mesh: ``'x':(2)3`` is the middle one of an axis of 2 x 3 x n devices.
+
+    Attributes:
+        outside: How many devices the axis has outside of it.
+        size: How many it has itself.
+    """
+
+    outside: int
+    size: int
+
+
+def _read_parts(text: str, axes: Mapping[str, int]) -> dict[str, _Part]:
+    """Return the parts along which devices exchange, by their axes; ``'x'`` alone is the whole axis."""
+    return {name: _Part(int(outside or 1), int(size or axes[name])) for name, outside, size in _AXIS_PART.findall(text)}
 
 
 def _list_groups_of_mesh(
-    devices: np.ndarray, axes: Mapping[str, int], parts: Sequence[tuple[str, str, str]]
+    devices: np.ndarray, axes: Mapping[str, int], parts: Mapping[str, _Part]
 ) -> list[tuple[int, ...]]:
-    """Return the groups along axes of a mesh, or along parts of them: name, parts outside of it, and size of each."""
+    """Return the groups along parts of the axes of a mesh: each axis is cut in three, its part in the middle."""
     sizes: list[int] = []
-    inside: dict[str, int] = {}
-    part_by_name = {name: (int(outside or 1), int(size or axes[name])) for name, outside, size in parts}
+    dimensions: dict[str, int] = {}
     for name, size in axes.items():
-        outside, part = part_by_name.get(name, (size, 1))
-        inside[name] = len(sizes) + 1
-        sizes += [outside, part, size // (outside * part)]
-    along = [inside[name] for name in part_by_name]
+        part = parts.get(name, _Part(size, 1))
+        dimensions[name] = len(sizes) + 1
+        sizes += [part.outside, part.size, size // (part.outside * part.size)]
+    along = [dimensions[name] for name in parts]
     others = [index for index in range(len(sizes)) if index not in along]
-    return _list_rows(devices.reshape(sizes).transpose([*others, *along]).reshape(-1, prod(sizes[at] for at in along)))
+    group_size = prod(part.size for part in parts.values())
+    return _list_rows(devices.reshape(sizes).transpose([*others, *along]).reshape(-1, group_size))
 
 
 def _read_order(text: str) -> np.ndarray:

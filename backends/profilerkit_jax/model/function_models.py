@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
@@ -56,26 +56,12 @@ def _is_module(value: Any) -> bool:
 def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
     """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
     name = model.name or (_find_name(model.function) if _is_named(model.function) else subjects[0].name)
+    parts = list(map(_Part, modules, subjects))
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
-        states: list[Any] = []
         marks = how.marks if len(subjects) == 1 else None  # paths of two modules may be the same
-
-        def run(function: Any, waiting: Sequence[tuple[Any, Subject]], values: Sequence[Any]) -> Any:
-            """Run the function with copies of the modules that wait: each runs the next as its own function."""
-            if not waiting:
-                return how.call(function, args, kwargs)
-            module, subject = waiting[0]
-            count = len(subject.leaves)
-
-            def run_with_copy(copy: Any) -> Any:
-                return run(replace_module(function, module, copy), waiting[1:], values[count:])
-
-            outputs, state = subject.call(values[:count], (), {}, replace(how, marks=marks, function=run_with_copy))
-            states.extend(jax.tree.leaves(state))
-            return outputs
-
-        return run(model.function, list(zip(modules, subjects, strict=True)), values), states
+        run = functools.partial(how.call, args=args, kwargs=kwargs)
+        return _run_with_copies(model.function, parts, values, replace(how, marks=marks), run)
 
     if len(subjects) == 1:
         return replace(subjects[0], name=name, call=call)
@@ -86,6 +72,36 @@ def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Su
     ]
     types = {"": name, **{f"module_{index}": subject.name for index, subject in enumerate(subjects)}}
     return Subject("function", name, leaves, call, types)
+
+
+class _Part(NamedTuple):
+    """A module that a function leads to, and its subject."""
+
+    module: Any
+    subject: Subject
+
+
+def _run_with_copies(
+    function: Any, parts: Sequence[_Part], values: Sequence[Any], how: Pass, run: Callable[[Any], Any]
+) -> tuple[Any, list[Any]]:
+    """Return what a function gives with copies of modules that hold these values, and what that changed of their state.
+
+    The subject of the first module makes its copy, and calls with it what makes those of the others.
+    """
+    if not parts:
+        return run(function), []
+    (module, subject), *others = parts
+    count = len(subject.leaves)
+    states: list[Any] = []
+
+    def run_with_copy(copy: Any) -> Any:
+        replaced = replace_module(function, module, copy)
+        outputs, states_of_others = _run_with_copies(replaced, others, values[count:], how, run)
+        states.extend(states_of_others)
+        return outputs
+
+    outputs, state = subject.call(values[:count], (), {}, replace(how, function=run_with_copy))
+    return outputs, [*states, *jax.tree.leaves(state)]
 
 
 def _find_name(function: Any) -> str:

@@ -28,7 +28,10 @@ def nnx_subject(model: Any) -> Subject:
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         copy = nnx.merge(graph, jax.tree.unflatten(tree, list(values)))
-        copy.train() if how.training else copy.eval()
+        if how.training:
+            copy.train()
+        else:
+            copy.eval()
         if how.marks is not None:
             _mark_layers(copy)
         with use_marks(how.marks):

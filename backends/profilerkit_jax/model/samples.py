@@ -54,7 +54,8 @@ def note_assumed_batch(trace: ModelTrace, inputs: ModelInputs) -> ModelTrace:
 
 
 def _count_in_trace(trace: ModelTrace, shapes: Collection[tuple[int, ...]]) -> int | None:
-    layouts = {layer.path: layout for layer in trace.layers if (layout := _find_layout(layer)) is not None}
+    layouts_or_none = {layer.path: _find_layout(layer) for layer in trace.layers}
+    layouts = {path: layout for path, layout in layouts_or_none.items() if layout is not None}
     return samples.count_samples(trace, layouts, shapes)
 
 

@@ -14,13 +14,17 @@ from .walk import Walk
 
 __all__ = ["WhileLoop", "count_trips"]
 
-#: The comparisons of a counter with a bound that keep a loop running, by the sign of its steps, and how far beyond the
-#: bound it counts.
-_UPWARDS, _DOWNWARDS = {"lt": 0, "le": 1, "ne": 0}, {"gt": 0, "ge": 1, "ne": 0}
-#: The same comparisons with their sides exchanged.
+#: The comparisons of a counter with a bound that end a loop whose counter grows. ``le`` ends it one further than the
+#: bound, ``lt`` and ``ne`` at the bound itself.
+_BEYOND_OF_GROWING = {"lt": 0, "le": 1, "ne": 0}
+#: The same where the counter falls.
+_BEYOND_OF_FALLING = {"gt": 0, "ge": 1, "ne": 0}
+#: The comparisons with their sides exchanged.
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
-#: The most elements that a condition may depend on, and the most turns that are run to count them.
-_LARGEST, _MOST_TURNS = 1 << 12, 100_000
+#: The most elements that a condition may depend on.
+_LARGEST = 1 << 12
+#: The most turns that are run to count them.
+_MOST_TURNS = 100_000
 
 
 class WhileLoop(NamedTuple):
@@ -105,8 +109,11 @@ def _read_trips(walk: Walk, loop: WhileLoop) -> int | None:
 
 
 def _divide(comparison: _Comparison, start: int, step: int) -> int | None:
-    """Return how many equal steps a counter takes from its start; None where it never gets past the bound."""
-    beyond = (_UPWARDS if step > 0 else _DOWNWARDS).get(comparison.name)
+    """Return how many equal steps a counter takes from its start; None where it never gets past the bound.
+
+    From 0 by 3 while it is less than 10 it takes 4, the distance of 10 divided by 3 and rounded up.
+    """
+    beyond = (_BEYOND_OF_GROWING if step > 0 else _BEYOND_OF_FALLING).get(comparison.name)
     if beyond is None:
         return None
     distance = (comparison.bound - start if step > 0 else start - comparison.bound) + beyond
@@ -192,10 +199,10 @@ def _run_turns(walk: Walk, loop: WhileLoop) -> int | None:
     initial = [loop.initial[index] for index in turn.carried]
     if sum(value.shape.numel for value in (*of_condition, *of_body, *initial)) > _LARGEST:
         return None
-    arrays = [list(map(walk.compute_elements, values)) for values in (of_condition, of_body, initial)]
-    if any(array is None for some in arrays for array in some):
+    condition_consts, body_consts = _compute_all(walk, of_condition), _compute_all(walk, of_body)
+    start = _compute_all(walk, initial)
+    if condition_consts is None or body_consts is None or start is None:
         return None
-    condition_consts, body_consts, start = arrays
 
     def goes_on(state: tuple[Any, dict[int, Any]]) -> Any:
         count, carried = state
@@ -215,6 +222,12 @@ def _run_turns(walk: Walk, loop: WhileLoop) -> int | None:
     except Exception:  # a primitive that cannot be run by itself
         return None
     return None if int(turns) == _MOST_TURNS else int(turns)
+
+
+def _compute_all(walk: Walk, values: Sequence[Value]) -> list[Any] | None:
+    """Return the elements of values; None if those of one of them are not known."""
+    arrays = [walk.compute_elements(value) for value in values]
+    return None if any(array is None for array in arrays) else arrays
 
 
 def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:

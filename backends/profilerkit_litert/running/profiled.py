@@ -55,6 +55,23 @@ def profile_passes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list
     Raises `NotOfferedError` where the installed LiteRT has no profiler, `InputError` as `bind_inputs` does, and
     `ModelFailedError` for a model that LiteRT refuses.
     """
+    job = _write_job(model, inputs, passes)
+    command = [sys.executable, "-I", "-S", str(Path(native_passes.__file__))]
+    done = subprocess.run(command, input=job, capture_output=True, check=False)
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        error = RuntimeError(
+            f"the process that timed its operators ended with {done.returncode}: {last or 'no message'}"
+        )
+        raise explain_failure(error, inputs, "litert", __package__ or "", "does LiteRT know its operators?")
+    return [
+        ProfiledPass(tuple(RanOperator(*operator) for operator in one_pass["operators"]), one_pass["seconds"])
+        for one_pass in json.loads(done.stdout)
+    ]
+
+
+def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
+    """Return a job as `native_passes` reads it: settings in a line of JSON, the bytes of the file and of the inputs."""
     library = find_library()
     bound = bind_inputs(model, inputs.own_call().map(as_tensor))
     arrays = [np.ascontiguousarray(array) for array in bound.values()]
@@ -71,19 +88,7 @@ def profile_passes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list
         "outputs": [(value.sizes, value.bytes) for value in outputs],
         "passes": passes,
     }
-    job = b"".join([json.dumps(settings).encode(), b"\n", model.content, *(array.tobytes() for array in arrays)])
-    command = [sys.executable, "-I", "-S", str(Path(native_passes.__file__))]
-    done = subprocess.run(command, input=job, capture_output=True, check=False)
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        error = RuntimeError(
-            f"the process that timed its operators ended with {done.returncode}: {last or 'no message'}"
-        )
-        raise explain_failure(error, inputs, "litert", __package__ or "", "does LiteRT know its operators?")
-    return [
-        ProfiledPass(tuple(RanOperator(*told) for told in single["operators"]), single["seconds"])
-        for single in json.loads(done.stdout)
-    ]
+    return b"".join([json.dumps(settings).encode(), b"\n", model.content, *(array.tobytes() for array in arrays)])
 
 
 def _find_outputs(model: LiteRTModel, inputs: ModelInputs) -> list[Value]:

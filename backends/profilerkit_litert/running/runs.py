@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -103,15 +103,23 @@ def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
     _try(lambda: _plan_memory(interpreter, model, bound), inputs)
     _try(interpreter.invoke, inputs)
     constants = {index for index, tensor in enumerate(model.graphs[0].tensors) if tensor.data is not None}
-    spans = []
-    for details in interpreter.get_tensor_details():
+    indices = [details["index"] for details in interpreter.get_tensor_details()]
+    return _measure_union(_list_spans(interpreter, [index for index in indices if index not in constants]))
+
+
+def _list_spans(interpreter: Any, tensors: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield the addresses between which each of these tensors lies, if a kernel has asked for it."""
+    for index in tensors:
         try:
-            view = interpreter.tensor(details["index"])()
-        except ValueError:  # no kernel has asked for it
+            view = interpreter.tensor(index)()
+        except ValueError:  # no kernel has
             continue
-        if details["index"] not in constants and view.nbytes:
-            begin = view.__array_interface__["data"][0]
-            spans.append((begin, begin + view.nbytes))
+        begin = view.__array_interface__["data"][0]
+        yield begin, begin + view.nbytes
+
+
+def _measure_union(spans: Iterable[tuple[int, int]]) -> int:
+    """Return how many bytes lie in at least one of these spans."""
     total = reached = 0
     for begin, end in sorted(spans):
         total += max(end - max(begin, reached), 0)

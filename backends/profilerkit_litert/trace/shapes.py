@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from ai_edge_litert.schema_py_generated import Padding
 
 from profilerkit.backend_kit.operator_calls import UnknownCostError, UnknownShapeError
+from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 
 from ..costs import LiteRTCall
 from .values import Array
@@ -24,6 +26,8 @@ __all__ = ["Result", "infer"]
 Result = Array | tuple[int, ...]
 #: Returns what an operator makes: its values or only their shape, in a list where there are several.
 Rule = Callable[[LiteRTCall], Any]
+#: The most elements that FILL makes here.
+_MOST_FILLED = 64
 
 
 def infer(call: LiteRTCall) -> list[Result] | None:
@@ -93,37 +97,44 @@ def _register(names: str) -> Callable[[Rule], Rule]:
     TANH ZEROS_LIKE
     """
 )
-def _same(call: LiteRTCall) -> Any:
+def _keep_shape(call: LiteRTCall) -> Any:
     return call.inputs[0]
 
 
 @_register("CAST")
-def _copy(call: LiteRTCall) -> Any:
+def _keep_values(call: LiteRTCall) -> Any:
     return call.array() if call.is_known(0) else call.inputs[0]
 
 
-def _are_integers(call: LiteRTCall) -> bool:
-    return all(call.array(index).dtype.kind in "iub" for index in range(len(call.inputs)))
+def _list_arrays(call: LiteRTCall) -> list[Array] | None:
+    """Return the values of all inputs; None where those of one of them are not known."""
+    return [call.array(index) for index in range(len(call.inputs))] if call.is_known() else None
+
+
+def _is_integer(array: Array) -> bool:
+    return array.dtype.kind in "iub"
 
 
 @_register(" ".join(_FUNCTIONS))
 @_register("ADD_N ATAN2 BITWISE_XOR DIV POW PRELU RIGHT_SHIFT SQUARED_DIFFERENCE")
 def _broadcast(call: LiteRTCall) -> Any:
-    if call.type in _FUNCTIONS and call.is_known() and _are_integers(call):
-        return _FUNCTIONS[call.type](*(call.array(index) for index in range(len(call.inputs))))
-    return np.broadcast_shapes(*(call.inputs[index] for index in range(len(call.inputs))))
+    arrays = _list_arrays(call) if call.type in _FUNCTIONS else None
+    if arrays is not None and all(map(_is_integer, arrays)):
+        return _FUNCTIONS[call.type](*arrays)
+    return np.broadcast_shapes(*call.inputs)
 
 
 # Products and windows -------------------------------------------------------------------------------------------------
 
 
-def _windows(
-    sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], padding: int
+def _count_windows(
+    call: LiteRTCall, sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[int]:
-    """Return the number of windows along each dimension: padding 0 is SAME, 1 is VALID."""
-    reach = [0 if padding == 0 else (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)]
+    """Return the number of windows along each dimension: with SAME padding one begins at each stride."""
     if min(strides) < 1:
         raise ValueError("a stride is below 1")
+    is_padded = call.option("padding", Padding.SAME) == Padding.SAME
+    reach = [0 if is_padded else (size - 1) * dilation for size, dilation in zip(kernel, dilations, strict=True)]
     return [-(-(size - less) // stride) for size, less, stride in zip(sizes, reach, strides, strict=True)]
 
 
@@ -131,25 +142,21 @@ def _windows(
 def _convolve(call: LiteRTCall) -> Any:
     batch, *sizes, _ = call.inputs[0]
     filters = call.inputs[1]
-    axes = "DHW"[-len(sizes) :]
-    kernel, channels = (filters[:-2], filters[-1]) if len(sizes) == 3 else (filters[1:-1], filters[0])
-    if call.type == "DEPTHWISE_CONV_2D":
-        channels = filters[-1]
-    strides, dilations = (
-        [call.option(f"{word}{axis}{end}", 1) for axis in axes]
-        for word, end in (("stride", ""), ("dilation", "Factor"))
-    )
-    return (batch, *_windows(sizes, kernel, strides, dilations, call.option("padding", 0)), channels)
+    if call.type == "CONV_3D":
+        axes, kernel, channels = "DHW", filters[:-2], filters[-1]
+    else:
+        axes, kernel, channels = "HW", filters[1:-1], filters[0 if call.type == "CONV_2D" else -1]
+    strides = [call.option(f"stride{axis}", 1) for axis in axes]
+    dilations = [call.option(f"dilation{axis}Factor", 1) for axis in axes]
+    return (batch, *_count_windows(call, sizes, kernel, strides, dilations), channels)
 
 
 @_register("AVERAGE_POOL_2D L2_POOL_2D MAX_POOL_2D")
 def _pool(call: LiteRTCall) -> Any:
     batch, *sizes, channels = call.inputs[0]
-    kernel, strides = (
-        [call.option("filterHeight"), call.option("filterWidth")],
-        [call.option("strideH"), call.option("strideW")],
-    )
-    return (batch, *_windows(sizes, kernel, strides, (1, 1), call.option("padding", 0)), channels)
+    kernel = [call.option("filterHeight"), call.option("filterWidth")]
+    strides = [call.option("strideH"), call.option("strideW")]
+    return (batch, *_count_windows(call, sizes, kernel, strides, (1, 1)), channels)
 
 
 @_register("CONV_3D_TRANSPOSE TRANSPOSE_CONV")
@@ -188,7 +195,8 @@ def _recur(call: LiteRTCall) -> Any:
 @_register("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def _recur_with_gates(call: LiteRTCall) -> Any:
     """Each step makes as many values as a gate has, or as the matrix has rows that they are projected by."""
-    return (*call.inputs[0][:-1], call.inputs[16 if call.has_input(16) else 2][0])
+    forget_gate, projection = 2, 16
+    return (*call.inputs[0][:-1], call.inputs[projection if call.has_input(projection) else forget_gate][0])
 
 
 # Movements ------------------------------------------------------------------------------------------------------------
@@ -209,20 +217,12 @@ def _move(call: LiteRTCall, move: Callable[[Array], Array]) -> Any:
 
 @_register("STRIDED_SLICE")
 def _slice_strided(call: LiteRTCall) -> Any:
-    masks = {name: call.option(f"{name}Mask", 0) for name in ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")}
-    picked: list[Any] = []
-    for number, (begin, end, stride) in enumerate(zip(*(call.list_numbers(index) for index in (1, 2, 3)), strict=True)):
-        bit = 1 << number
-        if masks["ellipsis"] & bit:
-            picked.append(Ellipsis)
-        elif masks["newAxis"] & bit:
-            picked.append(None)
-        elif masks["shrinkAxis"] & bit:
-            picked.append(begin)
-        else:
-            stop = begin + end if call.option("offset", False) else end
-            picked.append(slice(None if masks["begin"] & bit else begin, None if masks["end"] & bit else stop, stride))
-    return _move(call, lambda array: array[tuple(picked)])
+    begins, ends, strides = (call.list_numbers(index) for index in (1, 2, 3))
+    if call.option("offset", False):
+        ends = [begin + length for begin, length in zip(begins, ends, strict=True)]
+    words = ("begin", "end", "ellipsis", "newAxis", "shrinkAxis")
+    index = make_index(begins, ends, strides, SliceMasks(*(call.option(f"{word}Mask", 0) for word in words)))
+    return _move(call, lambda array: array[index])
 
 
 @_register("SLICE")
@@ -234,31 +234,31 @@ def _slice(call: LiteRTCall) -> Any:
 
 @_register("CONCATENATION")
 def _concatenate(call: LiteRTCall) -> Any:
-    axis, count = call.option("axis", 0), len(call.inputs)
-    if call.is_known():
-        return np.concatenate([call.array(index) for index in range(count)], axis)
+    axis, arrays = call.option("axis", 0), _list_arrays(call)
+    if arrays is not None:
+        return np.concatenate(arrays, axis)
     sizes = list(call.inputs[0])
-    sizes[axis] = sum(call.inputs[index][axis] for index in range(count))
+    sizes[axis] = sum(shape[axis] for shape in call.inputs)
     return tuple(sizes)
 
 
 @_register("PACK")
 def _pack(call: LiteRTCall) -> Any:
-    axis, count = call.option("axis", 0), len(call.inputs)
-    if call.is_known():
-        return np.stack([call.array(index) for index in range(count)], axis)
+    axis, arrays = call.option("axis", 0), _list_arrays(call)
+    if arrays is not None:
+        return np.stack(arrays, axis)
     sizes = list(call.inputs[0])
-    sizes.insert(axis % (len(sizes) + 1), count)
+    sizes.insert(axis % (len(sizes) + 1), len(call.inputs))
     return tuple(sizes)
 
 
 @_register("UNPACK")
 def _unpack(call: LiteRTCall) -> Any:
-    axis = call.option("axis", 0)
-    parts = [np.take(call.array(), index, axis) if call.is_known(0) else None for index in range(call.inputs[0][axis])]
-    sizes = list(call.inputs[0])
-    del sizes[axis]
-    return [tuple(sizes) if part is None else part for part in parts]
+    axis, sizes = call.option("axis", 0), list(call.inputs[0])
+    count = sizes.pop(axis)
+    if call.is_known(0):
+        return [np.take(call.array(), index, axis) for index in range(count)]
+    return [tuple(sizes)] * count
 
 
 @_register("SPLIT SPLIT_V")
@@ -313,7 +313,7 @@ def _squeeze(call: LiteRTCall) -> Any:
 @_register("MEAN REDUCE_ALL REDUCE_ANY")
 def _reduce(call: LiteRTCall) -> Any:
     axes, keep = tuple(call.list_numbers(1)), bool(call.option("keepDims", False))
-    if call.type in _REDUCTIONS and call.is_known(0) and call.array().dtype.kind in "iub":
+    if call.type in _REDUCTIONS and call.is_known(0) and _is_integer(call.array()):
         return _REDUCTIONS[call.type](call.array(), axis=axes, keepdims=keep)
     chosen = {axis % max(len(call.inputs[0]), 1) for axis in axes}
     sizes = [1 if index in chosen else size for index, size in enumerate(call.inputs[0])]
@@ -332,7 +332,7 @@ def _resize(call: LiteRTCall) -> Any:
 
 
 @_register("DEPTH_TO_SPACE SPACE_TO_DEPTH")
-def _blocks(call: LiteRTCall) -> Any:
+def _move_channels(call: LiteRTCall) -> Any:
     (batch, height, width, channels), size = call.inputs[0], call.option("blockSize", 1)
     if call.type == "DEPTH_TO_SPACE":
         return (batch, height * size, width * size, channels // size**2)
@@ -340,22 +340,22 @@ def _blocks(call: LiteRTCall) -> Any:
 
 
 @_register("BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND")
-def _blocks_and_batch(call: LiteRTCall) -> Any:
+def _move_samples(call: LiteRTCall) -> Any:
+    """Blocks of the first dimensions behind the batch become samples, or the other way round."""
     batch, *sizes = call.inputs[0]
     blocks, pads = call.list_numbers(1), call.read(2).reshape(-1, 2).sum(1).tolist()
-    area = int(np.prod(blocks))
-    count = len(blocks)
+    area, rest = math.prod(blocks), sizes[len(blocks) :]
     if call.type == "SPACE_TO_BATCH_ND":
         changed = [(size + pad) // block for size, block, pad in zip(sizes, blocks, pads, strict=False)]
-        return (batch * area, *changed, *sizes[count:])
+        return (batch * area, *changed, *rest)
     changed = [size * block - crop for size, block, crop in zip(sizes, blocks, pads, strict=False)]
-    return (batch // area, *changed, *sizes[count:])
+    return (batch // area, *changed, *rest)
 
 
 @_register("FILL RANDOM_STANDARD_NORMAL RANDOM_UNIFORM")
 def _fill(call: LiteRTCall) -> Any:
     sizes = tuple(call.list_numbers(0))
-    if call.type == "FILL" and call.is_known(1) and np.prod(sizes) <= 64:
+    if call.type == "FILL" and call.is_known(1) and math.prod(sizes) <= _MOST_FILLED:
         return np.full(sizes, call.array(1))
     return sizes
 
@@ -412,9 +412,10 @@ def _count_dimensions(call: LiteRTCall) -> Any:
 
 @_register("RANGE")
 def _count_up(call: LiteRTCall) -> Any:
-    return np.arange(*(call.read(index).item() for index in range(3)))
+    begin, end, step = (call.read(index).item() for index in range(3))
+    return np.arange(begin, end, step)
 
 
 @_register("BROADCAST_ARGS")
 def _broadcast_sizes(call: LiteRTCall) -> Any:
-    return np.asarray(np.broadcast_shapes(*(tuple(call.list_numbers(index)) for index in range(2))))
+    return np.asarray(np.broadcast_shapes(call.list_numbers(0), call.list_numbers(1)))

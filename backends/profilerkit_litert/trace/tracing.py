@@ -12,6 +12,7 @@ from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
+from profilerkit.count_text import format_count
 
 from ..model.graphs import Graph
 from ..model.inputs import bind_inputs
@@ -82,7 +83,7 @@ def _describe_variables(graph: Graph) -> str:
     """Return what is not in a file of the weights of a graph: variables that no graph prepares."""
     names = [operator.name for operator in graph.operators]
     number = 0 if "CALL_ONCE" in names else names.count("VAR_HANDLE")
-    return f"{number} variables, whose values are not in the file" if number else ""
+    return f"{format_count(number, 'variable')}, whose values are not in the file" if number else ""
 
 
 def _make_value(walk: Walk, model: LiteRTModel, index: int, tensor: Any) -> Value:

@@ -65,6 +65,8 @@ def _layer(call: NodeCall, kind: str) -> Cost:
 
 def _positions(call: NodeCall) -> int:
     """Return the steps of all samples, of an input of ``(steps, samples, features)`` or with the samples first."""
-    steps, samples = call.inputs[0][:2] if not call.attribute("layout", 0) else call.inputs[0][1::-1]
+    steps, samples = call.inputs[0][:2]
+    if call.attribute("layout", 0):
+        steps, samples = samples, steps
     lengths = call.value(_LENGTHS) if call.type in ("LSTM", "GRU", "RNN") and call.has_input(_LENGTHS) else None
     return steps * samples if lengths is None else int(np.clip(lengths, 0, steps).sum())

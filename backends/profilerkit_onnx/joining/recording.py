@@ -34,10 +34,17 @@ _PROVIDER = "ExecutionProvider"
 
 
 class _RewrittenGraph(NamedTuple):
-    """The nodes of a graph as the runtime rewrites it, and the level of the rewrites."""
+    """A graph as the runtime rewrites it.
+
+    Attributes:
+        nodes: Its nodes.
+        level: The level of the rewrites.
+        matches: How many of the nodes in a profile have the name of one of its nodes.
+    """
 
     nodes: list[RanNode]
     level: str
+    matches: int
 
 
 def read_recording(profile: ProfileFile, model: ModelProto, inputs: ModelInputs | None, skip: int = 0) -> Recording:
@@ -78,7 +85,7 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
     Raises `ProfileFileError` if the runtime rewrites the graph by none of them.
     """
     names = [kernel.name for kernel in profiled.kernels]
-    best, most = None, -1
+    graphs: list[_RewrittenGraph] = []
     problem: Exception | None = None
     for level in LEVELS:
         try:
@@ -87,14 +94,12 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
             problem = error
             continue
         layers = _list_layers_by_name(nodes)
-        matches = sum(name in layers for name in names)
-        if matches > most:
-            best, most = _RewrittenGraph(nodes, level), matches
-        if matches == len(names):
+        graphs.append(_RewrittenGraph(nodes, level, sum(name in layers for name in names)))
+        if graphs[-1].matches == len(names):
             break
-    if best is None:
+    if not graphs:
         raise ProfileFileError(f"onnxruntime cannot make the graph ready here, so nothing is joined: {problem}")
-    return best
+    return max(graphs, key=lambda graph: graph.matches)
 
 
 def _list_layers_by_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:

@@ -18,10 +18,11 @@ def external_files(model: ModelProto) -> list[str]:
 
     Where elements were left in the file of the model itself, `LEFT` is among them.
     """
-    return list(dict.fromkeys(name for tensor in list_tensors(model) if (name := _location(tensor)) is not None))
+    names = map(_read_location, list_tensors(model))
+    return list(dict.fromkeys(name for name in names if name is not None))
 
 
-def _location(tensor: TensorProto) -> str | None:
+def _read_location(tensor: TensorProto) -> str | None:
     if tensor.data_location != TensorProto.EXTERNAL:
         return None
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
@@ -29,19 +30,19 @@ def _location(tensor: TensorProto) -> str | None:
 
 def list_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield the tensors of a model: of its graph, of the graphs inside, and of its functions."""
-    yield from _of_graph(model.graph)
+    yield from _list_in_graph(model.graph)
     for function in model.functions:
-        yield from _of_nodes(function.node)
+        yield from _list_in_nodes(function.node)
 
 
-def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+def _list_in_graph(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
-    yield from _of_nodes(graph.node)
+    yield from _list_in_nodes(graph.node)
 
 
-def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+def _list_in_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
     for node in nodes:
         for attribute in node.attribute:
             yield from (*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors)
@@ -50,4 +51,4 @@ def _of_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
             for sparse in attribute.sparse_tensors:
                 yield from (sparse.values, sparse.indices)
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _of_graph(inner)
+                yield from _list_in_graph(inner)

@@ -1,7 +1,10 @@
 """Layers in the metadata of nodes, as torch's exporter by ``torch.export`` (``dynamo=True``) writes them.
 
 Two entries hold lists, as Python writes them: the paths of the modules around a node, the model itself (an empty path)
-first, and their classes. Each list ends with the node: its name, or its operator.
+first, and their classes. Each list ends with the node: its name, or its operator. Of a convolution in ``block.conv``::
+
+    pkg.torch.onnx.name_scopes      ['', 'block', 'block.conv', 'conv2d']
+    pkg.torch.onnx.class_hierarchy  ['net.Net', 'net.Block', 'torch.nn.modules.conv.Conv2d', 'aten.conv2d.default']
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ def read_layers(node: NodeProto) -> LayersAround:
 
 
 def read_types(nodes: Iterable[NodeProto]) -> dict[str, str]:
-    """Return the name of the class of each layer by its path, without its module; the first node that has it tells."""
+    """Return the name of the class of each layer by its path; where nodes tell different ones, that of the first."""
     types: dict[str, str] = {}
     for node in nodes:
         for layer in list_layers(node):
@@ -47,14 +50,13 @@ def read_types(nodes: Iterable[NodeProto]) -> dict[str, str]:
 
 
 def list_layers(node: NodeProto) -> Iterator[MetadataLayer]:
-    """Yield the layers around a node, the model itself first."""
-    if node.metadata_props:
-        for path, name in zip(_read_list(node, _PATHS), _read_list(node, _CLASSES), strict=False):
-            yield MetadataLayer(path, name.rpartition(".")[2])
+    """Yield the layers around a node, the model itself first; their classes without the modules that define them."""
+    for path, name in zip(_read_list(node, _PATHS), _read_list(node, _CLASSES), strict=False):  # a file may lack some
+        yield MetadataLayer(path, name.rpartition(".")[2])
 
 
 def write_layers(node: NodeProto, layers: Sequence[MetadataLayer]) -> None:
-    """Write the layers around a node, from the outermost on, in the place of its metadata."""
+    """Write the layers around a node, from the outermost on; all other metadata of it is deleted."""
     around = list(layers) or [MetadataLayer("", "")]
     del node.metadata_props[:]
     node.metadata_props.add(key=_PATHS, value=repr([*(layer.path for layer in around), node.name]))

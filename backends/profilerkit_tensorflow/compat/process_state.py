@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -47,24 +47,39 @@ _STATE: dict[str, tuple[str, ...]] = {
 }
 
 
+class Seeds(NamedTuple):
+    """TensorFlow's seed, and the generator of the seeds of operators; None where there is none."""
+
+    seed: Any
+    generator: Any
+
+
+class ModuleState(NamedTuple):
+    """An attribute of a module that is a setting of the process, or holds its state, with its value."""
+
+    module: Any
+    name: str
+    value: Any
+
+
 def list_notes() -> list[str]:
     """Return what is off in these releases of TensorFlow and Keras although calls go on."""
     hidden = "keras" in sys.modules and find_keras_state() is None
     return [*lacking, *(["this release of Keras hides its state: later layers may have other names"] if hidden else [])]
 
 
-def read_seeds() -> tuple[Any, Any] | None:
-    """Return TensorFlow's seed, and the generator of the seeds of operators; None where this release hides them."""
+def read_seeds() -> Seeds | None:
+    """Return the seeds as they are now; None where this release hides them."""
     context = None if _context is None else _context()
-    return (getattr(context, _SEED), getattr(context, _SEEDS, None)) if hasattr(context, _SEED) else None
+    return Seeds(getattr(context, _SEED), getattr(context, _SEEDS, None)) if hasattr(context, _SEED) else None
 
 
-def set_seeds(seed: Any, generator: Any) -> None:
+def set_seeds(seeds: Seeds) -> None:
     """Set both; no generator where there was none."""
     context = _context()
-    setattr(context, _SEED, seed)
-    if generator is not None:
-        setattr(context, _SEEDS, generator)
+    setattr(context, _SEED, seeds.seed)
+    if seeds.generator is not None:
+        setattr(context, _SEEDS, seeds.generator)
     else:
         vars(context).pop(_SEEDS, None)
 
@@ -74,10 +89,10 @@ def read_promotion() -> str:
     return "off" if _promotion is None else str(_promotion().name).lower()
 
 
-def list_module_state() -> Iterator[tuple[Any, str, Any]]:
-    """Yield the modules that hold the state of Keras and TensorFlow and are imported, a name in each, and its value."""
+def list_module_state() -> Iterator[ModuleState]:
+    """Yield the state of Keras and TensorFlow that imported modules hold."""
     for name, attributes in _STATE.items():
         module = sys.modules.get(name)
         for attribute in attributes if module else ():
             if hasattr(module, attribute):
-                yield module, attribute, getattr(module, attribute)
+                yield ModuleState(module, attribute, getattr(module, attribute))

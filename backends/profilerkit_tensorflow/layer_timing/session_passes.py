@@ -50,9 +50,13 @@ class TimedPasses:
 def time_passes(
     owners: NodeOwners, program: Program, inputs: ModelInputs, passes: int, synchronized: bool
 ) -> TimedPasses:
-    """Run a program so many times in one profiler session."""
+    """Run a program so many times in one profiler session; return the seconds of its nodes, and where each belongs.
+
+    ``synchronized`` says whether a pass is over only when the device is done, as on a GPU.
+    """
     timed = op_seconds(fresh_call(program, inputs, synchronized), passes)
     places: dict[str, NodePlace] = {}
     for times in timed:
         places.update(owners.locate(times))
-    return TimedPasses(timed, places, owners.find_compiled())
+    compiled = owners.find_compiled()  # in the functions that the nodes located before have led to
+    return TimedPasses(timed, places, compiled)

@@ -17,7 +17,7 @@ from profilerkit.backend_kit.keras_variables import variable_name
 
 from ..compat.saved_models import is_saved_model
 from ..compat.variables import list_parts
-from .stored_variables import find_stored_variable, keras_variable_classes
+from .stored_variables import find_id, find_stored_variable, keras_variable_classes
 
 __all__ = [
     "holds_random_state",
@@ -125,7 +125,7 @@ def _list_scales_of_file(layer: Any) -> list[Any]:
     """Return the scales of a layer that calls a saved model: the variables inside have the names of the file."""
     if not holds_saved_model(layer):
         return []
-    variables = {id(find_stored_variable(variable)): variable for _, variable in keras_variables.own_variables(layer)}
+    variables = {find_id(variable): variable for _, variable in keras_variables.own_variables(layer)}
     return [
         variables[id(scale)]
         for scale in keras_variables.quantization_data(map(find_stored_variable, variables.values()))

@@ -9,7 +9,7 @@ from typing import Any
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
 
-from .stored_variables import find_stored_variable, keras_variable_classes
+from .stored_variables import find_id, keras_variable_classes
 
 __all__ = ["count_packed_elements"]
 
@@ -26,7 +26,7 @@ def count_packed_elements(layer: Any) -> Iterator[tuple[int, int]]:
         for name in _PACKED:
             variable = getattr(part, name, None)
             if isinstance(variable, keras_variable_classes()):
-                yield id(find_stored_variable(variable)), _count_unpacked(part, name, tuple(variable.shape))
+                yield find_id(variable), _count_unpacked(part, name, tuple(variable.shape))
 
 
 def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:

@@ -7,13 +7,18 @@ from typing import Any
 
 from profilerkit.backend_kit.keras_layers import direct_layers, read_variable_value
 
-__all__ = ["find_stored_variable", "keras_variable_classes", "read_weight_list"]
+__all__ = ["find_id", "find_stored_variable", "keras_variable_classes", "read_weight_list"]
 
 
 def find_stored_variable(variable: Any) -> Any:
     """Return the TensorFlow variable of a Keras variable, or the Keras variable itself if it has none yet."""
     inner = read_variable_value(variable) if isinstance(variable, keras_variable_classes()) else None
     return variable if inner is None else inner
+
+
+def find_id(variable: Any) -> int:
+    """Return the id of the TensorFlow variable, by which a variable of Keras is the same as the one behind it."""
+    return id(find_stored_variable(variable))
 
 
 def keras_variable_classes() -> tuple[Any, ...]:

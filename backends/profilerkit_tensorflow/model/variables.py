@@ -16,7 +16,7 @@ from profilerkit.backend_kit.keras_kinds import is_layer_class
 from ..compat.saved_models import is_saved_model
 from ..untouched.held_state import HeldState, Visit
 from .packed_kernels import count_packed_elements
-from .stored_variables import find_stored_variable, keras_variable_classes, read_weight_list
+from .stored_variables import find_id, find_stored_variable, keras_variable_classes, read_weight_list
 
 __all__ = ["ModelParts", "Weight", "list_weights"]
 
@@ -72,11 +72,11 @@ def list_weights(model: Any) -> list[Weight]:
     for layer in parts.layers:
         for weight in _list_layer_weights(layer):
             weights.setdefault(weight.identity, weight)
-    others = {id(find_stored_variable(variable)) for holder in parts.others for variable in _list_variables(holder)}
+    no_weights = {find_id(variable) for holder in parts.without_weights for variable in _list_variables(holder)}
     declared = _read_declared_trainable(model)
-    for variable in parts.plain:
-        key = id(find_stored_variable(variable))
-        if key not in others and key not in weights and not _is_seed_state(variable):
+    for variable in parts.variables_beside:
+        key = find_id(variable)
+        if key not in no_weights and key not in weights and not _is_seed_state(variable):
             is_trainable = variable.trainable if declared is None else key in declared
             weights[key] = _describe_weight(variable, bool(is_trainable))
     return list(weights.values())
@@ -84,10 +84,10 @@ def list_weights(model: Any) -> list[Weight]:
 
 def _list_layer_weights(layer: Any) -> Iterator[Weight]:
     """Yield the parameters of a Keras layer."""
-    trainable = {id(find_stored_variable(variable)) for variable in read_weight_list(layer, "trainable_weights")}
+    trainable = set(map(find_id, read_weight_list(layer, "trainable_weights")))
     packed = dict(count_packed_elements(layer))
     for variable in read_weight_list(layer, "weights"):
-        key = id(find_stored_variable(variable))
+        key = find_id(variable)
         yield _describe_weight(variable, key in trainable, packed.get(key))
 
 
@@ -121,7 +121,7 @@ def _list_variables(holder: Any) -> list[Any]:
 
 def _read_declared_trainable(model: Any) -> set[int] | None:
     declared = getattr(model, "trainable_variables", None) if is_saved_model(model) else None
-    return None if declared is None else {id(find_stored_variable(variable)) for variable in declared}
+    return None if declared is None else set(map(find_id, declared))
 
 
 class ModelParts(HeldState):
@@ -129,27 +129,27 @@ class ModelParts(HeldState):
 
     Attributes:
         layers: The layers; what is inside of them is not followed.
-        plain: The variables that no layer holds.
-        others: The metrics, optimizers and generators, whose variables are no parameters.
+        variables_beside: The variables that no layer holds.
+        without_weights: The metrics, optimizers and generators, whose variables are no parameters.
     """
 
     def __init__(self, model: Any) -> None:
         self.layers: list[Any] = []
-        self.plain: list[Any] = []
-        self.others: list[Any] = []
+        self.variables_beside: list[Any] = []
+        self.without_weights: list[Any] = []
         self._root = model
         self._no_parameters = tuple(_list_loaded_classes())
         declared = getattr(model, "variables", None) if is_saved_model(model) else None
-        super().__init__(*(declared if declared is not None else (model,)))
+        super().__init__(*(declared if declared is not None else (model,)))  # which walks, and calls `find_visit`
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited: layers, variables and what has none of its own are noted."""
         if issubclass(kind, self._no_parameters):
-            return self._note_in(self.others)
+            return self._note_in(self.without_weights)
         if is_layer_class(kind):
             return self._note_in(self.layers)
         if issubclass(kind, (tf.Variable, *keras_variable_classes())):
-            return self._note_in(self.plain)
+            return self._note_in(self.variables_beside)
         # A module's functions may capture variables of others, such as the state of the optimizer of its training step.
         if issubclass(kind, _FUNCTIONS) and not isinstance(self._root, _FUNCTIONS):
             return None

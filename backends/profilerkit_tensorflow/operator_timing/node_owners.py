@@ -88,7 +88,7 @@ class NodeOwners:
         return NodePlace(owner, body, body.is_gradient(kernel.name), kernel.type, others, own_types)
 
     def find_compiled(self) -> set[XlaCall]:
-        """Return the calls of functions compiled by XLA, whose nodes are not seen."""
+        """Return the calls of functions compiled by XLA, whose nodes are not seen, in bodies that `locate` has met."""
         compiled = set()
         for body in self._bodies.values():
             for name, operator in body.operators.items():

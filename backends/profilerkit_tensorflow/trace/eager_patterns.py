@@ -6,8 +6,9 @@ of an eager run does not tell what has made it, so that this is noted here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from .dilation import CONVOLUTIONS, TO_SPACE
@@ -26,30 +27,27 @@ class EagerPatterns:
     def __init__(self) -> None:
         #: The operator that has made the numbers in a tensor, by the id of the tensor while it is alive.
         self._makers: dict[int, Executed] = {}
-        #: Dilated convolutions, and the share of their output that is not cropped.
-        self._crops: list[tuple[Executed, Fraction]] = []
-        #: Multiplications of gathered rows with a weight each, and with which sums over them they are products.
+        #: Multiplications of gathered rows with a weight each: with a sum over them they are products.
         self._weighted_rows: set[Executed] = set()
-        self._weighted_sums: list[tuple[Executed, Executed]] = []
+        #: What changes the costs of operators that belong together.
+        self._corrections: list[Callable[[], None]] = []
 
     def note(self, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note what an operator that has just run does with the outputs of those before it."""
         makers = [self._makers.get(id(tensor)) for tensor in inputs]
         first = makers[0] if makers else None
         if first is not None and first.type in CONVOLUTIONS and latest.type in TO_SPACE:
-            padded, left = (tensor.shape.num_elements() for tensor in (inputs[0], outputs[0]))
-            if padded:
-                self._crops.append((first, Fraction(left, padded)))
+            padded, left = inputs[0].shape.num_elements(), outputs[0].shape.num_elements()
+            if padded:  # the convolution counts in the share of its output that is not cropped
+                self._corrections.append(partial(first.scale, Fraction(left, padded)))
         if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
             self._weighted_rows.add(latest)
-        if first in self._weighted_rows and latest.type in SUMS:
-            self._weighted_sums.append((first, latest))
+        if first is not None and first in self._weighted_rows and latest.type in SUMS:
+            self._corrections.append(partial(count_as_product, first, latest))
         maker = first if first is not None and latest.type in (*VIEWS, *HANDING_ON) else latest
         self._makers.update((id(tensor), maker) for tensor in outputs)
 
     def apply(self) -> None:
         """Count what was found as the products that it stands for, once each operator has its own cost."""
-        for convolution, share in self._crops:
-            convolution.scale(share)
-        for multiplied, summed in self._weighted_sums:
-            count_as_product(multiplied, summed)
+        for correct in self._corrections:
+            correct()

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
+
 __all__ = ["RULES", "Rule"]
 
 #: Returns the array that an operator makes of the arrays that it reads.
@@ -28,25 +30,10 @@ def _make_reduction(function: Callable[..., Any]) -> Rule:
 
 
 def _slice_with_strides(operator: Any, inputs: Sequence[Any]) -> Any:
-    """Return what ``x[1:-1, None, ..., 0]`` does, whose parts TensorFlow writes as bits of five masks."""
-    sliced, begin, end, strides = inputs
-    masks = {
-        name: operator.get_attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
-    }
-    index: list[Any] = []
-    for position, (first, last, step) in enumerate(zip(begin, end, strides, strict=True)):
-        bit = 1 << position
-        if masks["ellipsis"] & bit:
-            index.append(Ellipsis)
-        elif masks["new_axis"] & bit:
-            index.append(None)
-        elif masks["shrink_axis"] & bit:
-            index.append(int(first))
-        else:
-            start = None if masks["begin"] & bit else int(first)
-            stop = None if masks["end"] & bit else int(last)
-            index.append(slice(start, stop, int(step)))
-    return sliced[tuple(index)]
+    sliced, *numbers = inputs
+    begins, ends, strides = (list(map(int, array)) for array in numbers)
+    masks = SliceMasks(*(operator.get_attr(f"{name}_mask") for name in SliceMasks._fields))
+    return sliced[make_index(begins, ends, strides, masks)]
 
 
 def _cast(operator: Any, inputs: Sequence[Any]) -> Any:

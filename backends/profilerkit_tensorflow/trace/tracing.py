@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from profilerkit import CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used
 
@@ -44,7 +44,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
-    trace: ModelTrace | None = None
+    refusal: ModelFailedError | BackendFailedError | None = None
     followed: list[LayerCalls] = []
     questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
@@ -55,15 +55,15 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
         except NotOfferedError as error:
             return trace_layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
-            refusal = explain_failed_pass(model, error, inputs)
             if only_in_graphs(error) and not can_convert():
                 hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
                 return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
+            refusal = explain_failed_pass(model, error, inputs)
         else:
             trace = _walk(model, program, training)
-    if trace is None and training:
-        return trace_layers_alone(model, refusal, followed)
-    if trace is None:
+    if refusal is not None:
+        if training:
+            return trace_layers_alone(model, refusal, followed)
         return trace_eagerly(model, inputs, refusal, followed)
     if training or trace.failure is not None:
         return trace

@@ -26,11 +26,12 @@ _NOT_THE_USERS = (
 )
 
 
-def remove_from_holders(tensors: Sequence[Any], parts: set[int]) -> Iterator[str]:
-    """Remove tensors, and tuples of them, from the user's containers; yield the names of what else holds them.
+def remove_from_holders(tensors: Sequence[Any], parts: set[int]) -> list[str]:
+    """Remove tensors, and tuples of them, from the user's containers and caches; return the names of other holders.
 
-    ``parts`` are the ids of what belongs to their graphs.
+    ``parts`` are the ids of what belongs to their graphs. What holds a tuple is looked for in the next step.
     """
+    names: list[str] = []
     step: Sequence[Any] = tensors
     for _ in range(_STEPS):
         ids = set(map(id, step))
@@ -44,20 +45,24 @@ def remove_from_holders(tensors: Sequence[Any], parts: set[int]) -> Iterator[str
             elif kind is _CACHE:
                 referrer.cache_clear()
             elif not issubclass(kind, _CONTAINERS):
-                yield from _name_users(referrer)
+                names += _name_users(referrer)
             elif id(referrer) in owners:
-                yield from _name_users(owners[id(referrer)])
+                names += _name_users(owners[id(referrer)])
             elif referrer is not step:
                 containers.append(referrer)
         for container in _select_users(containers, parts | {id(referrers)}):
             _take_out(container, ids)
         if not tuples:
-            return
+            break
         step = tuples
+    return names
 
 
 def _select_users(containers: list[Any], parts: set[int]) -> list[Any]:
-    """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too."""
+    """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too.
+
+    ``parents`` gets, by the id of each container that is met on the way up, the ids of what refers to it.
+    """
     parents: dict[int, set[int]] = {}
     named: set[int] = set()
     step, seen = containers, {*map(id, containers), id(containers)}
@@ -120,8 +125,9 @@ def _take_out(container: Any, ids: set[int]) -> None:
 def _find_owners_of_namespaces(dicts: Sequence[dict[Any, Any]]) -> dict[int, Any]:
     """Return the module or object whose namespace a dict is, by the dict's id; none for other dicts."""
     keys = set(map(id, dicts))
-    owners = gc.get_referrers(*dicts) if dicts else []
-    return {key: owner for owner in owners if (key := id(_read_attributes(owner))) in keys}
+    referrers = gc.get_referrers(*dicts) if dicts else []
+    by_namespace = {id(_read_attributes(referrer)): referrer for referrer in referrers}
+    return {key: owner for key, owner in by_namespace.items() if key in keys}
 
 
 def _read_attributes(owner: Any) -> Any:

@@ -34,7 +34,7 @@ def forget_tensors(made: Iterable[weakref.ref[Any]]) -> list[str]:
 
     Attributes and variables are not changed, since their earlier value is not known.
     """
-    graphs = [graph for reference in made if (graph := reference()) is not None]
+    graphs = [graph for graph in (reference() for reference in made) if graph is not None]
     if any(map(_computes_gradients, graphs)) or not _find_suspects(graphs):
         return []
     gc.collect()  # garbage may have held them

@@ -23,7 +23,7 @@ from .caller_context import require_plain_context
 from .held_state import HeldState
 from .leftovers import forget_tensors
 from .new_graphs import collect_new_graphs
-from .process_state import process_roots, process_state
+from .process_state import process_roots, record_process
 from .snapshots import Snapshot
 
 __all__ = ["preserve"]
@@ -54,7 +54,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     with _one_at_a_time, collect_new_graphs() as graphs:
         reached = HeldState(model, *process_roots())
         values = _read_values(reached.variables, all_of_them=variable_values)
-        change_process, of_process = process_state()
+        process = record_process()
         of_model = _list_steps(reached)
 
         def forget() -> None:
@@ -62,9 +62,9 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
 
         # No operator runs in a forked child of TensorFlow's.
         with restored(
-            *of_process, *of_model, partial(_write_back, values), forget, in_child=partial(call_each, of_model)
+            *process.steps, *of_model, partial(_write_back, values), forget, in_child=partial(call_each, of_model)
         ):
-            change_process()
+            process.change()
             yield
     if left:
         warnings.warn(_write_warning(left), ProfilerKitWarning, stacklevel=find_stack_level())

@@ -14,12 +14,17 @@ __all__ = ["note_switches", "put_graph_options"]
 
 
 class _Switch(NamedTuple):
+    """A setting: what reads it, and what sets it to what was read."""
+
     read: Callable[[], Any]
     put: Callable[[Any], Any]
 
 
 def _put_determinism(on: bool) -> None:
-    (tf.config.experimental.enable_op_determinism if on else stop_being_deterministic)()
+    if on:
+        tf.config.experimental.enable_op_determinism()
+    else:
+        stop_being_deterministic()
 
 
 def put_graph_options(options: dict[str, Any]) -> None:
@@ -32,7 +37,8 @@ def _put_numpy_errors(how: dict[str, Any]) -> None:
     np.seterr(**how)
 
 
-_config, _experimental = tf.config, tf.config.experimental
+_config = tf.config
+_experimental = tf.config.experimental
 _SWITCHES: tuple[_Switch, ...] = (
     _Switch(is_deterministic, _put_determinism),
     _Switch(_experimental.tensor_float_32_execution_enabled, _experimental.enable_tensor_float_32_execution),
