@@ -10,7 +10,7 @@ from typing import Any
 
 from profilerkit.errors import InputError
 
-from .formats import WEIGHT_FORMATS, WeightFormat, WeightKind, make_grouped
+from .formats import MULTIPLIED, MULTIPLIED_OR_LOOKED_UP, WEIGHT_FORMATS, WeightFormat, WeightKind
 
 __all__ = ["READ_METHODS", "REFUSED_METHODS", "Formats", "read_formats", "read_modelopt_file"]
 
@@ -23,9 +23,6 @@ _Config = Mapping[str, Any]
 #: The bits of the scales of groups: of 16 bits, and of the 8 bits of microscaling formats.
 _HALF, _MICRO = 16, 8
 _MXFP4, _MXFP8, _NVFP4 = (WEIGHT_FORMATS[name] for name in ("mxfp4", "mxfp8", "nvfp4"))
-#: The kinds of weights that a method converts, and those where it converts tables too.
-_PRODUCTS = (WeightKind.MATRIX, WeightKind.EXPERTS)
-_TABLES_TOO = (*_PRODUCTS, WeightKind.EMBEDDING, WeightKind.HEAD)
 _FP8, _INT8 = (WEIGHT_FORMATS[name] for name in ("fp8", "int8"))
 
 
@@ -90,13 +87,18 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?:^|\.){re.escape(pattern).replace(re.escape('*'), '.*')}(?:\.|$)")
 
 
+def _make_grouped(name: str, bits: int, group: int, scale_bits: int) -> WeightFormat:
+    """Return a format by the size of its groups in a configuration; 0 and -1 are whole rows, of uncounted scales."""
+    return WeightFormat(name, bits, max(group, 0), scale_bits if group > 0 else 0)
+
+
 def _read_integers(config: _Config) -> WeightFormat:
     """Return the format of GPTQ, AWQ and AutoRound: a scale of 16 bits and a zero point for each group."""
     bits = int(config.get("bits", config.get("w_bit", 4)))
     kind = str(config.get("data_type", "int"))
     if kind != "int":
         return {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}[kind[:5], bits]
-    return make_grouped(
+    return _make_grouped(
         f"int{bits}", bits, int(config.get("group_size", config.get("q_group_size", 128))), _HALF + bits
     )
 
@@ -130,9 +132,9 @@ def _list_blocks(config: _Config) -> Iterator[_Rule]:
     if config.get("expert_dtype") == "fp4":
         yield None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))
     rows, columns = config.get("weight_block_size") or (0, 0)
-    form = make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
+    form = _make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
     for item in config.get("modules_to_convert") or ():
-        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=_TABLES_TOO)
+        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=MULTIPLIED_OR_LOOKED_UP)
     yield None, form
 
 
@@ -144,7 +146,7 @@ def _list_hqq(config: _Config) -> Iterator[_Rule]:
     for pattern, one in layers:
         weights = one.get("weight_quant_params", one)
         bits = int(weights.get("nbits", 4))
-        yield pattern, make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
+        yield pattern, _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
 
 
 def _list_quanto(config: _Config) -> Iterator[_Rule]:
@@ -180,8 +182,8 @@ def _read_compressed(weights: _Config) -> WeightFormat:
             return formats[bits, group]
         if bits != 8:
             raise ValueError(f"floats of {bits} bits in groups of {group}")
-        return make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
-    return make_grouped(f"int{bits}", bits, group, _HALF if weights.get("symmetric", True) else _HALF + bits)
+        return _make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
+    return _make_grouped(f"int{bits}", bits, group, _HALF if weights.get("symmetric", True) else _HALF + bits)
 
 
 def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
@@ -220,7 +222,7 @@ def _read_modelopt(config: _Config) -> WeightFormat | None:
         return None
     algorithm = str(algorithm).upper()
     if algorithm in ("W4A16_AWQ", "W4A8_AWQ", "W4A16"):
-        return make_grouped("int4", 4, group or 128, _HALF)
+        return _make_grouped("int4", 4, group or 128, _HALF)
     if algorithm in ("FP8_PB_WO", "FP8_PB_REAL"):
         return WeightFormat("fp8", 8, 128 * 128, 32)
     return _MODELOPT[algorithm]
@@ -252,9 +254,9 @@ def _read_quark(weight: _Config | None) -> WeightFormat | None:
     if dtype == "fp4" and is_grouped:
         return {32: _MXFP4, 16: _NVFP4}[group]
     if dtype.startswith("fp8"):
-        return _MXFP8 if is_grouped and group == 32 else make_grouped("fp8", 8, group if is_grouped else 0, 32)
+        return _MXFP8 if is_grouped and group == 32 else _make_grouped("fp8", 8, group if is_grouped else 0, 32)
     bits = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}[dtype]
-    return make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + bits * (dtype[0] == "u"))
+    return _make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + bits * (dtype[0] == "u"))
 
 
 def _list_torchao(config: _Config) -> Iterator[_Rule]:
@@ -282,7 +284,7 @@ def _list_small_floats(config: _Config) -> Iterator[_Rule]:
 def _list_gemma(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of Gemma's: a scale for each row, which is not counted, and other bits for some layers."""
     default = int(config.get("num_bits", 4))
-    kinds = _TABLES_TOO if config.get("quantize_embeddings") else _PRODUCTS
+    kinds = MULTIPLIED_OR_LOOKED_UP if config.get("quantize_embeddings") else MULTIPLIED
     for pattern, change in (config.get("module_quant_configs") or {}).items():
         bits = int(change.get("num_bits", default))
         yield re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds)
@@ -310,11 +312,11 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
     "gemma": _list_gemma,
     "gptq": _list_integers,
     "higgs": lambda config: iter(
-        [(None, make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
+        [(None, _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
     ),
     "hqq": _list_hqq,
     "metal": lambda config: iter(
-        [(None, make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
+        [(None, _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
     ),
     "modelopt": _list_modelopt,
     # gpt-oss: the experts alone, in groups of 32.

@@ -16,7 +16,7 @@ from profilerkit.devices import device as device_of
 from profilerkit.errors import ArgumentError, InputError
 from profilerkit.process.collector import collector_paused
 
-from ..checkpoints.formats import weight_format
+from ..checkpoints.formats import find_weight_format
 from .adapters import read_adapters
 from .arrivals import RATE
 from .caching import CacheBytes
@@ -143,11 +143,11 @@ def llm(
     batches = tuple(dict.fromkeys(at_least(1)("batch", size) for size in _list_values(batch)))
     if not batches:
         raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
-    formats = [None if item is None else weight_format(str(item)) for item in _list_values(weights)]
+    formats = [None if item is None else find_weight_format(str(item)) for item in _list_values(weights)]
     speculation, requests = read_speculation(draft_tokens, acceptance, draft), RATE("rate", rate)
     pixels = read_image_size(image_size, images)
     layout = read_layout(requested["devices"], parallel)
-    stored = None if cache_dtype is None else weight_format(str(cache_dtype), "cache_dtype")
+    stored = None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ..checkpoints.formats import list_product_dtypes
@@ -142,13 +143,14 @@ def _list_speculation_notes(speculation: Speculation) -> Iterable[str]:
 
 
 def _list_missing_peaks(report: LanguageModelReport) -> Iterable[str]:
-    """Yield which peaks are not known of the dtypes that an engine may multiply the weights in."""
+    """Yield the dtypes whose peaks are not known, and may be greater than that which bounds the products."""
     device, cost = report.device, report.cost
     if device is None:
         return
     names = report.facts.storage_formats if cost.weights is None else (cost.weights.name,)
-    dtypes = dict.fromkeys(dtype for name in names for dtype in list_product_dtypes(name))
-    missing = [dtype for dtype in dtypes if device.peak(dtype) is None]
+    missing: dict[str, None] = {}
+    for name in names:  # their dtypes come with the fastest first: those behind one with a peak would change nothing
+        missing |= dict.fromkeys(takewhile(lambda dtype: device.peak(dtype) is None, list_product_dtypes(name)))
     if missing:
         yield (
             f"no peak of {device.name} is known for {', '.join(missing)}, in which an engine may multiply these "

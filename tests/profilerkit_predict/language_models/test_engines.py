@@ -6,7 +6,7 @@ import pytest
 from toy_language_model import DEVICE, toy_facts
 
 from profilerkit import ArgumentError
-from profilerkit_predict.checkpoints.formats import weight_format
+from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import CacheLayer, LanguageModelReport, LatentAttention, StepCost
 from profilerkit_predict.language_models.engines import ENGINES, find_engine
 from profilerkit_predict.language_models.serving import predict_serving
@@ -70,7 +70,7 @@ def test_latents_that_an_indexer_chooses_have_a_layout(name: str) -> None:
     """DeepSeek-V3.2, two layers: 512 bytes, 4 scales of 4, 64 elements of 2 bytes; keys of 128 bytes and a scale."""
     latent = LatentAttention(2, 4, 512, 64, 8, 8, most_attended=2048, index_bytes=2 * 128 * 2)
     facts = toy_facts(latent=latent)
-    fp8, engine = weight_format("fp8"), find_engine(name)
+    fp8, engine = find_weight_format("fp8"), find_engine(name)
     assert StepCost(facts, DEVICE, cache_format=fp8, engine=engine).cache_bytes(16) == 16 * 2 * (656 + 132)
     assert StepCost(facts, DEVICE, engine=engine).cache_bytes(16) == 16 * 2 * (576 * 2 + 132)
     assert StepCost(facts, DEVICE, cache_format=fp8).cache_bytes(16) == 16 * 2 * (576 + 128)

@@ -9,7 +9,7 @@ import pytest
 from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit_predict.checkpoints.formats import weight_format
+from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term
 from profilerkit_predict.language_models.estimating import Estimate, average, compute_rate
 from profilerkit_predict.language_models.layout import Layout
@@ -155,7 +155,11 @@ def test_experts_are_read_as_often_as_expected() -> None:
     ("changes", "options", "reason"),
     [
         ({}, {"layout": Layout(2)}, "estimates are for one device"),
-        ({}, {"weights": weight_format("int4")}, "no estimates for int4: the calibration has products of the model's"),
+        (
+            {},
+            {"weights": find_weight_format("int4")},
+            "no estimates for int4: the calibration has products of the model's",
+        ),
         ({"latent": LatentAttention(1, 1, 2, 1, 1, 2)}, {}, "no estimates for latent attention"),
         ({"shapes": None}, {}, "no estimates: some work follows no law"),
         ({"encoder_prompt": 16}, {}, "no estimates: some work follows no law"),

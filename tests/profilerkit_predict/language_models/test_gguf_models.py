@@ -253,6 +253,20 @@ def test_a_peak_that_is_not_known_is_said(tmp_path: Path) -> None:
     assert read(path, device="h100").cost.peak_dtype == "int8"
 
 
+@pytest.mark.parametrize("form", [(39, 32, 17), (40, 64, 36)], ids=["MXFP4", "NVFP4"])
+def test_blocks_of_small_floats_are_multiplied_as_llama_cpp_does(tmp_path: Path, form: tuple[int, int, int]) -> None:
+    """In 4-bit floats on Blackwell, in 8-bit integers on devices before it, at the peaks that NVIDIA names."""
+    path = tmp_path / "model.gguf"
+    write_model(path, "llama", SIZES, [attention(WIDTH, HEADS, GROUPS, SIZE, form) | feed_forward(WIDTH, INNER, form)])
+    for device, dtype, peak in (("a100-80", "int8", 624e12), ("rtx-4090", "int8", 660.6e12), ("b200", "float4", 9e15)):
+        cost = read(path, device=device).cost
+        assert cost.device is not None
+        assert (cost.peak_dtype, cost.device.peak(cost.peak_dtype)) == (dtype, peak)
+    # Of this one no peak for int8 is published: none is missing, as that for float4 is greater.
+    assert "no peak of rtx-5090" not in str(read(path, device="rtx-5090"))
+    assert "is known for float4, in which an engine may" in " ".join(str(read(path, device="a100-80")).split())
+
+
 def test_no_framework_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write_model(path, "llama", SIZES, [layer()])

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from profilerkit import ArgumentError
-from profilerkit_predict.checkpoints.formats import weight_format
+from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models.formulas import (
     count_attended_entries,
     count_attended_pairs,
@@ -76,14 +76,14 @@ def test_expected_experts_of_no_valid_choice_is_an_error() -> None:
 
 
 def test_int4_has_a_scale_for_128_elements() -> None:
-    assert weight_format("int4").count_bytes(4096 * 4096) == 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128
-    assert weight_format("bf16").count_bytes(10) == 20
-    assert weight_format("nf4").count_bytes(65) == 33 + 4  # half a byte each, rounded up, and two scales
+    assert find_weight_format("int4").count_bytes(4096 * 4096) == 4096 * 4096 // 2 + 2 * 4096 * 4096 // 128
+    assert find_weight_format("bf16").count_bytes(10) == 20
+    assert find_weight_format("nf4").count_bytes(65) == 33 + 4  # half a byte each, rounded up, and two scales
 
 
 def test_an_unknown_format_is_an_error_with_the_nearest() -> None:
     with pytest.raises(ArgumentError, match="weights='int5' is no format of weights; there are, nearest first: int4"):
-        weight_format("int5")
+        find_weight_format("int5")
 
 
 def test_each_law_adds_what_it_says() -> None:

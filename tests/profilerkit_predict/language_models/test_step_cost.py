@@ -7,7 +7,7 @@ from toy_language_model import DEVICE, EXPERTS, toy_facts
 
 from profilerkit import ArgumentError, InputError
 from profilerkit.devices import DeviceInfo, Figure
-from profilerkit_predict.checkpoints.formats import weight_format
+from profilerkit_predict.checkpoints.formats import find_weight_format
 from profilerkit_predict.language_models import CacheLayer, LatentAttention, Law, StepCost, Term, WeightKind, WeightPart
 from profilerkit_predict.language_models.fitting import count_memory, fit
 from profilerkit_predict.language_models.formatting import show_most
@@ -44,7 +44,7 @@ def test_several_devices_share_the_work() -> None:
 
 
 def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
-    cost = StepCost(toy_facts(), DEVICE, weight_format("int4"))
+    cost = StepCost(toy_facts(), DEVICE, find_weight_format("int4"))
     assert cost.stored_weight_bytes == 500 + 2 * 8 + 200 + 400  # eight scales for a thousand elements
     assert cost.weight_bytes_read(1) == 516 + 200 + 8
 
@@ -53,7 +53,7 @@ def test_int4_shrinks_the_matrices_and_not_the_head_or_the_table() -> None:
 def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
     """64 elements of an entry: 32 bytes and four scales in nvfp4. A state of 100 bytes keeps its dtype."""
     layers = (CacheLayer("layers.0", 128), CacheLayer("layers.1", 0, 100))
-    cost = StepCost(toy_facts(parts=layers), DEVICE, cache_format=weight_format(name))
+    cost = StepCost(toy_facts(parts=layers), DEVICE, cache_format=find_weight_format(name))
     assert cost.cache_bytes(32, 2) == 2 * (32 * entry + 100)
     assert cost(2, 1, 32).cache_read_bytes == 2 * (32 * entry + 100)
     assert cost.cache.count_device_bytes(32, 2, cost.layout) == cost.cache_bytes(32, 2)
@@ -61,7 +61,7 @@ def test_the_cache_has_a_format_of_its_own(name: str, entry: int) -> None:
 
 def test_latents_have_the_format_of_the_cache() -> None:
     latent = LatentAttention(layers=2, heads=4, rank=56, rope=8, nope=8, value=8)
-    cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=weight_format("fp8"))
+    cost = StepCost(toy_facts(latent=latent), DEVICE, cache_format=find_weight_format("fp8"))
     assert cost.cache_bytes(16) == 16 * 2 * 64
 
 
