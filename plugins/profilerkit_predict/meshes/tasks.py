@@ -1,13 +1,17 @@
 """The step of a rank as tasks in their order: the work of layers, and what is exchanged between; which waits for which.
 
-Operators that follow each other in one layer are one task. A task of work waits for the one before it. A collective
-that the next operator needs is waited for by the next task. One that runs beside the work, as what gathers weights
-does, begins a task earlier, and the layer that it is for waits for it; nobody waits for what reduces gradients.
+Operators that follow each other in one layer are one task. Work, and collectives whose result the next operator needs,
+are the main line: each task of it waits for the one before. Other collectives run beside it:
+
+- What brings something, as what gathers weights does, begins together with the task before it in the step, so that it
+  is there in time. The first task of the layer that it is for waits for it.
+- What takes something away, as what reduces gradients does, waits for the work that made it. No task waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -18,7 +22,7 @@ from .records import Collective, RankTrace
 
 __all__ = ["Task", "list_tasks"]
 
-#: The kinds that bring something that the rank's work reads; the others take away what it made.
+#: The kinds that bring something; the others take something away.
 _BRINGING = ("all-gather", "broadcast", "receive")
 
 
@@ -64,23 +68,23 @@ def list_tasks(step: RankTrace) -> list[Task]:
     """
     if step.unknown:
         raise NotOfferedError("it is not known in which order this step exchanges what it does, or how much")
-    tasks: list[Task] = []
-    line: list[int] = []  # the tasks that follow each other
-    waiting: list[int] = []  # what is gathered for a layer that has not begun
-    for task in _list_alone(step):
-        number = len(tasks)
-        tasks.append(task)
-        overlaps = task.collective is not None and task.collective.overlaps
-        if not overlaps:
-            ready = [gathered for gathered in waiting if task.collective is None and _is_for(tasks[gathered], task)]
-            waiting = [gathered for gathered in waiting if gathered not in ready]
-            task.after = [*line[-1:], *ready]
-            line.append(number)
-        elif task.collective is not None and task.collective.kind in _BRINGING:
-            task.after = line[-2:-1]
-            waiting.append(number)
+    tasks = list(_list_alone(step))
+    last: list[int] = []  # the last task of the main line; empty before the first
+    before_last: list[int] = []  # the one before that
+    gathered: list[int] = []  # what was brought beside it, for layers that have not begun
+    for number, task in enumerate(tasks):
+        collective = task.collective
+        if collective is not None and collective.overlaps:
+            if collective.kind in _BRINGING:
+                task.after = [*before_last]
+                gathered.append(number)
+            else:
+                task.after = [*last]
         else:
-            task.after = line[-1:]
+            ready = [] if collective is not None else [other for other in gathered if _is_for(tasks[other], task)]
+            gathered = [other for other in gathered if other not in ready]
+            task.after = [*last, *ready]
+            before_last, last = last, [number]
     return tasks
 
 
@@ -91,25 +95,21 @@ def _is_for(gathered: Task, task: Task) -> bool:
 
 def _list_alone(step: RankTrace) -> Iterator[Task]:
     """Yield the tasks in their order, without what they wait for."""
-    collectives: dict[int, list[Collective]] = {}
+    collectives: defaultdict[int, list[Collective]] = defaultdict(list)
     for placed in step.exchanged:
-        collectives.setdefault(placed.position, []).append(placed.collective)
-    operators = step.trace.operators
-    for key, numbers in groupby(range(len(operators)), lambda number: _find_key(number, operators, collectives)):
-        if isinstance(key, int):
-            yield from _list_exchanges(collectives[key])
-            continue
-        task = Task(*key, tuple(operators[number] for number in numbers))
+        collectives[placed.position].append(placed.collective)
+    operators, start = step.trace.operators, 0
+    for position in sorted(collectives):
+        yield from _list_work(operators[start:position])
+        for collective in collectives[position]:
+            yield Task(collective.layer, collective.phase, collective=collective)
+        start = position + 1  # the operator at the position is the collective itself
+    yield from _list_work(operators[start:])
+
+
+def _list_work(operators: Sequence[OpRecord]) -> Iterator[Task]:
+    """Yield a task for operators that follow each other in one layer; those that do nothing are left out."""
+    for (layer, phase), group in groupby(operators, lambda operator: (operator.layer, operator.phase)):
+        task = Task(layer, phase, tuple(group))
         if task.flops or task.bytes:
             yield task
-    for position in sorted(position for position in collectives if position >= len(operators)):
-        yield from _list_exchanges(collectives[position])
-
-
-def _find_key(number: int, operators: Sequence[OpRecord], collectives: Mapping[int, object]) -> int | tuple[str, str]:
-    """Return what an operator shares with those of its task; its number for one that is a collective."""
-    return number if number in collectives else (operators[number].layer, operators[number].phase)
-
-
-def _list_exchanges(collectives: Sequence[Collective]) -> Iterator[Task]:
-    return (Task(collective.layer, collective.phase, collective=collective) for collective in collectives)
