@@ -23,8 +23,9 @@ def measure(where: Where, part: int, parts: int) -> Iterator[Result | Skipped | 
     """Yield the calibration's own figures, then predicted and measured times, and the errors of all of them."""
     from profilerkit.devices import device
     from profilerkit.plugging.backends import backend_named
-    from profilerkit_predict.prediction.calibration import Calibration, write_toml
-    from profilerkit_predict.prediction.measuring import calibrate
+    from profilerkit_predict.prediction.calibrating import calibrate
+    from profilerkit_predict.prediction.calibration import Calibration
+    from profilerkit_predict.prediction.calibration_file import write_toml
 
     backend: Any = backend_named("torch")
     seconds, began = (4.0 if where.is_small else 75.0), time.monotonic()

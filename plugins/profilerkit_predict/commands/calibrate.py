@@ -61,8 +61,9 @@ def command(
     from profilerkit.plugging.backends import backend_named
     from profilerkit.process.files import write_text
 
-    from ..prediction.calibration import Calibration, write_toml
-    from ..prediction.measuring import calibrate
+    from ..prediction.calibrating import calibrate
+    from ..prediction.calibration import Calibration
+    from ..prediction.calibration_file import write_toml
 
     try:
         measured = calibrate(

@@ -116,9 +116,9 @@ def find_shapes(passes: Passes) -> StepShapes | None:
 
 
 def _product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
-    from ..prediction.regions import find_shape
+    from ..prediction.operator_kinds import find_sizes
 
-    times, rows, columns, depth = find_shape(operator)
+    times, rows, columns, depth = find_sizes(operator)
     is_experts = "grouped" in operator.operator
     return ProductShape(law, max(1, times * rows // batch), columns, depth, find_dtype(operator), is_experts=is_experts)
 
@@ -132,7 +132,8 @@ def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[st
 
 
 def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
-    from ..prediction.regions import find_family, find_regions
+    from ..prediction.operator_kinds import find_family
+    from ..prediction.regions import find_regions
 
     counts: Counter[TrafficShape] = Counter()
     for region in find_regions(prefill, fused=True):

@@ -12,7 +12,8 @@ from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_p
 from profilerkit.trace.dtypes import element_bytes
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 
-from .regions import least_read, plain_name, selects
+from .moved_bytes import count_least_read, is_selective
+from .operator_kinds import plain_name
 
 __all__ = ["Bound", "compulsory_bytes", "compute_bound", "count_bytes", "find_free_growth", "may_use_tf32"]
 
@@ -146,6 +147,6 @@ def _count_read(weight: WeightRecord, operators: Iterable[OpRecord]) -> float:
     they are taken to read it, and then it is what they select that counts.
     """
     able = [operator for operator in operators if operator.bytes_read >= weight.bytes]
-    if able and all(map(selects, able)):
-        return float(min(weight.bytes, sum(map(least_read, able))))
-    return float(min(weight.bytes, sum(map(least_read, operators))))
+    if able and all(map(is_selective, able)):
+        return float(min(weight.bytes, sum(map(count_least_read, able))))
+    return float(min(weight.bytes, sum(map(count_least_read, operators))))

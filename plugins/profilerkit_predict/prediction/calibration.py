@@ -1,4 +1,4 @@
-"""A calibration: what was measured of a machine, in the file of its device."""
+"""A calibration: what was measured of a machine, and what the file of its device has of it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median, median_high
-from typing import Any
+from typing import Any, NamedTuple
 
-from profilerkit.devices.info import DeviceInfo, Figure
+from profilerkit.devices.info import DeviceInfo
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceFileError
 from profilerkit.process.cached import cached_property
 from profilerkit.trace.dtypes import element_bytes
 
 from .cases import CompiledSeconds, HostSeconds
+from .operator_kinds import STAND_INS
 from .tables import EfficiencyTable, Point
 
-__all__ = ["Calibration", "Network", "name_phase", "write_content", "write_toml"]
+__all__ = ["Calibration", "Correction", "Network", "name_phase", "write_content"]
 
 #: The version of the tables in a file.
 _FORMAT = 3
 #: The share of networks that an interval is to hold.
 COVERED = 0.9
+#: So many networks of a phase correct predictions. With fewer, an interval spans this factor on each side.
+_LEAST_NETWORKS, _WITHOUT_NETWORKS = 3, 3.0
+#: The least factor on each side of an interval by too few networks for the share that it is to hold.
+_WITH_FEW_NETWORKS = 2.0
 #: What the phases of compiled networks end with, in files too.
 _COMPILED = ", compiled"
 
@@ -54,6 +59,14 @@ class Network:
         return self.phase.endswith(_COMPILED)
 
 
+class Correction(NamedTuple):
+    """By which factors networks take longer than their operators add up to: in the middle, and at both ends."""
+
+    middle: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Calibration:
     """The tables of a device, what its host takes for each operator and layer, and how well that predicts networks.
@@ -74,7 +87,10 @@ class Calibration:
 
     @classmethod
     def of(cls, device: DeviceInfo) -> Calibration | None:
-        """Return the calibration of a device, None without one; raises `DeviceFileError` if it cannot be read."""
+        """Return the calibration of a device; None without one.
+
+        Raises `DeviceFileError` if it cannot be read.
+        """
         content = device.calibration
         if content is None:
             return None
@@ -85,9 +101,9 @@ class Calibration:
             )
         try:
             return cls(
-                tuple(map(_table, content["tables"])),
+                tuple(map(_read_table, content["tables"])),
                 float(content["dispatch"]),
-                _host(content["host"], content.get("compiled")),
+                _read_host(content["host"], content.get("compiled")),
                 tuple(Network(**network) for network in content.get("networks", ())),
                 str(content.get("backend", "")),
             )
@@ -98,7 +114,7 @@ class Calibration:
 
     def table(self, kind: str, dtype: str) -> EfficiencyTable | None:
         """Return the table of a kind in a dtype, of the nearest kind that there is, or None."""
-        for name in (kind, *_INSTEAD.get(kind, ())):
+        for name in (kind, *STAND_INS.get(kind, ())):
             for table in self.tables:
                 if table.kind == name and table.dtype == dtype:
                     return table
@@ -106,7 +122,7 @@ class Calibration:
 
     def peak(self, dtype: str) -> float | None:
         """Return the best rate of any product in a dtype: what efficiencies are shares of."""
-        rates = [table.best_rate for table in self.tables if table.dtype == dtype and len(table.points[0].sizes) > 1]
+        rates = [table.best_rate for table in self.tables if table.dtype == dtype and table.is_of_products]
         return max(rates, default=None)
 
     def best_bandwidth(self, working_set: float) -> float | None:
@@ -115,14 +131,16 @@ class Calibration:
         Products count too: one row times a large matrix reads memory faster than traffic that also writes does. Above
         the largest traffic that was measured all is taken to come from memory.
         """
-        traffic = [one_table for one_table in self.tables if one_table.kind in ("element-wise", "movement")]
-        rates = [one_table.rate_at(working_set) for one_table in traffic]
-        largest = max((point.sizes[0] for one_table in traffic for point in one_table.points), default=working_set)
+        traffic = [table for table in self.tables if table.kind in ("element-wise", "movement")]
+        products = [table for table in self.tables if table.kind in ("product", "batched product")]
+        largest = max((point.sizes[0] for table in traffic for point in table.points), default=working_set)
         least = min(working_set, largest) / 2
-        for table in self.tables:
-            if table.kind in ("product", "batched product"):
-                moved = [(_count_moved_bytes(point, table.dtype), point.seconds) for point in table.points]
-                rates += [count / seconds for count, seconds in moved if count >= least]
+        rates = [table.rate_at(working_set) for table in traffic]
+        for table in products:
+            for point in table.points:
+                moved = _count_moved_bytes(point, table.dtype)
+                if moved >= least:
+                    rates.append(moved / point.seconds)
         return max(rates, default=None)
 
     @cached_property
@@ -132,63 +150,24 @@ class Calibration:
         return median_high(errors) if errors else math.log(2)
 
     def is_corrected(self, phase: str) -> bool:
-        """Say whether enough networks ran in a phase to correct predictions by."""
+        """Return whether enough networks ran in a phase to correct predictions by."""
         return sum(network.phase == phase for network in self.networks) >= _LEAST_NETWORKS
 
-    def correction(self, phase: str) -> tuple[float, float, float]:
-        """Return by which factor networks take longer than predicted, in the middle, and the two ends of an interval.
+    def correction(self, phase: str) -> Correction:
+        """Return by which factor networks take longer than predicted in a phase; see `name_phase`.
 
-        The middle is the median ratio of the networks in that phase; that of compiled ones ends with ", compiled". The
-        ends hold 9 of 10 further networks if they are like these (split conformal prediction: Vovk and others,
-        Algorithmic Learning in a Random World, 2005);
-        with fewer than nine networks the interval is widened to a factor of two.
+        The middle is the median ratio of the networks. The ends hold 9 of 10 further networks if they are like these
+        (split conformal prediction: Vovk and others, Algorithmic Learning in a Random World, 2005); with fewer than
+        nine networks the interval is widened to a factor of two.
         """
         ratios = [math.log(network.ratio) for network in self.networks if network.phase == phase]
         if not self.is_corrected(phase):
-            return 1.0, 1 / _WITHOUT_NETWORKS, _WITHOUT_NETWORKS
+            return Correction(1.0, 1 / _WITHOUT_NETWORKS, _WITHOUT_NETWORKS)
         middle = median(ratios)
         offsets = sorted(abs(ratio - middle) for ratio in ratios)
         rank = math.ceil((len(offsets) + 1) * COVERED)
-        width = offsets[rank - 1] if rank <= len(offsets) else max(offsets[-1], math.log(2))
-        return math.exp(middle), math.exp(middle - width), math.exp(middle + width)
-
-
-#: So many networks of a phase correct predictions.
-_LEAST_NETWORKS = 3
-#: The factor that an interval spans on each side without any network.
-_WITHOUT_NETWORKS = 3.0
-#: Kinds that stand in for one that was not measured.
-_INSTEAD = {
-    "depthwise convolution": ("convolution",),
-    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
-    "convolution gradient": ("convolution", "product"),
-    "recurrent gradient": ("recurrent", "product"),
-    "stepwise recurrent": ("recurrent", "product"),
-    "stepwise recurrent gradient": ("recurrent gradient", "stepwise recurrent", "recurrent", "product"),
-    "convolution": ("product",),
-    "attention": ("batched product", "product"),
-    "recurrent": ("product",),
-    "batched product": ("product",),
-    "pooling": ("normalization", "element-wise"),
-    "softmax": ("normalization", "activation", "element-wise"),
-    "batch normalization": ("normalization", "element-wise"),
-    "batch statistics": ("batch normalization", "normalization", "element-wise"),
-    "average pooling": ("pooling", "normalization", "element-wise"),
-    "upsampling": ("pooling", "normalization", "element-wise"),
-    "pooling gradient": ("pooling", "normalization", "element-wise"),
-    "average pooling gradient": ("average pooling", "pooling", "normalization", "element-wise"),
-    "upsampling gradient": ("upsampling", "pooling", "normalization", "element-wise"),
-    "softmax gradient": ("softmax", "normalization", "activation", "element-wise"),
-    "batch normalization gradient": ("batch normalization", "normalization", "element-wise"),
-    "normalization gradient": ("normalization", "activation", "element-wise"),
-    "activation gradient": ("activation", "element-wise"),
-    "normalization": ("activation", "element-wise"),
-    "random": ("activation", "element-wise"),
-    "activation": ("element-wise",),
-    "reduction": ("element-wise",),
-    "gather": ("movement", "element-wise"),
-    "movement": ("element-wise",),
-}
+        width = offsets[rank - 1] if rank <= len(offsets) else max(offsets[-1], math.log(_WITH_FEW_NETWORKS))
+        return Correction(math.exp(middle), math.exp(middle - width), math.exp(middle + width))
 
 
 def _count_moved_bytes(point: Point, dtype: str) -> float:
@@ -197,80 +176,36 @@ def _count_moved_bytes(point: Point, dtype: str) -> float:
     return batch * (rows * depth + depth * columns + rows * columns) * element_bytes(dtype)
 
 
-def _table(content: Mapping[str, Any]) -> EfficiencyTable:
-    points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
-    return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
-
-
 def write_content(calibration: Calibration) -> dict[str, Any]:
-    """Return a calibration as the file of its device has it."""
+    """Return a calibration as the file of its device has it; `Calibration.of` reads it."""
+    host = dict(vars(calibration.host))
+    compiled: CompiledSeconds | None = host.pop("compiled")
     return {
         "format": _FORMAT,
         "backend": calibration.backend,
         "dispatch": calibration.dispatch,
-        "host": {name: value for name, value in vars(calibration.host).items() if name != "compiled"},
-        **({} if calibration.host.compiled is None else {"compiled": dict(vars(calibration.host.compiled))}),
+        "host": host,
+        **({} if compiled is None else {"compiled": dict(vars(compiled))}),
         "networks": [{name: getattr(network, name) for name in Network.__slots__} for network in calibration.networks],
         "tables": [
-            {
-                "kind": table.kind,
-                "dtype": table.dtype,
-                "points": [_row(point) for point in table.points],
-            }
+            {"kind": table.kind, "dtype": table.dtype, "points": list(map(_write_point, table.points))}
             for table in calibration.tables
         ],
     }
 
 
-def _host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> HostSeconds:
-    """Return what the host takes, from the tables of a file."""
-    of_graphs = None if compiled is None else CompiledSeconds(**{name: float(compiled[name]) for name in compiled})
-    return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)
-
-
-def write_toml(device: DeviceInfo) -> str:
-    """Return the TOML file of a calibrated device; raises `ArgumentError` for one without a calibration."""
-    calibration = Calibration.of(device)
-    if calibration is None:
-        raise ArgumentError(f"the device {device.name} has no calibration to write")
-    lines = [f"{name} = {_text(getattr(device, name))}" for name in ("name", "title", "kind", "tier")]
-    lines.append(f"aliases = [{', '.join(map(_text, device.aliases))}]")
-    lines += [f"{name} = {_figure(figure)}" for name, figure in device.figures.items()]
-    lines += ["", "[dense_peaks]", *(f"{dtype} = {_figure(value)}" for dtype, value in device.dense_peaks.items())]
-    lines += ["", "[facts]", *(f"{_text(name)} = {_text(fact)}" for name, fact in device.facts.items())]
-    lines += ["", "[calibration]", f"format = {_FORMAT}", f"backend = {_text(calibration.backend)}"]
-    lines.append(f"dispatch = {calibration.dispatch!r}")
-    content = write_content(calibration)
-    for name in ("host", "compiled"):
-        if name in content:
-            lines += ["", f"[calibration.{name}]", *(f"{key} = {value!r}" for key, value in content[name].items())]
-    for network in calibration.networks:
-        texts = [f"{name} = {_text(getattr(network, name))}" for name in ("name", "family", "phase")]
-        lines += ["", "[[calibration.networks]]", *texts, f"ratio = {network.ratio!r}"]
-    for table in calibration.tables:
-        lines += ["", "[[calibration.tables]]", f"kind = {_text(table.kind)}", f"dtype = {_text(table.dtype)}"]
-        lines.append("# each: the sizes, FLOPs or bytes, seconds, spread of the repetitions, seconds of the host")
-        rows = (", ".join(f"{item:.6g}" for item in _row(point)) for point in table.points)
-        lines += ["points = [", *(f"    [{row}]," for row in rows), "]"]
-    return "\n".join(lines) + "\n"
-
-
-def _row(point: Point) -> list[float]:
-    """Return a point as a file has it."""
+def _write_point(point: Point) -> list[float]:
+    """Return a point as a file has it: its sizes, then four other numbers."""
     return [*map(float, point.sizes), point.work, point.seconds, point.spread, point.host_seconds]
 
 
-def _figure(figure: Figure) -> str:
-    parts = [f"value = {figure.value!r}", f"source = {_text(figure.source)}"]
-    if figure.note:
-        parts.append(f"note = {_text(figure.note)}")
-    if figure.spread is not None:
-        parts.append(f"spread = {figure.spread:.4g}")
-    return f"{{ {', '.join(parts)} }}"
+def _read_table(content: Mapping[str, Any]) -> EfficiencyTable:
+    """Return a table from what `_write_point` makes of its points."""
+    points = tuple(Point(tuple(row[:-4]), *row[-4:]) for row in content["points"])
+    return EfficiencyTable(str(content["kind"]), str(content["dtype"]), points)
 
 
-def _text(text: str) -> str:
-    """Return a basic string of TOML."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _read_host(content: Mapping[str, Any], compiled: Mapping[str, Any] | None) -> HostSeconds:
+    """Return what the host takes, from the tables of a file."""
+    of_graphs = None if compiled is None else CompiledSeconds(**{name: float(compiled[name]) for name in compiled})
+    return HostSeconds(**{name: float(content[name]) for name in content}, compiled=of_graphs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from profilerkit.inputs import ModelInputs
+from profilerkit.times.run import Run
 
 __all__ = ["CalibrationCase", "CalibrationNetwork", "CompiledSeconds", "HostSeconds", "OperatorCall"]
 
@@ -16,14 +17,15 @@ class OperatorCall:
     """What one operator is measured by.
 
     Attributes:
-        call: Runs it once, and returns when the device is done. For a device of its own, which works while the host
-            goes on, it is a `Run` whose ``seconds`` are those of the device alone, for one operator.
+        call: Runs it once, and returns when the device is done. For a device that works while the host goes on, such as
+            a GPU, it is a `Run`, whose ``seconds`` are those of the device alone for one operator.
         model: A model that does the same and nothing else: the backend's trace of it tells the kind, sizes and work.
         inputs: What ``model`` is called with.
-        host_seconds: Returns what the host takes to hand the operator to a device of its own, once it was measured.
+        host_seconds: Returns what the host takes to hand one operator to such a device. It is called after ``call`` was
+            measured, which is when this becomes known.
     """
 
-    call: Callable[[], object]
+    call: Callable[[], object] | Run
     model: Any
     inputs: ModelInputs
     host_seconds: Callable[[], float] = lambda: 0.0
@@ -34,11 +36,12 @@ class CalibrationCase:
     """One operator at one shape.
 
     Attributes:
-        name: What it is, for messages.
+        name: What it is, for messages: "attention (8, 12, 197, 64) in float32". Cases with the same first word are
+            alike.
         make: Makes the operator's tensors, and returns what it is measured by. It is called when the operator's turn
             comes, so that tensors of operators for which there is no time are never made.
-        is_gradient: Whether the call computes the gradients of the model's one operator, which have twice its
-            multiply-accumulates, instead of that operator.
+        is_gradient: Whether the call computes gradients: those of the one operator of the model, which have twice the
+            multiply-accumulates of that operator.
     """
 
     name: str
@@ -52,11 +55,11 @@ class HostSeconds:
 
     Attributes:
         layer_call: Seconds for the call of one layer.
-        operator_call: Seconds for handing one operator to a device of its own; 0 where the host itself runs operators.
         view_call: Seconds for an operator that moves no bytes, such as a transposition.
         gradient_call: Seconds that automatic differentiation takes for each operator of a backward pass.
         backward_call: Seconds that it takes to start a backward pass.
         compiled: What it takes for compiled graphs; None if that was not measured.
+        operator_call: Seconds for handing one operator to a device such as a GPU; 0 where the host runs operators.
     """
 
     layer_call: float
@@ -91,8 +94,8 @@ class CalibrationNetwork:
     """A small network that is both predicted and run, to know how well the tables add up.
 
     Attributes:
-        name: Its name.
-        family: Its family: "convolutional", "transformer".
+        name: Its name in the file of the device.
+        family: Networks that are alike, of which all families have one measured first: "convolutional", "transformer".
         model: The model.
         inputs: What it is called with.
     """

@@ -1,4 +1,4 @@
-"""Measures a machine for predictions: operators by shape and dtype, traffic by working set, what the host takes."""
+"""Measures for a calibration: operators by shape and dtype, and networks beside what is predicted of them."""
 
 from __future__ import annotations
 
@@ -7,112 +7,33 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from statistics import median_high
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from profilerkit.backend import Backend, DeviceLike, RunOptions
-from profilerkit.count_text import format_count
-from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
-from profilerkit.error_text import error_line
+from profilerkit.backend import Backend, RunOptions
+from profilerkit.devices.info import DeviceInfo
 from profilerkit.errors import InputError, ProfilerKitError
-from profilerkit.process.environment import machine
-from profilerkit.protocols import NamesDevices, Trains, implements, require_capability
+from profilerkit.protocols import Trains, implements, require_capability
 from profilerkit.times.run import Run
 from profilerkit.times.sampling import Sampling, measure
-from profilerkit.trace.records import ModelTrace
+from profilerkit.trace.records import ModelTrace, OpRecord
 
-from ..capabilities import CAPABILITIES, Calibrates
-from .calibration import Calibration, Network, name_phase, write_content
-from .cases import CalibrationCase, CalibrationNetwork
+from .calibration import Network, name_phase
+from .cases import CalibrationCase, CalibrationNetwork, OperatorCall
+from .moved_bytes import count_moved_bytes
+from .operator_kinds import find_family, find_kind, find_sizes, is_free, plain_name
 from .predicting import predict_trace
-from .regions import count_moved_bytes, find_family, find_kind, find_shape, is_free, plain_name
 from .tables import EfficiencyTable, Point
 
-__all__ = ["calibrate", "describe_left_out", "in_spread_order", "measure_networks", "measure_tables"]
+__all__ = ["choose_clock", "in_spread_order", "measure_networks", "measure_tables"]
 
 #: Shorter calls are timed several at a time, so that the clock is no part of them.
 _SHORTEST_SAMPLE = 200e-6
-#: The shares of the time that the host and the networks have; the operators have the rest.
-_OF_HOST, _OF_NETWORKS = 0.1, 0.35
 #: How often an operator is timed at least, and how often if the time does not suffice.
 _SAMPLES, _FEWEST_SAMPLES = 20, 3
-#: What of the machine is recorded.
-_FACTS = ("os", "cpu", "usable_cores", "python")
-_SOURCE = "measured by profilerkit calibrate"
 
 T = TypeVar("T")
-
-
-def calibrate(
-    backend: Backend,
-    device: DeviceLike = None,
-    dtypes: Sequence[str] = ("float32",),
-    seconds: float = 120.0,
-    num_threads: int | None = None,
-    progress: Callable[[str], object] = lambda step: None,
-    compiled: bool = False,
-) -> DeviceInfo:
-    """Measure a device of this machine, and return it as a calibrated one.
-
-    Args:
-        backend: The backend whose operators are measured; it implements `profilerkit_predict.capabilities.Calibrates`.
-        device: The device; the CPU for None.
-        dtypes: The dtypes to measure products and traffic in.
-        seconds: About how long it may take.
-        num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
-            for that number.
-        progress: Called with a text at each step.
-        compiled: Also run the networks compiled by the framework's compiler, which takes some minutes more.
-
-    Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
-    measured.
-    """
-    provider = require_capability(backend, Calibrates, CAPABILITIES)
-    info = require_capability(backend, NamesDevices).device_info(device)
-    began = time.perf_counter()
-    cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
-    progress(f"{format_count(len(cases), 'operator')} on {info.name}")
-    failed: dict[str, str] = {}
-
-    def leave_out(case: CalibrationCase, error: Exception) -> None:
-        failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
-        progress(f"without {case.name}: {failed[case.name]}")
-
-    with provider.use_threads(num_threads) as threads:
-        clock = choose_clock(info, threads)
-        host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
-        tables = measure_tables(
-            backend, cases, began + seconds * (1 - _OF_NETWORKS) - time.perf_counter(), clock, leave_out
-        )
-    dispatch = host.operator_call or min(table.least_seconds for table in tables)
-    version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
-    name = f"{backend.name} ({version}) on {format_count(threads, 'thread')}"
-    calibration = Calibration(tables, dispatch, host, backend=name)
-    measured = _device(info, calibration, time.perf_counter() - began)
-    networks = list(provider.calibration_networks(device))
-    progress(f"{len(networks)} networks")
-    left = max(began + seconds - time.perf_counter(), 0.0)
-    ratios = measure_networks(backend, networks, measured, left, threads, clock)
-    if compiled:
-        progress(f"{len(networks)} networks, compiled")
-        ratios += measure_networks(backend, networks, measured, seconds * _OF_NETWORKS, threads, clock, compiled=True)
-    calibration = replace(calibration, networks=ratios)
-    points = sum(len(table.points) for table in tables)
-    facts = describe_left_out("operators", points, len(cases) - len(failed))
-    facts |= describe_left_out("networks", len({ratio.name for ratio in ratios}), len(networks))
-    if failed:
-        facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-    result = _device(info, calibration, time.perf_counter() - began)
-    return replace(result, facts={**result.facts, **facts})
-
-
-def describe_left_out(what: str, measured: int, number: int) -> dict[str, str]:
-    """Return the fact that not everything was measured, for the file; empty if it was."""
-    if measured >= number:
-        return {}
-    return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
 
 
 def choose_clock(device: DeviceInfo, threads: int) -> Callable[[], float]:
@@ -121,6 +42,14 @@ def choose_clock(device: DeviceInfo, threads: int) -> Callable[[], float]:
     It is that of a wall clock if nothing else runs.
     """
     return time.process_time if device.kind == "cpu" and threads == 1 else time.perf_counter
+
+
+class _TablePoint(NamedTuple):
+    """A point, and the table that it belongs to: that of a kind or family in a dtype."""
+
+    kind: str
+    dtype: str
+    point: Point
 
 
 def measure_tables(
@@ -140,10 +69,10 @@ def measure_tables(
     deadline = time.perf_counter() + seconds
     for index, case in enumerate(listed):
         left = deadline - time.perf_counter()
-        if left <= 0 and _suffice(points):
+        if left <= 0 and _has_both(points):
             break
         try:
-            kind, dtype, point = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
+            measured = _measure_case(backend, case, max(left, 0.0) / (len(listed) - index), clock)
         except ProfilerKitError:
             raise
         except Exception as error:
@@ -151,37 +80,40 @@ def measure_tables(
                 raise
             leave_out(case, error)
             continue
-        points.setdefault((kind, dtype), []).append(point)
+        points.setdefault((measured.kind, measured.dtype), []).append(measured.point)
     if not points:
         raise InputError(f"the {backend.name} backend provides no operator to measure")
-    return tuple(EfficiencyTable(kind, dtype, tuple(value)) for (kind, dtype), value in points.items())
+    return tuple(EfficiencyTable(kind, dtype, tuple(members)) for (kind, dtype), members in points.items())
 
 
-def _measure_case(
-    backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]
-) -> tuple[str, str, Point]:
-    """Return the kind, dtype and point of one case."""
+def _measure_case(backend: Backend, case: CalibrationCase, seconds: float, clock: Callable[[], float]) -> _TablePoint:
+    """Measure one case in about so many seconds."""
     made = case.make()
+    operator = _find_operator(backend, case, made)
+    dtype, moved = operator.outputs[0].dtype, max(1.0, count_moved_bytes(operator))
+    taken = _time_call(made.call, seconds, clock)
+    host_seconds = made.host_seconds()  # known now that it was called
+    if case.is_gradient:
+        name = f"{plain_name(operator.operator)}_backward"
+        operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
+    kind = find_kind(operator) if operator.macs else find_family(operator)
+    sizes, work = (find_sizes(operator), 2.0 * operator.macs) if operator.macs else ((moved,), moved)
+    return _TablePoint(kind, dtype, Point(sizes, work, taken.shortest, taken.spread, host_seconds))
+
+
+def _find_operator(backend: Backend, case: CalibrationCase, made: OperatorCall) -> OpRecord:
+    """Return the one operator of a case; raises `InputError` if it is none or several."""
     trace = backend.trace(made.model, made.inputs)
     operators = [operator for operator in trace.operators if not is_free(operator)]
     if len(operators) != 1 or not operators[0].outputs:
         names = ", ".join(operator.operator for operator in operators) or f"none ({trace.failure})"
         raise InputError(f"the case {case.name!r} of a calibration is not one operator; it runs {names}")
-    operator = operators[0]
-    moved = count_moved_bytes(operator)
-    once, spread = _seconds(made.call, seconds, clock)
-    dtype, of_host = operator.outputs[0].dtype, made.host_seconds()
-    if case.is_gradient:
-        name = f"{plain_name(operator.operator)}_backward"
-        operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
-    if operator.macs:
-        return find_kind(operator), dtype, Point(find_shape(operator), 2.0 * operator.macs, once, spread, of_host)
-    return find_family(operator), dtype, Point((max(1.0, moved),), max(1.0, moved), once, spread, of_host)
+    return operators[0]
 
 
-def _suffice(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
-    """Return whether there is a product and traffic: with less there is no peak and no bandwidth."""
-    return {len(point.sizes) > 1 for one_point in points.values() for point in one_point} == {True, False}
+def _has_both(points: Mapping[tuple[str, str], Sequence[Point]]) -> bool:
+    """Return whether there are products and traffic: with less there is no peak and no bandwidth."""
+    return {len(members[0].sizes) > 1 for members in points.values()} == {True, False}
 
 
 def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]:
@@ -193,11 +125,11 @@ def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]
     groups: dict[str, list[T]] = {}
     for case in cases:
         groups.setdefault(group_of(case), []).append(case)
-    ordered = [[group[index] for index in _ends_first(len(group))] for group in groups.values()]
+    ordered = [[group[index] for index in _list_ends_first(len(group))] for group in groups.values()]
     return [case for row in zip_longest(*ordered) for case in row if case is not None]
 
 
-def _ends_first(number: int) -> list[int]:
+def _list_ends_first(number: int) -> list[int]:
     """Return the numbers below a number: both ends, then the middle of each gap that is left."""
     order, gaps = list(dict.fromkeys((0, number - 1))), [(0, number - 1)]
     while gaps:
@@ -209,22 +141,29 @@ def _ends_first(number: int) -> list[int]:
     return order
 
 
-def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> tuple[float, float]:
-    """Return the shortest seconds of a call, and the spread: how far the median is above it, as a share.
+class _CallTime(NamedTuple):
+    """The shortest seconds of a call, and how far the median is above them, as a share."""
 
-    Other programs make a call longer, never shorter. If ``seconds`` do not suffice for many samples, few are taken.
+    shortest: float
+    spread: float
+
+
+def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], float]) -> _CallTime:
+    """Time a call in about so many seconds; if they do not suffice for many samples, few are taken.
+
+    The shortest time counts, since other programs make a call longer, never shorter.
     """
     run = Run.of(call)
+    has_own_clock = run is call  # and takes care of short calls itself
     once, deadline = 1.0, time.perf_counter() + seconds
     for _ in range(4):
         once = min(once, max(run.seconds(clock), 1e-9))
         if time.perf_counter() >= deadline:
             break
-    repeats = max(1, math.ceil(min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES) / once))
-    if run is call:  # it has a clock of its own, and takes care of short calls itself
-        repeats = 1
+    sample = min(_SHORTEST_SAMPLE, max(seconds, 1e-6) / _FEWEST_SAMPLES)
+    repeats = 1 if has_own_clock else max(1, math.ceil(sample / once))
 
-    def several() -> None:
+    def run_several() -> None:
         for _ in range(repeats):
             call()
 
@@ -232,8 +171,8 @@ def _seconds(call: Callable[[], object], seconds: float, clock: Callable[[], flo
     is_short = left < _SAMPLES * repeats * once
     samples, warmup = (_FEWEST_SAMPLES, 0) if is_short else (_SAMPLES, None)
     sampling = Sampling(warmup=warmup, max_seconds=left, min_samples=samples, relative_precision=0.003, clock=clock)
-    taken = measure(run if run is call else several, sampling)
-    return taken.min / repeats, taken.median / taken.min - 1
+    taken = measure(run if has_own_clock else run_several, sampling)
+    return _CallTime(taken.min / repeats, taken.median / taken.min - 1)
 
 
 def measure_networks(
@@ -276,60 +215,3 @@ def _trace(backend: Backend, network: CalibrationNetwork, phase: str) -> ModelTr
     if phase == "forward":
         return backend.trace(network.model, network.inputs)
     return require_capability(backend, Trains).trace_training(network.model, network.inputs)
-
-
-def _device(info: DeviceInfo, calibration: Calibration, seconds: float) -> DeviceInfo:
-    """Return the calibrated device: the best rates that were measured, and the tables."""
-    facts = machine()
-    peaks = {
-        dtype: Figure(float(f"{best:.4g}"), _SOURCE, "the fastest product", _find_median_spread(calibration))
-        for dtype, best in _peaks(calibration, is_gpu=info.kind == "gpu").items()
-    }
-    largest = max(point.work for table in calibration.tables for point in table.points if len(point.sizes) == 1)
-    figures = {
-        name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
-    }
-    bandwidth = calibration.best_bandwidth(largest)
-    if bandwidth is not None:
-        note = f"the fastest traffic of {largest:.3g} bytes"
-        figures["memory_bandwidth"] = Figure(float(f"{bandwidth:.4g}"), _SOURCE, note, _find_median_spread(calibration))
-    figures["dispatch"] = Figure(float(f"{calibration.dispatch:.4g}"), _SOURCE, "the shortest operator")
-    conditions: dict[str, str] = {name: facts[name] for name in _FACTS if name in facts}
-    conditions |= {"calibrated_with": calibration.backend, "seconds": f"{seconds:.0f}"}
-    return DeviceInfo(
-        info.name,
-        info.title or info.name,
-        info.kind,
-        info.aliases,
-        peaks,
-        {},
-        figures,
-        "calibrated",
-        conditions,
-        write_content(calibration),
-    )
-
-
-def _peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
-    """Return the best rate of products in each dtype.
-
-    On a GPU, convolutions and recurrent layers of float32 may run in TF32, which is the default of their library: if
-    they are faster than any other product of float32, their best rate is that of ``tf32``.
-    """
-    peaks: dict[str, float] = {}
-    for table in calibration.tables:
-        if len(table.points[0].sizes) > 1:
-            in_library = (
-                is_gpu and table.dtype == "float32" and ("convolution" in table.kind or "recurrent" in table.kind)
-            )
-            dtype = "tf32" if in_library else table.dtype
-            peaks[dtype] = max(peaks.get(dtype, 0.0), table.best_rate)
-    if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
-        del peaks["tf32"]
-    return peaks
-
-
-def _find_median_spread(calibration: Calibration) -> float:
-    """Return the median of the spreads of all points."""
-    spreads = (point.spread for table in calibration.tables for point in table.points)
-    return float(f"{median_high(spreads):.3g}")

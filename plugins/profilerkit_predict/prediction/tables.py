@@ -58,6 +58,11 @@ class EfficiencyTable:
                 f"the table of {self.kind!r} in {self.dtype} is not one of points with equally many sizes above zero"
             )
 
+    @property
+    def is_of_products(self) -> bool:
+        """Whether the points have the sizes of products; those of traffic have one, its bytes."""
+        return len(self.points[0].sizes) > 1
+
     @cached_property
     def best_rate(self) -> float:
         """The most work in a second that was measured."""

@@ -13,7 +13,7 @@ from profilerkit.trace.records import ModelTrace
 
 from .bound import Bound, find_free_growth, may_use_tf32
 from .calibration import Calibration
-from .regions import selects
+from .moved_bytes import is_selective
 
 if TYPE_CHECKING:
     from .predicting import Prediction
@@ -92,5 +92,5 @@ def _of_bounds(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iter
         yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
     if dtype is None and False in faster and (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf):
         yield "other float32 products at their own peak; dtype='tf32' where TF32 is on (TensorFlow's and JAX's default)"
-    if any(map(selects, products)):
+    if any(map(is_selective, products)):
         yield "of the experts of a layer, the bytes of one: which are chosen depends on values"

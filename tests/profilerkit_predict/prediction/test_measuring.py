@@ -18,7 +18,9 @@ from profilerkit.errors import ArgumentError, InputError, NotOfferedError
 from profilerkit.inputs import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from profilerkit_predict.prediction import Calibration, EfficiencyTable, Network, Point
-from profilerkit_predict.prediction.calibration import write_content, write_toml
+from profilerkit_predict.prediction.calibrating import _find_peaks, calibrate, describe_left_out
+from profilerkit_predict.prediction.calibration import write_content
+from profilerkit_predict.prediction.calibration_file import write_toml
 from profilerkit_predict.prediction.cases import (
     CalibrationCase,
     CalibrationNetwork,
@@ -26,24 +28,11 @@ from profilerkit_predict.prediction.cases import (
     HostSeconds,
     OperatorCall,
 )
-from profilerkit_predict.prediction.measuring import (
-    _peaks,
-    calibrate,
-    choose_clock,
-    describe_left_out,
-    in_spread_order,
-    measure_networks,
-    measure_tables,
-)
-from profilerkit_predict.prediction.regions import (
-    count_moved_bytes,
-    find_family,
-    find_kind,
-    find_regions,
-    find_shape,
-    is_free,
-)
-from profilerkit_predict.prediction.regions import with_whole_recurrences as whole
+from profilerkit_predict.prediction.measuring import choose_clock, in_spread_order, measure_networks, measure_tables
+from profilerkit_predict.prediction.moved_bytes import count_moved_bytes
+from profilerkit_predict.prediction.operator_kinds import find_family, find_kind, find_sizes, is_free
+from profilerkit_predict.prediction.regions import find_regions
+from profilerkit_predict.prediction.regions import join_recurrences as whole
 
 
 class Clock:
@@ -224,11 +213,11 @@ def test_families_of_traffic(name: str, family: str) -> None:
 
 
 def test_sizes_of_products() -> None:
-    assert find_shape(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
-    assert find_shape(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+    assert find_sizes(operator("aten.linear.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (1, 6, 4, 5)
+    assert find_sizes(operator("aten.bmm.default", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
     # A convolution's 6,912 multiply-accumulates, for 600 bytes or 150 values: 46 for each.
-    assert find_shape(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
-    assert find_shape(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
+    assert find_sizes(operator("aten.conv2d.default", (2, 8, 4, 4), 2 * 8 * 16 * 27)) == (46, 32, 8, 27)
+    assert find_sizes(operator("aten.gru.input", (2, 3, 4), 2 * 3 * 4 * 5)) == (2, 3, 4, 5)
 
 
 def test_the_average_of_a_whole_image_is_a_reduction() -> None:
@@ -347,7 +336,7 @@ def test_convolutions_of_float32_on_a_gpu_have_the_peak_of_tf32_if_they_are_fast
     def peaks(convolution: float, *, is_gpu: bool) -> dict[str, float]:
         kinds = {"product": 1e-3, "convolution": convolution}
         tables = [EfficiencyTable(kind, "float32", (Point((1, 4, 5, 10), 400.0, at),)) for kind, at in kinds.items()]
-        return _peaks(Calibration(tuple(tables), 1e-6, HostSeconds(0.0)), is_gpu=is_gpu)
+        return _find_peaks(Calibration(tuple(tables), 1e-6, HostSeconds(0.0)), is_gpu=is_gpu)
 
     assert peaks(1e-4, is_gpu=True) == pytest.approx({"float32": 4e5, "tf32": 4e6})
     assert peaks(2e-3, is_gpu=True) == pytest.approx({"float32": 4e5})

@@ -1,0 +1,138 @@
+"""The times of a trace by a calibration: of each region by the tables, and of the host besides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from profilerkit.devices.info import dtype_name
+from profilerkit.devices.products import find_dtype
+from profilerkit.errors import ArgumentError
+from profilerkit.trace.records import ModelTrace, OpRecord
+
+from .calibration import Calibration
+from .cases import CompiledSeconds
+from .operator_kinds import find_family, find_kind, find_sizes, is_free
+from .regions import Region
+
+__all__ = ["CalibratedTimes", "TimedRegion"]
+
+#: A region that takes no more than so many times what the host takes for any operator is bound by that.
+_MOSTLY_DISPATCH = 1.5
+
+
+class TimedRegion(NamedTuple):
+    """One region with its seconds on the device.
+
+    Attributes:
+        layer: The path of the layer of its first operator.
+        seconds: The seconds of the device.
+        binds: What decides them: "products", "traffic" or "dispatch".
+        host_seconds: What the host takes to hand its operators over to a device of its own.
+    """
+
+    layer: str
+    seconds: float
+    binds: str
+    host_seconds: float
+
+
+class _TableTime(NamedTuple):
+    """What a table says of an operator: its seconds, how many are the start of any call, and those of the host."""
+
+    seconds: float
+    start: float
+    host_seconds: float
+
+
+@dataclass(frozen=True)
+class CalibratedTimes:
+    """Tells times by a calibration.
+
+    Attributes:
+        calibration: The calibration.
+        device: The name of its device, for messages.
+        dtype: The dtype that all products run in; None for that in the trace.
+        compiled: Whether operators run as a compiled graph.
+    """
+
+    calibration: Calibration
+    device: str
+    dtype: str | None
+    compiled: bool
+
+    def time_region(self, region: Region) -> TimedRegion:
+        """Return the seconds of a region: of a fused one, those of the slowest of its operators' families.
+
+        A kernel that a compiler generated starts in the time that was measured for such, where it was.
+        """
+        calibration, head = self.calibration, region.head
+        alone = [self._look_up(operator, region.moved_bytes) for operator in region.operators]
+        slowest = max(alone, key=lambda time: time.seconds - time.start)
+        seconds, host_seconds = slowest.seconds, sum(time.host_seconds for time in alone)
+        if self.compiled and not head.macs and calibration.host.compiled is not None:
+            seconds += calibration.host.compiled.kernel_call - slowest.start
+        return TimedRegion(head.layer, seconds, self._find_binding(region, seconds), host_seconds)
+
+    def _find_binding(self, region: Region, seconds: float) -> str:
+        if seconds <= _MOSTLY_DISPATCH * self.calibration.dispatch:
+            return "dispatch"
+        head = region.head
+        peak = self.calibration.peak(self._find_dtype(head)) or math.inf
+        rate = self.calibration.best_bandwidth(region.moved_bytes) or math.inf
+        is_products = bool(head.macs) and 2.0 * head.macs / peak >= region.moved_bytes / rate
+        return "products" if is_products else "traffic"
+
+    def _look_up(self, operator: OpRecord, moved_bytes: float) -> _TableTime:
+        """Return the time of an operator by the table of its kind, or by that of plain products or traffic in float32.
+
+        Raises `ArgumentError` if there is neither.
+        """
+        dtype = self._find_dtype(operator)
+        sizes: tuple[float, ...]
+        if operator.macs:
+            kind, plain_kind, sizes = find_kind(operator), "product", find_sizes(operator)
+            work, peak = 2.0 * operator.macs, self.calibration.peak(dtype) or 0.0
+        else:
+            kind, plain_kind, sizes = find_family(operator), "element-wise", (max(1.0, moved_bytes),)
+            work, peak = sizes[0], math.inf
+        table = self.calibration.table(kind, dtype) or self.calibration.table(plain_kind, "float32")
+        if table is None or not peak:
+            raise ArgumentError(
+                f"the calibration of {self.device} has no table for {operator.operator} in {dtype}; make it with "
+                f"--dtype {dtype}"
+            )
+        seconds = table.seconds(sizes, max(work, 1.0), peak)
+        return _TableTime(seconds, table.least_seconds, table.find_host_seconds(sizes))
+
+    def _find_dtype(self, operator: OpRecord) -> str:
+        """Return the dtype whose tables hold for an operator; that of float32 for traffic of integers."""
+        if self.dtype is not None and operator.macs:
+            return dtype_name(self.dtype)
+        name = find_dtype(operator)
+        return "float32" if name.startswith(("int", "uint", "bool")) and not operator.macs else name
+
+    def find_host_seconds(self, trace: ModelTrace, operators: Sequence[OpRecord], phase: str) -> float:
+        """Return what the host takes besides the operators of a trace.
+
+        Eager, that is calls of layers, views of the forward pass, the start of a backward pass, and automatic
+        differentiation for each of its operators, whose views are in that. Compiled, it is the call of a graph.
+        """
+        host = self.calibration.host
+        if self.compiled:
+            return 0.0 if host.compiled is None else _find_graph_seconds(trace, host.compiled, phase)
+        calls = sum(len(layer.calls) for layer in trace.layers)
+        views = sum(is_free(operator) for operator in operators if operator.phase == "forward")
+        gradients = sum(not is_free(operator) for operator in operators if operator.phase == "backward")
+        start = host.backward_call if gradients else 0.0
+        return calls * host.layer_call + views * host.view_call + gradients * host.gradient_call + start
+
+
+def _find_graph_seconds(trace: ModelTrace, host: CompiledSeconds, phase: str) -> float:
+    """Return what the call of one graph, or of those of a training step, takes the host, with the weights."""
+    weights = trace.parameters
+    if phase == "forward":
+        return host.graph_call + len(weights) * host.graph_weight
+    return host.step_call + sum(1 for weight in weights if weight.trainable) * host.step_weight

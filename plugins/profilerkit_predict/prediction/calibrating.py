@@ -1,0 +1,163 @@
+"""Calibrates a device of this machine: measures operators, the host and networks, and makes the device of all that."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median_high
+
+from profilerkit.backend import Backend, DeviceLike
+from profilerkit.count_text import format_count
+from profilerkit.devices.info import DeviceInfo, Figure, dtype_name
+from profilerkit.error_text import error_line
+from profilerkit.process.environment import machine
+from profilerkit.protocols import NamesDevices, require_capability
+
+from ..capabilities import CAPABILITIES, Calibrates
+from .calibration import Calibration, write_content
+from .cases import CalibrationCase
+from .measuring import choose_clock, measure_networks, measure_tables
+
+__all__ = ["calibrate", "describe_left_out"]
+
+#: The shares of the time that the host and the networks have; the operators have the rest.
+_OF_HOST, _OF_NETWORKS = 0.1, 0.35
+#: What of the machine is recorded.
+_FACTS = ("os", "cpu", "usable_cores", "python")
+_SOURCE = "measured by profilerkit calibrate"
+
+
+def calibrate(
+    backend: Backend,
+    device: DeviceLike = None,
+    dtypes: Sequence[str] = ("float32",),
+    seconds: float = 120.0,
+    num_threads: int | None = None,
+    progress: Callable[[str], object] = lambda step: None,
+    compiled: bool = False,
+) -> DeviceInfo:
+    """Measure a device of this machine, and return it as a calibrated one.
+
+    Args:
+        backend: The backend whose operators are measured; it implements `profilerkit_predict.capabilities.Calibrates`.
+        device: The device; the CPU for None.
+        dtypes: The dtypes to measure products and traffic in.
+        seconds: About how long it may take.
+        num_threads: How many threads an operator may use; those of the framework's setting for None. A calibration is
+            for that number.
+        progress: Called with a text at each step.
+        compiled: Also run the networks compiled by the framework's compiler, which takes some minutes more.
+
+    Raises `NotOfferedError` if the backend provides nothing to measure, and `InputError` if nothing of it could be
+    measured.
+    """
+    provider = require_capability(backend, Calibrates, CAPABILITIES)
+    info = require_capability(backend, NamesDevices).device_info(device)
+    began = time.perf_counter()
+    cases = [case for dtype in dtypes for case in provider.calibration_cases(device, dtype_name(dtype))]
+    progress(f"{format_count(len(cases), 'operator')} on {info.name}")
+    failed: dict[str, str] = {}
+
+    def leave_out(case: CalibrationCase, error: Exception) -> None:
+        failed[case.name] = f"{type(error).__name__}: {error_line(error)}"
+        progress(f"without {case.name}: {failed[case.name]}")
+
+    with provider.use_threads(num_threads) as threads:
+        clock = choose_clock(info, threads)
+        host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
+        left = began + seconds * (1 - _OF_NETWORKS) - time.perf_counter()
+        tables = measure_tables(backend, cases, left, clock, leave_out)
+    dispatch = host.operator_call or min(table.least_seconds for table in tables)
+    calibration = Calibration(tables, dispatch, host, backend=_describe_backend(backend, threads))
+
+    networks = list(provider.calibration_networks(device))
+    uncorrected = _make_device(info, calibration, {})
+    progress(f"{len(networks)} networks")
+    left = max(began + seconds - time.perf_counter(), 0.0)
+    ratios = measure_networks(backend, networks, uncorrected, left, threads, clock)
+    if compiled:
+        progress(f"{len(networks)} networks, compiled")
+        more = seconds * _OF_NETWORKS  # beyond the seconds that were asked for
+        ratios += measure_networks(backend, networks, uncorrected, more, threads, clock, compiled=True)
+    calibration = replace(calibration, networks=ratios)
+
+    points = sum(len(table.points) for table in tables)
+    facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
+    facts |= describe_left_out("operators", points, len(cases) - len(failed))
+    facts |= describe_left_out("networks", len({ratio.name for ratio in ratios}), len(networks))
+    if failed:
+        facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+    return _make_device(info, calibration, facts)
+
+
+def _describe_backend(backend: Backend, threads: int) -> str:
+    """Return the framework with its versions, and for how many threads a calibration is."""
+    version = ", ".join(f"{name} {value}" for name, value in list(backend.environment().items())[:2])
+    return f"{backend.name} ({version}) on {format_count(threads, 'thread')}"
+
+
+def describe_left_out(what: str, measured: int, number: int) -> dict[str, str]:
+    """Return the fact that not everything was measured, for the file; empty if it was."""
+    if measured >= number:
+        return {}
+    return {f"{what}_measured": f"{measured} of {number}; the time did not suffice for more: give more seconds"}
+
+
+def _make_device(info: DeviceInfo, calibration: Calibration, facts: dict[str, str]) -> DeviceInfo:
+    """Return the calibrated device: the best rates that were measured, the tables, and facts of the calibration."""
+    spread = _find_median_spread(calibration)
+    peaks = {
+        dtype: _make_figure(rate, "the fastest product", spread)
+        for dtype, rate in _find_peaks(calibration, is_gpu=info.kind == "gpu").items()
+    }
+    figures = {
+        name: figure for name, figure in info.figures.items() if name in ("memory_size", "clock", "memory_clock")
+    }
+    largest = max(point.work for table in calibration.tables for point in table.points if not table.is_of_products)
+    bandwidth = calibration.best_bandwidth(largest)
+    if bandwidth is not None:
+        figures["memory_bandwidth"] = _make_figure(bandwidth, f"the fastest traffic of {largest:.3g} bytes", spread)
+    figures["dispatch"] = _make_figure(calibration.dispatch, "the shortest operator")
+    of_machine = machine()
+    return DeviceInfo(
+        name=info.name,
+        title=info.title or info.name,
+        kind=info.kind,
+        aliases=info.aliases,
+        dense_peaks=peaks,
+        sparse_peaks={},
+        figures=figures,
+        tier="calibrated",
+        facts={**{name: of_machine[name] for name in _FACTS if name in of_machine}, **facts},
+        calibration=write_content(calibration),
+    )
+
+
+def _make_figure(value: float, note: str, spread: float | None = None) -> Figure:
+    """Return a measured figure, rounded as far as it may be the same another time."""
+    return Figure(float(f"{value:.4g}"), _SOURCE, note, spread)
+
+
+def _find_peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
+    """Return the best rate of products in each dtype.
+
+    On a GPU, convolutions and recurrent layers of float32 may run in TF32, which is the default of their library: if
+    they are faster than any other product of float32, their best rate is that of ``tf32``.
+    """
+    peaks: dict[str, float] = {}
+    for table in calibration.tables:
+        if table.is_of_products:
+            is_of_library = "convolution" in table.kind or "recurrent" in table.kind
+            dtype = "tf32" if is_gpu and table.dtype == "float32" and is_of_library else table.dtype
+            peaks[dtype] = max(peaks.get(dtype, 0.0), table.best_rate)
+    if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
+        del peaks["tf32"]
+    return peaks
+
+
+def _find_median_spread(calibration: Calibration) -> float:
+    """Return the median of the spreads of all points."""
+    spreads = (point.spread for table in calibration.tables for point in table.points)
+    return float(f"{median_high(spreads):.3g}")

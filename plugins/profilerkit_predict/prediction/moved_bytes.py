@@ -1,0 +1,56 @@
+"""The bytes that operators move: of tables, rows are looked up, and of experts some are chosen, depending on values."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from profilerkit.trace.dtypes import element_bytes
+from profilerkit.trace.records import OpRecord
+
+from .operator_kinds import find_family, plain_name
+
+__all__ = ["count_least_read", "count_moved_bytes", "is_selective"]
+
+#: Products of rows with one of several matrices each: those of experts. Which matrices are read depends on values.
+_GROUPED = re.compile(r"grouped_?mm|grouped_?gemm|ragged_?dot|gather_?mm|mixtureofexperts|\bq?moe\b")
+#: What reads chosen elements of a tensor.
+_LOOKS_UP = re.compile(r"embedding|index|gather|take|dynamic_slice")
+
+
+def is_selective(operator: OpRecord) -> bool:
+    """Return whether an operator reads chosen parts of a tensor: rows of a table, or the matrices of chosen experts.
+
+    >>> is_selective(OpRecord("aten.index_select.default", "", 0, 0, 0, 400, 8, ()))
+    True
+    """
+    name = plain_name(operator.operator)
+    return (_GROUPED if operator.macs else _LOOKS_UP).search(name) is not None
+
+
+def count_least_read(operator: OpRecord) -> float:
+    """Return the least bytes that an operator reads: of a table the rows that it returns, of experts one.
+
+    A product of 3 rows with experts of 8 x 4 elements of four bytes has 96 multiply-accumulates, and reads at least one
+    of the experts, 128 bytes:
+
+    >>> from profilerkit.trace.records import TensorInfo
+    >>> output = TensorInfo((3, 4), "float32")
+    >>> count_least_read(OpRecord("aten._grouped_mm.default", "", 0, 96, 192, 10**6, 48, (output,)))
+    128.0
+    """
+    if not is_selective(operator) or not operator.outputs:
+        return float(operator.bytes_read)
+    first, *others = operator.outputs
+    if operator.macs:
+        rows = math.prod(max(1, size) for size in first.shape[:-1])
+        return min(operator.bytes_read, operator.macs / rows * element_bytes(first.dtype))
+    beside = sum(math.prod(max(0, size) for size in other.shape) * element_bytes(other.dtype) for other in others)
+    return min(operator.bytes_read, max(0.0, operator.bytes_written - beside))
+
+
+def count_moved_bytes(operator: OpRecord) -> float:
+    """Return the bytes that an operator moves: of a table that it looks up, the rows that it returns alone."""
+    read, written = operator.bytes_read, operator.bytes_written
+    looks_up = not operator.macs and find_family(operator) == "gather"
+    return float(min(read, written) + written if looks_up else read + written)
