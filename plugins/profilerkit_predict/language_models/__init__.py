@@ -39,7 +39,8 @@ from .report import LanguageModelReport
 from .rewrites import REWRITES, Rewrite
 from .serving import Serving
 from .speculation import Speculation
-from .step_cost import EncodedInputs, Piece, Resource, Step, StepCost, StepTerm
+from .step_cost import EncodedInputs, StepCost
+from .steps import Piece, Resource, Step, StepTerm
 
 __all__ = [
     "REWRITES",

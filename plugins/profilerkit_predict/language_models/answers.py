@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
-from .step_cost import Resource
+from .steps import Resource
 
 if TYPE_CHECKING:
     from profilerkit.devices import DeviceInfo
 
     from .fitting import Fit
     from .report import LanguageModelReport
-    from .step_cost import Step, StepTerm
+    from .steps import Step, StepTerm
 
 __all__ = [
     "describe_formats",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .step_cost import Piece, StepCost
+from .step_cost import StepCost
+from .steps import Piece
 
 __all__ = ["Burst", "predict_burst"]
 

@@ -9,7 +9,7 @@ from .engine_cache import EngineCache
 from .records import CacheLayer
 
 if TYPE_CHECKING:
-    from .step_cost import Piece
+    from .steps import Piece
 
 __all__ = ["CacheTraffic", "count_cache_traffic"]
 

@@ -10,8 +10,9 @@ from profilerkit.arguments.checks import PATH
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
+from .comparison_table import compare_in_table
 from .report import LanguageModelReport
-from .text import compare_in_table, comparison_text, json_text
+from .text import comparison_text, json_text
 
 __all__ = ["LanguageModelComparison"]
 

@@ -16,7 +16,8 @@ from .shapes import StepShapes
 if TYPE_CHECKING:
     from ..prediction.calibration import Calibration
     from .shapes import AttentionShape, ProductShape, TrafficShape
-    from .step_cost import Step, StepCost
+    from .step_cost import StepCost
+    from .steps import Step
 
 __all__ = ["Estimate", "Estimator", "average", "compute_rate"]
 

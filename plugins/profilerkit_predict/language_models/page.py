@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from profilerkit_pages import page_parts
 
 from .notes import general_notes, report_notes
+from .report_tables import list_tables
 from .step_bars import StepBars, list_step_bars
-from .text import TextTable, list_tables
+from .text_table import TextTable
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport

@@ -15,11 +15,13 @@ from profilerkit.process.files import write_text
 from .caching import CacheBytes
 from .fitting import Fit
 from .records import GeneratedTokens, ModelFacts
+from .report_tables import is_traced_pass
 from .rewrites import REWRITES
 from .serving import ASSUMPTIONS, Serving
 from .speculation import Speculation
-from .step_cost import Step, StepCost
-from .text import is_traced_pass, json_text, report_text
+from .step_cost import StepCost
+from .steps import Step
+from .text import json_text, report_text
 
 if TYPE_CHECKING:
     from ..prediction.predicting import Prediction

@@ -18,7 +18,8 @@ from .records import ModelFacts
 from .report import LanguageModelReport
 from .serving import average_later_token, predict_serving
 from .speculation import OWN_HEADS, Speculation, make_drafter, read_parameters
-from .step_cost import Piece, StepCost
+from .step_cost import StepCost
+from .steps import Piece
 
 __all__ = ["Request", "add_drafter", "find_drafter", "find_peak_dtype", "make_report"]
 

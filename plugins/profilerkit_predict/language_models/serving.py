@@ -10,7 +10,8 @@ from .arrivals import Arrivals
 from .bursts import Burst
 from .estimating import Estimate, average, compute_rate
 from .speculation import NOTHING_DRAFTED, Speculation
-from .step_cost import Piece, Step, StepCost
+from .step_cost import StepCost
+from .steps import Piece, Step
 
 __all__ = [
     "ASSUMPTIONS",

@@ -12,7 +12,8 @@ from profilerkit.errors import ArgumentError
 from .formulas import dtype_bytes
 from .layout import Layout
 from .records import CacheGrowth, ExecutionModel, Law, ModelFacts, Term, WeightKind, WeightPart, Work
-from .step_cost import Step, StepCost
+from .step_cost import StepCost
+from .steps import Step
 
 __all__ = ["NOTHING_DRAFTED", "OWN_HEADS", "Speculation", "make_drafter", "read_parameters", "read_speculation"]
 

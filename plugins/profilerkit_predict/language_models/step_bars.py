@@ -1,8 +1,12 @@
-"""What a prefill and the last step take, as bars of the page: one for each resource, stacked of its terms."""
+"""What a prefill and the last step take, as bars of the page: one for each resource, stacked of its terms.
+
+A step uses its resources at the same time, and takes as long as the one that it uses longest: the step's seconds are
+those of its longest bar, which fills the width.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +15,7 @@ from .formatting import show_seconds
 
 if TYPE_CHECKING:
     from .report import LanguageModelReport
-    from .step_cost import Step
+    from .steps import Resource, Step
 
 __all__ = ["Bar", "Piece", "StepBars", "list_step_bars"]
 
@@ -21,7 +25,15 @@ _COLOURS = 10
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A term in a bar: its name, its seconds as a text, its colour, and where it is in percent of the longest bar."""
+    """A term in a bar.
+
+    Attributes:
+        name: Its name.
+        seconds: Its seconds, as a text.
+        colour: The number of its colour in the style sheet, the same in all bars.
+        start: Where it begins, in percent of the longest bar.
+        width: How wide it is, in percent of the longest bar.
+    """
 
     name: str
     seconds: str
@@ -32,9 +44,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a step takes of a resource, of which the longest binds the step."""
+    """What a step takes of a resource: its seconds as a text, and the terms that they are made of."""
 
-    resource: str
+    resource: Resource
     seconds: str
     is_longest: bool
     pieces: tuple[Piece, ...]
@@ -62,15 +74,17 @@ def list_step_bars(report: LanguageModelReport) -> list[StepBars]:
     ]
 
 
-def _list_bars(step: Step, colours: dict[str, int]) -> Iterable[Bar]:
+def _list_bars(step: Step, colours: Mapping[str, int]) -> Iterator[Bar]:
     """Yield a bar for each resource that the step takes any of."""
-    longest = step.seconds or 1.0
-    for resource in dict.fromkeys(term.resource for term in step.terms):
-        end, pieces = 0.0, []
-        for term in step.terms:
-            if term.resource is resource and term.seconds:
-                share = 100 * term.seconds / longest
-                pieces.append(Piece(term.name, show_seconds(term.seconds), colours[term.name], end, share))
-                end += share
-        if pieces:
-            yield Bar(resource, show_seconds(end * longest / 100), resource is step.bound_by, tuple(pieces))
+    by_resource: dict[Resource, dict[str, float]] = {}
+    for term in step.terms:
+        if term.seconds:
+            by_resource.setdefault(term.resource, {})[term.name] = term.seconds
+    longest = max(sum(terms.values()) for terms in by_resource.values())
+    for resource, terms in by_resource.items():
+        pieces, before = [], 0.0
+        for name, seconds in terms.items():
+            start, width = 100 * before / longest, 100 * seconds / longest
+            pieces.append(Piece(name, show_seconds(seconds), colours[name], start, width))
+            before += seconds
+        yield Bar(resource, show_seconds(before), resource is step.bound_by, tuple(pieces))

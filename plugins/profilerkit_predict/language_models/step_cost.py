@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from profilerkit.arguments.checks import at_least
@@ -24,132 +23,9 @@ from .layout import ONE_DEVICE, Layout
 from .lengths import require_context
 from .records import CacheLayer, InputEncoder, ModelFacts, ReadIn, WeightKind, WeightPart
 from .rewrites import engine_macs
+from .steps import Piece, Resource, Step, StepTerm
 
-__all__ = ["EncodedInputs", "Piece", "Resource", "Step", "StepCost", "StepTerm"]
-
-
-class Resource(StrEnum):
-    """What a part of a step takes time of."""
-
-    COMPUTE = "compute"
-    MEMORY = "memory"
-    LINK = "link"
-
-
-@dataclass(frozen=True, slots=True)
-class StepTerm:
-    """One thing that takes time in a step, of one device.
-
-    Attributes:
-        name: What it is: "experts", "cache, read", "products", "all-reduce".
-        resource: What it takes.
-        amount: Multiply-accumulates of compute, otherwise bytes.
-        seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
-    """
-
-    name: str
-    resource: Resource
-    amount: float
-    seconds: float | None
-
-    def repeat(self, times: int) -> StepTerm:
-        """Return the term of so many steps."""
-        seconds = None if self.seconds is None else self.seconds * times
-        return replace(self, amount=self.amount * times, seconds=seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one step takes: a prefill, a chunk of it, or one token for each sequence.
-
-    Attributes:
-        execution: The execution model that the numbers are of.
-        macs: Multiply-accumulates of all sequences.
-        weight_bytes: Bytes of weights that are read, of one replica; of experts the fewest, or as `StepCost` says.
-        cache_read_bytes: Bytes of the cache that are read, of all sequences.
-        cache_write_bytes: Bytes of the cache that are written.
-        terms: What takes time, of the busiest device.
-    """
-
-    execution: str
-    macs: int
-    weight_bytes: int
-    cache_read_bytes: int
-    cache_write_bytes: int
-    terms: tuple[StepTerm, ...] = ()
-
-    def repeat(self, times: int) -> Step:
-        """Return the step so many times, one after the other."""
-        return Step(
-            self.execution,
-            self.macs * times,
-            self.weight_bytes * times,
-            self.cache_read_bytes * times,
-            self.cache_write_bytes * times,
-            tuple(term.repeat(times) for term in self.terms),
-        )
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that must be moved: weights and cache."""
-        return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
-
-    @property
-    def compute_seconds(self) -> float | None:
-        """The products of a device at the peak of the dtype; None if the device's peak is not known."""
-        return self._sum_seconds(Resource.COMPUTE)
-
-    @property
-    def memory_seconds(self) -> float | None:
-        """The bytes of a device at the bandwidth of its memory; None if that is not known."""
-        return self._sum_seconds(Resource.MEMORY)
-
-    @property
-    def link_seconds(self) -> float:
-        """The bytes that a device sends to others at the rate of its link; 0 for one device, and an unknown link."""
-        return self._sum_seconds(Resource.LINK) or 0.0
-
-    def _sum_seconds(self, resource: Resource) -> float | None:
-        """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
-        seconds = [term.seconds for term in self.terms if term.resource is resource]
-        durations = [value for value in seconds if value is not None]
-        return sum(durations) if durations and len(durations) == len(seconds) else None
-
-    @property
-    def seconds(self) -> float | None:
-        """The least seconds that the step can take, all at the same time: the greatest; None if one is not known."""
-        compute, memory = self.compute_seconds, self.memory_seconds
-        return None if compute is None or memory is None else max(compute, memory, self.link_seconds)
-
-    @property
-    def bound_by(self) -> Resource | None:
-        """What binds it; None if the seconds are not known."""
-        if self.seconds is None:
-            return None
-        return max(Resource, key=lambda resource: self._sum_seconds(resource) or 0.0)
-
-
-class Piece(NamedTuple):
-    """Some sequences of a step that are alike.
-
-    Attributes:
-        sequences: How many there are.
-        new_tokens: New tokens of each.
-        cached: Tokens of each that are in the cache already.
-        logits: Of how many tokens of each the head makes logits.
-        has_inputs: Whether the images or the sound of each are encoded in this step.
-    """
-
-    sequences: int
-    new_tokens: int = 1
-    cached: int = 0
-    logits: int = 1
-    has_inputs: bool = False
-
-    @property
-    def is_decode(self) -> bool:
-        """Whether it is a step after a prompt: in a chunk of a prompt only the last token has logits."""
-        return self.cached > 0 and self.new_tokens == self.logits
+__all__ = ["EncodedInputs", "StepCost"]
 
 
 class EncodedInputs(NamedTuple):
@@ -270,44 +146,54 @@ class StepCost:
         one there are logits.
         """
         is_decode = all(piece.is_decode for piece in pieces)
-        layout, stages = self.layout, 1 if is_decode else self.layout.pipeline
+        stages = 1 if is_decode else self.layout.pipeline
         device_pieces = [
-            piece._replace(sequences=layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
+            piece._replace(sequences=self.layout.count_sequences(piece.sequences, is_decode)) for piece in pieces
         ]
-        shares = layout.tensor * stages
+        yield from self._list_products(device_pieces, self.layout.tensor * stages)
+        moved = self._count_weight_traffic(device_pieces, _count_sequences(pieces), self.layout.tensor * stages)
+        traffic = count_cache_traffic(self.cache, device_pieces, self.layout.tensor)
+        moved |= {"cache, read": traffic.read / stages, "cache, written": traffic.written / stages}
+        bandwidth = self._find_bandwidth(math.ceil(sum(moved.values())))
+        for name, amount in moved.items():
+            if amount:
+                yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
+        link = self.device.link if self.device else None
+        for name, sent_bytes in self._count_sent_bytes(_count_tokens(device_pieces)).items():
+            amount = sent_bytes / stages
+            yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
+
+    def _list_products(self, pieces: Sequence[Piece], shares: int) -> Iterator[StepTerm]:
+        """Yield the products of so many shares of the pieces of a replica."""
         peak = self.device.peak(self.peak_dtype or self.facts.dtype) if self.device else None
         macs = {
-            "products": self._count_macs(device_pieces),
-            "products of adapters": self._count_adapter_macs(device_pieces),
-            "products of the encoder": self._count_encoder_macs(device_pieces),
+            "products": self._count_macs(pieces),
+            "products of adapters": self._count_adapter_macs(pieces),
+            "products of the encoder": self._count_encoder_macs(pieces),
         }
         for name, count in macs.items():
             if count or name == "products":
                 yield StepTerm(name, Resource.COMPUTE, count / shares, 2 * count / shares / peak if peak else None)
 
-        amounts: dict[str, float] = {}
-        for part in self.facts.weights:
-            spread = layout.data if part.routing is not None else 1
-            name = _WEIGHT_TERMS[part.kind]
-            read_bytes = self._count_read_bytes(
-                part, _count_tokens(device_pieces) * spread, is_first=_has_first(pieces)
-            )
-            amounts[name] = amounts.get(name, 0) + read_bytes / spread / shares
-        amounts["encoder"] = self._count_encoder_bytes(device_pieces) / shares
-        sequences = _count_sequences(device_pieces)
-        batch = min(_count_sequences(pieces), sequences * layout.data)
-        amounts["adapters"] = self._count_adapter_bytes(sequences, batch, layout.data) / shares
-        traffic = count_cache_traffic(self.cache, device_pieces, layout.tensor)
-        amounts |= {"cache, read": traffic.read / stages, "cache, written": traffic.written / stages}
-        bandwidth = self._bandwidth(math.ceil(sum(amounts.values())))
-        for name, amount in amounts.items():
-            if amount:
-                yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
+    def _count_weight_traffic(self, pieces: Sequence[Piece], sequences: int, shares: int) -> dict[str, float]:
+        """Return the bytes of weights that a device reads for one of so many shares of a replica's pieces, by name.
 
-        link = self.device.link if self.device else None
-        for name, sent_bytes in self._count_sent_bytes(_count_tokens(device_pieces)).items():
-            amount = sent_bytes / stages
-            yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
+        ``sequences`` are those of all replicas. Experts, and adapters beside them, are spread over all replicas: each
+        reads its share of what the tokens of all of them choose.
+        """
+        replicas, tokens = self.layout.data, _count_tokens(pieces)
+        read: dict[str, float] = {}
+        for part in self.facts.weights:
+            spread = replicas if part.routing is not None else 1
+            name = _WEIGHT_TERMS[part.kind]
+            part_bytes = self._count_read_bytes(part, tokens * spread, is_first=_has_first(pieces))
+            read[name] = read.get(name, 0) + part_bytes / spread / shares
+        read["encoder"] = self._count_encoder_bytes(pieces) / shares
+        own_sequences = _count_sequences(pieces)
+        read["adapters"] = (
+            self._count_adapter_bytes(own_sequences, min(sequences, own_sequences * replicas), replicas) / shares
+        )
+        return read
 
     def _count_macs(self, pieces: Iterable[Piece]) -> int:
         return sum(
@@ -360,7 +246,7 @@ class StepCost:
         calibration = Calibration.of(self.device) if self.device is not None else None
         return None if calibration is None else Estimator(self, calibration)
 
-    def _bandwidth(self, moved: int) -> float | None:
+    def _find_bandwidth(self, moved: int) -> float | None:
         """Return the bandwidth that bounds so many bytes: of a calibrated device what it reached with as many."""
         if self.estimator is not None:
             best = self.estimator.calibration.best_bandwidth(moved)

@@ -67,6 +67,16 @@ def test_experts_are_read_as_far_as_tokens_are_sent_to_them(tmp_path: Path) -> N
     assert step.weight_bytes == quantized + router + norms + 2 * WIDTH * WORDS + 2 * WIDTH
 
 
+def test_experts_without_a_number_are_refused(tmp_path: Path) -> None:
+    """How many a token is sent to is not known: their work would be left out without a word."""
+    path = tmp_path / "experts.gguf"
+    write_model(
+        path, "llama", SIZES, [attention(WIDTH, HEADS, GROUPS, SIZE, Q4_K) | feed_forward(WIDTH, INNER, Q4_K, 8)]
+    )
+    with pytest.raises(InputError, match="cannot be followed: it has experts, and no llama.expert_count"):
+        read(path)
+
+
 @pytest.mark.parametrize(
     ("architecture", "options", "windows"),
     [

@@ -14,7 +14,7 @@ from profilerkit_predict.language_models.arrivals import RATE, predict_arrivals
 from profilerkit_predict.language_models.bursts import predict_burst
 from profilerkit_predict.language_models.layout import read_layout
 from profilerkit_predict.language_models.requests import Request, make_report
-from profilerkit_predict.language_models.step_cost import Piece
+from profilerkit_predict.language_models.steps import Piece
 
 COST = StepCost(toy_facts(), DEVICE)
 

@@ -1,0 +1,187 @@
+"""The sizes of a language model by the metadata of its GGUF file, as llama.cpp's loaders of models read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from profilerkit.errors import InputError
+
+from ..checkpoints.gguf import GgufFile
+from ..checkpoints.stored_tensor import StoredTensor
+from .records import CacheLayer, LatentAttention, ModelSizes, Routing
+
+__all__ = ["AttentionLayer", "GgufSizes"]
+
+#: Of how many layers the last one attends to all tokens and the others have a window, by llama.cpp,
+#: which takes an integer of the metadata instead of it where there is one.
+_PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "plamo3": 8}
+_PERIODS |= dict.fromkeys(("cohere2", "exaone4", "olmo2", "afmoe", "llama4"), 4)
+#: The window that llama.cpp takes where metadata name none; of Exaone 4 see `GgufSizes._find_window`.
+_WINDOWS = {"gemma2": 4096, "exaone4": 4096, "llama4": 8192}
+#: Architectures whose windows are chunks.
+_CHUNKED = ("llama4",)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLayer:
+    """The attention of a layer.
+
+    Attributes:
+        heads: Heads of queries.
+        groups: Heads of keys and values, which are in the cache.
+        key: The size of a key.
+        value: The size of a value.
+        window: How many tokens it attends to at most; None for all.
+        is_chunked: Whether these are those of a token's own chunk.
+    """
+
+    heads: int
+    groups: int
+    key: int
+    value: int
+    window: int | None
+    is_chunked: bool
+
+
+class GgufSizes:
+    """The sizes that the metadata of a file have, compared with the shapes of its tensors.
+
+    Attributes:
+        architecture: The architecture, by its name in llama.cpp.
+        blocks: How many layers make the next token; those behind them predict further ones.
+
+    Raises `InputError` for a file of no model that generates text, and wherever a size is missing or differs.
+    """
+
+    def __init__(self, file: GgufFile) -> None:
+        self._file = file
+        architecture = file.metadata.get("general.architecture")
+        if not isinstance(architecture, str):
+            raise InputError(f"{file.path} does not say what model it holds: it has no general.architecture")
+        self.architecture = architecture
+        if file.metadata.get(f"{architecture}.attention.causal") is False or self._find("block_count") is None:
+            raise InputError(f"{file.path} holds no model that generates text: its architecture is {architecture!r}")
+        self.blocks = self._require("block_count") - (self._find("nextn_predict_layers") or 0)
+        self._routing = self._find_routing()
+        self._shapes = {tensor.name: tensor.shape for tensor in file.tensors}
+
+    def _find_routing(self) -> Routing | None:
+        experts, chosen = self._find("expert_count") or 0, self._find("expert_used_count") or 0
+        if experts and not 0 < chosen <= experts:
+            raise self._refuse(f"{chosen} of {experts} experts for a token")
+        return Routing(experts, chosen) if experts else None
+
+    def require_routing(self) -> Routing:
+        """Return how many experts a layer has, and how many a token is sent to."""
+        if self._routing is None:
+            raise self._refuse(f"experts, and no {self.architecture}.expert_count")
+        return self._routing
+
+    def is_left_out(self, tensor: StoredTensor) -> bool:
+        """Return whether a tensor is of the layers at the end that predict several tokens."""
+        layer = re.match(r"blk\.(\d+)\.", tensor.name)
+        return layer is not None and int(layer[1]) >= self.blocks
+
+    def describe(self) -> ModelSizes:
+        """Return the sizes that limits, shares and links follow from."""
+        longest, width = self._find("context_length"), self._find("embedding_length")
+        return ModelSizes(longest, width, self.blocks, self._count_sums_of_a_layer())
+
+    def _count_sums_of_a_layer(self) -> int:
+        """Return how often devices that cut a layer add up what they have: once without a norm between its parts."""
+        norms = ("ffn_norm.weight", "post_attention_norm.weight")
+        return 2 if any(name.endswith(norms) for name in self._shapes) else 1
+
+    def find_latent(self) -> LatentAttention | None:
+        """Return the sizes of latent attention; None for a model without it."""
+        rank = self._find("attention.kv_lora_rank")
+        if rank is None:
+            return None
+        rope, heads = self._require("rope.dimension_count"), self._require("attention.head_count")
+        key = self._find("attention.key_length_mla") or self._require("attention.key_length")
+        value = self._find("attention.value_length_mla") or self._require("attention.value_length")
+        for block in range(self.blocks):
+            self._compare(f"blk.{block}.attn_kv_a_mqa.weight", 0, rank + rope)
+        return LatentAttention(self.blocks, heads, rank, rope, key - rope, value)
+
+    def list_layers(self) -> Iterator[AttentionLayer]:
+        """Yield the attention of each layer; raises `InputError` if a tensor has another size."""
+        width, window = self._require("embedding_length"), self._find_window()
+        for block in range(self.blocks):
+            heads = self._read_of_layer("attention.head_count", block)
+            groups = self._read_of_layer("attention.head_count_kv", block, heads)
+            if not heads or not groups:
+                raise self._refuse(f"layer {block} without attention")
+            is_windowed = window is not None and self._has_window(block)
+            key, value = (
+                (is_windowed and self._find(f"attention.{name}_length_swa"))
+                or self._find(f"attention.{name}_length")
+                or width // heads
+                for name in ("key", "value")
+            )
+            self._compare(f"blk.{block}.attn_q.weight", 0, heads * key)
+            self._compare(f"blk.{block}.attn_k.weight", 0, groups * key)
+            self._compare(f"blk.{block}.attn_v.weight", 0, groups * value)
+            self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + groups) * key + groups * value)
+            self._compare(f"blk.{block}.attn_output.weight", 1, heads * value)
+            is_chunked = is_windowed and self.architecture in _CHUNKED
+            yield AttentionLayer(heads, groups, key, value, window if is_windowed else None, is_chunked)
+
+    def list_cache_layers(self, item: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
+        """Yield how the cache of each layer grows, with elements of so many bytes."""
+        if latent is not None:
+            yield CacheLayer("latents", latent.layers * (latent.rank + latent.rope) * item, heads=1)
+            return
+        for block, layer in enumerate(self.list_layers()):
+            entry = layer.groups * (layer.key + layer.value) * item
+            yield CacheLayer(
+                f"layers.{block}", entry, window=layer.window, heads=layer.groups, is_chunked=layer.is_chunked
+            )
+
+    def _find_window(self) -> int | None:
+        """Return the window of the layers that have one in llama.cpp; None if no layer has."""
+        if self.architecture == "phi3" or (self.architecture == "exaone4" and self.blocks != 64):
+            return None  # llama.cpp uses none, whatever the metadata say
+        window = self._find("attention.sliding_window")
+        return (_WINDOWS.get(self.architecture) if window is None else window) or None
+
+    def _has_window(self, block: int) -> bool:
+        """Return whether a layer has the window of the model."""
+        pattern = self._file.metadata.get(f"{self.architecture}.attention.sliding_window_pattern")
+        if isinstance(pattern, tuple) and len(pattern) > block:
+            return bool(pattern[block])
+        if self.architecture not in _PERIODS:
+            raise self._refuse("a sliding window, and which layers have it is not known here for this architecture")
+        period = pattern if type(pattern) is int else _PERIODS[self.architecture]
+        return period == 0 or block % period < period - 1
+
+    def _read_of_layer(self, key: str, block: int, default: int | None = None) -> int:
+        """Return a number that metadata have once for all layers, or one for each."""
+        value = self._file.metadata.get(f"{self.architecture}.{key}", default)
+        if isinstance(value, tuple):
+            value = value[block] if block < len(value) else None
+        if type(value) is not int or value < 0:
+            raise self._refuse(f"no {self.architecture}.{key} of layer {block}")
+        return value
+
+    def _find(self, key: str) -> int | None:
+        """Return a whole number of the metadata by its key behind the architecture; None if there is none."""
+        value = self._file.metadata.get(f"{self.architecture}.{key}")
+        return value if type(value) is int else None
+
+    def _require(self, key: str) -> int:
+        value = self._find(key)
+        if value is None or value <= 0:
+            raise self._refuse(f"no {self.architecture}.{key}")
+        return value
+
+    def _compare(self, name: str, axis: int, size: int) -> None:
+        """Raise `InputError` if a tensor, where there is one of the name, has another size."""
+        shape = self._shapes.get(name)
+        if shape is not None and (len(shape) != 2 or shape[axis] != size):
+            raise self._refuse(f"a tensor {name!r} of {shape}, and by its metadata {size:,} of one size")
+
+    def _refuse(self, what: str) -> InputError:
+        return InputError(f"{self._file.path} ({self.architecture}) cannot be followed: it has {what}")

@@ -1,0 +1,276 @@
+"""The tables of one report: what it answers, its times and memory, the model, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from .answers import describe_formats, list_answers, list_term_rows, list_term_titles
+from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
+from .growth import find_layer
+from .text_table import PAIRS, TextTable
+
+if TYPE_CHECKING:
+    from profilerkit.times.measurement import Measurement
+
+    from ..prediction import Prediction
+    from .adapters import Adapters
+    from .arrivals import Arrivals
+    from .estimating import Estimate
+    from .fitting import Fit
+    from .records import CacheLayer
+    from .report import LanguageModelReport
+    from .serving import Serving
+
+__all__ = ["is_traced_pass", "list_tables"]
+
+#: Shows a number of a report as a short text.
+_Show = Callable[[float | None], str]
+
+#: What memory is for, by the names of `Memory`.
+_USES = ("weights", "adapters", "drafter", "cache", "activations", "reserve")
+
+
+def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
+    """Yield the tables of one report."""
+    answers = list(list_answers(report))
+    if answers:
+        yield TextTable("Answer", PAIRS, answers)
+    yield _tabulate_serving(report)
+    if any(row.first_token is not None and row.first_token.value is not None for row in report.serving):
+        yield _tabulate_estimates(report)
+    if report.fits and report.fits[0].memory.capacity is not None:
+        yield _tabulate_memory(report)
+        yield _tabulate_fits(report)
+    detail = f"batch {report.serving[-1].batch:,}, on each device"
+    yield TextTable("Where a step goes", list_term_titles(report), list(list_term_rows(report)), detail)
+    yield from _list_queues(report)
+    yield TextTable("Model", PAIRS, list(_list_model_rows(report)))
+    yield from _list_passes(report)
+    if report.measured is not None:
+        yield _tabulate_measured(report)
+
+
+# Predicted times -----------------------------------------------------------------------------------------------------
+
+
+def _tabulate_serving(report: LanguageModelReport) -> TextTable:
+    """Return the bounds for each batch size; of models with experts also with tokens that choose them at random."""
+    headings = ["batch", "first token", "per token", "tokens/s", "cache", "bound by"]
+    rows = [_write_serving_row(serving) for serving in report.serving]
+    if report.facts.has_experts:
+        headings.insert(3, "uniform routing")
+        for row, serving in zip(rows, report.serving, strict=True):
+            row.insert(3, show_seconds(serving.uniform_time_per_output_token))
+    return TextTable("Engine", headings, list(map(tuple, rows)), _describe_engine(report))
+
+
+def _write_serving_row(serving: Serving) -> list[str]:
+    bounds = [step.bound_by for step in (serving.prefill, serving.decode) if step.bound_by]
+    return [
+        f"{serving.batch:,}",
+        show_seconds(serving.time_to_first_token),
+        show_seconds(serving.time_per_output_token),
+        show_rate(serving.tokens_per_second),
+        show_bytes(serving.cache_bytes),
+        " / ".join(bounds) or "-",
+    ]
+
+
+def _describe_engine(report: LanguageModelReport) -> str:
+    device = report.device
+    layout = f", {report.cost.layout}" if report.cost.devices > 1 else ""
+    on = f"{report.cost.devices} x {device.name} ({device.tier}){layout}" if device else "no device: counts alone"
+    encoded = "".join(f", {inputs.tokens:,} of {inputs.encoder.kind}," for inputs in report.cost.inputs)
+    return f"{report.prompt:,} tokens of prompt{encoded} and {report.new:,} new: {on}"
+
+
+def _tabulate_estimates(report: LanguageModelReport) -> TextTable:
+    headings = ("batch", "first token", "between", "per token", "between", "tokens/s", "between")
+    rows = [
+        (
+            f"{serving.batch:,}",
+            *_write_estimate(serving.first_token, show_seconds),
+            *_write_estimate(serving.per_token, show_seconds),
+            *_write_estimate(serving.rate, show_rate),
+        )
+        for serving in report.serving
+    ]
+    return TextTable("Estimates", headings, rows, "engine, calibrated")
+
+
+def _write_estimate(estimate: Estimate | None, show: _Show) -> tuple[str, str]:
+    """Return an estimate and its interval."""
+    if estimate is None:
+        return "-", "-"
+    return show(estimate.value), _write_interval(estimate.low, estimate.high, show)
+
+
+def _write_interval(low: float | None, high: float | None, show: _Show) -> str:
+    if high is None:
+        return "-" if low is None else f"at least {show(low)}"
+    return f"at most {show(high)}" if low is None else f"{show(low)} to {show(high)}"
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def _tabulate_memory(report: LanguageModelReport) -> TextTable:
+    """Return the memory of a device, with a column for each use of it that any batch size has."""
+    uses = [name for name in _USES if any(getattr(fit.memory, name) != 0 for fit in report.fits)]
+    rows = [_write_memory_row(fit, uses) for fit in report.fits]
+    return TextTable("Memory of one device", ("batch", *uses, "total", "fits"), rows)
+
+
+def _write_memory_row(fit: Fit, uses: Iterable[str]) -> tuple[str, ...]:
+    sizes = (show_bytes(getattr(fit.memory, name)) for name in (*uses, "total"))
+    return (f"{fit.batch:,}", *sizes, "yes" if fit.memory.fits else "no")
+
+
+def _tabulate_fits(report: LanguageModelReport) -> TextTable:
+    headings = ("batch", "longest context", "largest batch", "devices needed")
+    return TextTable("What fits", headings, list(map(_write_fit_row, report.fits)))
+
+
+def _write_fit_row(fit: Fit) -> tuple[str, ...]:
+    context = f"{fit.longest_context:,} (model)" if fit.is_models_maximum else show_most(fit.longest_context)
+    return (
+        f"{fit.batch:,}",
+        context,
+        show_most(fit.largest_batch),
+        "never" if fit.needed_devices is None else f"{fit.needed_devices:,}",
+    )
+
+
+# Requests ------------------------------------------------------------------------------------------------------------
+
+
+def _list_queues(report: LanguageModelReport) -> Iterator[TextTable]:
+    """Yield the table of prompts that arrive at once and take several passes, and that of requests at a rate."""
+    bursts = [row.burst for row in report.serving if row.burst is not None and row.burst.passes > 1]
+    if bursts:
+        headings = ("batch", "passes", "first", "mean", "last")
+        rows = [
+            (f"{burst.batch:,}", f"{burst.passes:,}", *map(show_seconds, (burst.first, burst.mean, burst.last)))
+            for burst in bursts
+        ]
+        yield TextTable("Prompts that arrive at once", headings, rows, "run in order: seconds until the first token")
+    arrivals = report.serving[-1].arrivals
+    if arrivals is not None:
+        title = f"{arrivals.rate:g} requests/s that arrive at random"
+        yield TextTable(title, PAIRS, list(_list_arrival_rows(arrivals)))
+
+
+def _list_arrival_rows(arrivals: Arrivals) -> Iterable[tuple[str, str]]:
+    yield "most", f"{arrivals.most_requests:.3g} requests/s can be served"
+    yield "prompts", f"take {100 * arrivals.load:.3g} % of the time"
+    if arrivals.first_token is None or arrivals.sequences is None:
+        yield "first token", "the queue grows without end"
+        return
+    yield (
+        "first token",
+        f"at least {show_seconds(arrivals.first_token)}, of which a prompt waits {show_seconds(arrivals.wait)}",
+    )
+    yield (
+        "later tokens",
+        f"at least {show_seconds(arrivals.per_token)} each, of {arrivals.sequences:,} sequences at once",
+    )
+
+
+# The model -----------------------------------------------------------------------------------------------------------
+
+
+def _list_model_rows(report: LanguageModelReport) -> Iterator[tuple[str, str]]:
+    facts, longest = report.facts, report.facts.sizes.longest_context
+    yield "name", report.name
+    yield "parameters", show_count(facts.parameters)
+    yield "formats", describe_formats(report)
+    yield "longest context", "no maximum" if longest is None else f"{longest:,}"
+    yield ("as written" if facts.traced else "read from"), str(facts.execution)
+    for encoder, count in report.cost.inputs:
+        yield str(encoder.kind), f"{count:,} of {encoder.size}, each {encoder.tokens:,} tokens"
+        yield "their encoder", f"{show_count(encoder.macs)} MACs for each"
+    if report.cost.adapters is not None:
+        yield from _list_adapter_rows(report.cost.adapters)
+    slope = sum(layer.bytes_per_token for layer in report.cost.cache_layers)
+    yield "cache of a token", f"{slope:,.0f} B" if slope else "none"
+    yield from _list_cache_rows(facts.cache.parts)
+
+
+def _list_adapter_rows(adapters: Adapters) -> Iterator[tuple[str, str]]:
+    size = f"of rank {adapters.rank}, {show_count(adapters.parameters)} parameters each"
+    yield "adapters", f"{adapters.count:,} {size}"
+    yield "", f"beside {', '.join(dict.fromkeys(matrix.name for matrix in adapters.matrices))}"
+
+
+def _list_cache_rows(parts: Iterable[CacheLayer]) -> Iterator[tuple[str, str]]:
+    """Yield what a cache has whatever its length, and how many of its layers have windows."""
+    parts = list(parts)
+    constant = sum(part.constant_bytes for part in parts)
+    if constant:
+        yield "cache of a sequence", f"{constant:,} B whatever its length"
+    limited = [part for part in parts if part.window]
+    if limited:
+        title = "chunks" if any(part.is_chunked for part in parts) else "windows"
+        sizes = ", ".join(f"{window:,}" for window in sorted({part.window for part in limited if part.window}))
+        yield title, f"{_count_layers(limited)} of {_count_layers(parts)} layers: {sizes} tokens"
+
+
+def _count_layers(parts: Iterable[CacheLayer]) -> int:
+    return len({find_layer(part.path) for part in parts})
+
+
+def _list_passes(report: LanguageModelReport) -> Iterator[TextTable]:
+    """Yield the table of the passes that were traced, if any were."""
+    if report.facts.traced is None:
+        return
+    first, second = report.facts.traced.prefill, report.facts.traced.decode
+    rows = [
+        ("new tokens", f"{first.new_tokens:,}", f"{second.new_tokens:,}"),
+        ("in the cache before", f"{first.cached_tokens:,}", f"{second.cached_tokens:,}"),
+        ("MACs, attention in full", f"{first.macs:,}", f"{second.macs:,}"),
+        ("FLOPs", f"{first.flops:,}", f"{second.flops:,}"),
+        ("operators", f"{first.operators:,}", f"{second.operators:,}"),
+    ]
+    yield TextTable("Passes as written", ("", "prefill", "decode"), rows)
+
+
+# Measured times ------------------------------------------------------------------------------------------------------
+
+
+def is_traced_pass(report: LanguageModelReport) -> bool:
+    """Return whether what was measured is what was traced: one sequence, and the same prompt."""
+    tokens, traced = report.measured, report.facts.traced
+    if tokens is None or traced is None:
+        return False
+    return (tokens.batch, tokens.prompt) == (traced.prefill.batch, traced.prefill.new_tokens)
+
+
+def _tabulate_measured(report: LanguageModelReport) -> TextTable:
+    """Return the measured times beside what is predicted of the code as written, and the bounds of the engine."""
+    tokens = report.measured
+    assert tokens is not None  # noqa: S101
+    first = later = None
+    predictions = report.as_written() if is_traced_pass(report) else None
+    if predictions is not None:
+        first, later = predictions
+    same_batch = next((serving for serving in report.serving if serving.batch == tokens.batch), None)
+    bounds = (None, None) if same_batch is None else (same_batch.time_to_first_token, same_batch.time_per_output_token)
+    rows = [
+        _write_measured_row("first token", tokens.time_to_first_token, first, bounds[0]),
+        _write_measured_row("per token", tokens.time_per_output_token, later, bounds[1]),
+    ]
+    headings = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
+    return TextTable("Measured", headings, rows)
+
+
+def _write_measured_row(
+    title: str, measured: Measurement, predicted: Prediction | None, bound: float | None
+) -> tuple[str, ...]:
+    low, high = measured.interval
+    estimate, interval = "-", "-"
+    if predicted is not None:
+        estimate = show_seconds(predicted.estimate)
+        interval = _write_interval(predicted.low, predicted.high, show_seconds)
+    ends = f"{show_seconds(low)} to {show_seconds(high)}"
+    return title, show_seconds(measured.median), ends, estimate, interval, show_seconds(bound)

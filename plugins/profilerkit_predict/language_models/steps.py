@@ -1,0 +1,133 @@
+"""A step of a language model: which sequences run in it, what it takes, and of which resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+__all__ = ["Piece", "Resource", "Step", "StepTerm"]
+
+
+class Resource(StrEnum):
+    """What a part of a step takes time of."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTerm:
+    """One thing that takes time in a step, of one device.
+
+    Attributes:
+        name: What it is: "experts", "cache, read", "products", "all-reduce".
+        resource: What it takes.
+        amount: Multiply-accumulates of compute, otherwise bytes.
+        seconds: At the peak, the bandwidth, or the rate of the link in one direction; None if that is not known.
+    """
+
+    name: str
+    resource: Resource
+    amount: float
+    seconds: float | None
+
+    def repeat(self, times: int) -> StepTerm:
+        """Return the term of so many steps."""
+        seconds = None if self.seconds is None else self.seconds * times
+        return replace(self, amount=self.amount * times, seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step takes: a prefill, a chunk of it, or one token for each sequence.
+
+    Attributes:
+        execution: The execution model that the numbers are of.
+        macs: Multiply-accumulates of all sequences.
+        weight_bytes: Bytes of weights that are read, of one replica; of experts the fewest, or as `StepCost` says.
+        cache_read_bytes: Bytes of the cache that are read, of all sequences.
+        cache_write_bytes: Bytes of the cache that are written.
+        terms: What takes time, of the busiest device.
+    """
+
+    execution: str
+    macs: int
+    weight_bytes: int
+    cache_read_bytes: int
+    cache_write_bytes: int
+    terms: tuple[StepTerm, ...] = ()
+
+    def repeat(self, times: int) -> Step:
+        """Return the step so many times, one after the other."""
+        return Step(
+            self.execution,
+            self.macs * times,
+            self.weight_bytes * times,
+            self.cache_read_bytes * times,
+            self.cache_write_bytes * times,
+            tuple(term.repeat(times) for term in self.terms),
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that must be moved: weights and cache."""
+        return self.weight_bytes + self.cache_read_bytes + self.cache_write_bytes
+
+    @property
+    def compute_seconds(self) -> float | None:
+        """The products of a device at the peak of the dtype; None if the device's peak is not known."""
+        return self._sum_seconds(Resource.COMPUTE)
+
+    @property
+    def memory_seconds(self) -> float | None:
+        """The bytes of a device at the bandwidth of its memory; None if that is not known."""
+        return self._sum_seconds(Resource.MEMORY)
+
+    @property
+    def link_seconds(self) -> float:
+        """The bytes that a device sends to others at the rate of its link; 0 for one device, and an unknown link."""
+        return self._sum_seconds(Resource.LINK) or 0.0
+
+    def _sum_seconds(self, resource: Resource) -> float | None:
+        """Return the seconds of the terms of one resource together; None if one is not known, or for none."""
+        seconds = [term.seconds for term in self.terms if term.resource is resource]
+        durations = [value for value in seconds if value is not None]
+        return sum(durations) if durations and len(durations) == len(seconds) else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The least seconds that the step can take, all at the same time: the greatest; None if one is not known."""
+        compute, memory = self.compute_seconds, self.memory_seconds
+        return None if compute is None or memory is None else max(compute, memory, self.link_seconds)
+
+    @property
+    def bound_by(self) -> Resource | None:
+        """What binds it; None if the seconds are not known."""
+        if self.seconds is None:
+            return None
+        return max(Resource, key=lambda resource: self._sum_seconds(resource) or 0.0)
+
+
+class Piece(NamedTuple):
+    """Some sequences of a step that are alike.
+
+    Attributes:
+        sequences: How many there are.
+        new_tokens: New tokens of each.
+        cached: Tokens of each that are in the cache already.
+        logits: Of how many tokens of each the head makes logits.
+        has_inputs: Whether the images or the sound of each are encoded in this step.
+    """
+
+    sequences: int
+    new_tokens: int = 1
+    cached: int = 0
+    logits: int = 1
+    has_inputs: bool = False
+
+    @property
+    def is_decode(self) -> bool:
+        """Whether it is a step after a prompt: in a chunk of a prompt only the last token has logits."""
+        return self.cached > 0 and self.new_tokens == self.logits
