@@ -18,7 +18,7 @@ from profilerkit.isolation.interpreters import make_command
 from profilerkit.plugging.offers import list_loaders
 from profilerkit.plugging.python_loaders import is_in_file, is_in_module, list_definitions
 
-from .source_code import find_module
+from .module_files import find_module
 
 __all__ = ["Listing", "ask_loader", "find_specs", "is_pattern"]
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from profilerkit.errors import FailureCode, ProfilerKitError
 from profilerkit.isolation.interpreters import start_server
@@ -65,13 +66,54 @@ def _may_be_same(device: str, other: str) -> bool:
     return "" in numbers or len(numbers) == 1
 
 
+class _Try(NamedTuple):
+    """A case that is to be run, and the outcomes of the runs before, whose times were noisy."""
+
+    case: Case
+    outcomes: Sequence[Outcome] = ()
+
+
+class _Queue:
+    """What is still to be run: cases whose times were noisy, then those that were not started yet."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self._cases = iter(cases)
+        self._again: list[_Try] = []
+        self._has_cases = True  # as far as is known
+
+    def __bool__(self) -> bool:
+        return bool(self._again) or self._has_cases
+
+    def take(self) -> _Try | None:
+        """Return what is run next; None if there is nothing more."""
+        if self._again:
+            return self._again.pop()
+        case = next(self._cases, None)
+        self._has_cases = case is not None
+        return None if case is None else _Try(case)
+
+    def put_again(self, case: Case, outcomes: Sequence[Outcome]) -> None:
+        """Have a case run again, next."""
+        self._again.append(_Try(case, outcomes))
+
+
 @dataclass
 class _Session:
-    """A case in its process: counting, waiting for the machine, or being timed."""
+    """A case in its process: counting, waiting for the machine, or being timed.
+
+    Attributes:
+        case: The case.
+        run: Its process.
+        earlier: The outcomes of its runs before.
+        state: What the process does.
+        busyness: How busy the machine is since the process began to do that; it is read anew when times are measured.
+        cpu_before: The processor time that the process had taken until then.
+        beside: The most models that ran at the same time since then.
+    """
 
     case: Case
     run: IsolatedRun
-    tries: list[Outcome]
+    earlier: Sequence[Outcome]
     state: State = State.COUNTING
     busyness: Busyness = field(default_factory=Busyness)
     cpu_before: float = 0.0
@@ -114,32 +156,30 @@ class LocalEngine(Engine):
         super().__init__(options)
         self.workers: int = options.workers or count_cores()
         self.machine: dict[str, str] = read_machine()
+        #: What could not be imported into an interpreter that is forked: its models get interpreters of their own.
         self._cold: set[tuple[str, ...]] = set()
         self._sessions: list[_Session] = []
-        #: Cases that are run again, with their outcomes so far.
-        self._again: list[tuple[Case, list[Outcome]]] = []
 
     def run(self, cases: Iterable[Case]) -> Generator[Outcome, None, None]:
         """Run the cases, and yield each outcome when it is there."""
-        waiting = iter(cases)
-        more = True
+        queue = _Queue(cases)
         finished: list[Outcome] = []
         try:
-            while more or self._again or self._sessions or finished:
+            while queue or self._sessions or finished:
                 try:
-                    more = yield from self._start(waiting, more)
+                    yield from self._start(queue)
                 except GeneratorExit:  # the caller takes no more: it failed to store one
                     raise
                 except BaseException:  # the start of a model was interrupted, or the user's watch failed
                     yield from finished
                     raise
                 yield from finished  # only now: while the caller stores them, the next models run
-                self._give_turns(more or bool(self._again))
+                self._give_turns(queue)
                 pump(
                     [session.run for session in self._sessions],
                     lambda: any(session.run.over or session.is_at_gate() for session in self._sessions),
                 )
-                finished = [*self._finish()]
+                finished = list(self._finish(queue))
         finally:
             for session in self._sessions:
                 session.run.close()
@@ -147,27 +187,28 @@ class LocalEngine(Engine):
     def _list_states(self) -> list[tuple[State, str]]:
         return [(session.state, session.case.device) for session in self._sessions]
 
-    def _start(self, waiting: Iterator[Case], more: bool) -> Generator[Outcome, None, bool]:
-        """Start processes while there is room for them; returns whether there may be more cases."""
-        while (more or self._again) and may_start(self._list_states(), self.workers):
-            case, tries = self._again.pop() if self._again else (next(waiting, None), [])
-            if case is None:
-                return False
+    def _start(self, queue: _Queue) -> Iterator[Outcome]:
+        """Start processes while there is room for them; yield the outcomes of cases that no process can run."""
+        while queue and may_start(self._list_states(), self.workers):
+            attempt = queue.take()
+            if attempt is None:
+                return
+            case = attempt.case
             if case.failure is not None:
                 yield without_run(case, self.machine, case.failure, case.problem)
                 continue
             self.tell_start(case)  # an error of the user's watch is none of the process
             try:
-                self._sessions.append(_Session(case, self._start_process(case), tries))
+                self._sessions.append(_Session(case, self._start_process(case), attempt.outcomes))
             except (ProfilerKitError, OSError) as error:
                 reason = f"its process could not be started: {error}"
                 yield without_run(case, self.machine, FailureCode.ENGINE, reason)
             counting = [session for session in self._sessions if session.state is State.COUNTING]
             for session in counting:
                 session.beside = max(session.beside, len(counting) - 1)
-        return more
 
     def _start_process(self, case: Case) -> IsolatedRun:
+        """Start the process of a case, forked from an interpreter that has imported its framework where that works."""
         warm = case.warm
         if warm is not None and warm not in self._cold:
             try:
@@ -178,24 +219,24 @@ class LocalEngine(Engine):
             return IsolatedRun(case.job(), case.limits, "spawn", quiet=True)
         return IsolatedRun(case.job(), case.limits, "forkserver", warm, quiet=True)
 
-    def _give_turns(self, more: bool) -> None:
+    def _give_turns(self, queue: _Queue) -> None:
         """Stop models that have arrived at their gate, and let one go if it may have the machine."""
         for session in self._sessions:
             if session.is_at_gate() and session.state is State.COUNTING:
                 session.wait()
         for session in self._sessions:
-            starting = more and may_start(self._list_states(), self.workers)
-            if session.state is State.WAITING and not starting and may_go(session.case.device, self._list_states()):
+            starts_more = queue and may_start(self._list_states(), self.workers)
+            if session.state is State.WAITING and not starts_more and may_go(session.case.device, self._list_states()):
                 session.go()
 
-    def _finish(self) -> Iterator[Outcome]:
-        """Yield the outcomes of processes that are over; those with noisy times are to be run again."""
+    def _finish(self, queue: _Queue) -> Iterator[Outcome]:
+        """Yield the outcomes of processes that are over; cases with noisy times are put into the queue again."""
         over = [session for session in self._sessions if session.run.over]
         self._sessions = [session for session in self._sessions if not session.run.over]
         for session in over:
-            outcomes = [*session.tries, session.finish(self.machine)]
+            outcomes = [*session.earlier, session.finish(self.machine)]
             if len(outcomes) <= self.options.repeats and is_noisy(outcomes[-1]):
-                self._again.append((session.case, outcomes))
+                queue.put_again(session.case, outcomes)
             else:
                 yield pick_quietest(outcomes)
 

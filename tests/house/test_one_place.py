@@ -168,13 +168,9 @@ REMEMBERED = {
     "profilerkit_audits/cases.py": {"_find_measuring_packages"},  # takes nothing
     "profilerkit_audits/hiding.py": {"_read_secrets", "_compile_names"},  # takes nothing
     "profilerkit_audits/listing.py": {"_list_library"},  # names of loaders
+    "profilerkit_audits/module_files.py": {"_find_distributions", "_has_version", "find_versions"},  # at most 1000
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
-    "profilerkit_audits/source_code.py": {
-        "_find_distributions",
-        "_find_imports",
-        "_has_version",
-        "find_versions",
-    },  # paths, at most 1000
+    "profilerkit_audits/source_code.py": {"_find_imports"},  # paths, at most 1000
     "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
