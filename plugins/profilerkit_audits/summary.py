@@ -7,7 +7,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
@@ -109,6 +109,13 @@ def _list_warnings(rows: Sequence[Row]) -> Iterator[str]:
 # The table ------------------------------------------------------------------------------------------------------------
 
 
+class _Cell(NamedTuple):
+    """A cell: its text, and the mark that colors it, "failed" or "partial"; empty for none."""
+
+    text: str
+    mark: str = ""
+
+
 def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     """Return the table of what has numbers, the largest first; of many rows the two ends. None if nothing has any.
 
@@ -116,33 +123,44 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     are told apart without them, and then the last metrics. ``named`` are the metrics of the plan.
     """
     counted = [row for row in rows if any(value.value is not None for value in row.values.values())]
-    cases: dict[tuple[CaseName, str], list[Row]] = defaultdict(list)
-    for row in counted:
-        cases[CaseName.of(row), row.machine].append(row)
     numbers = dict.fromkeys(name for row in counted for name, value in row.values.items() if value.value is not None)
     metrics = _choose_metrics(named, numbers)
     if not metrics:
         return None
-    first = metrics[0]
-    ranked = sorted(map(join_rows, cases.values()), key=lambda row: _rank(row.values.get(first)), reverse=True)
+    ranked = _rank_rows(counted, metrics[0])
     shown = ranked if len(ranked) <= _MOST else [*ranked[:_ENDS], *ranked[-_ENDS:]]
     settings = _find_differing_settings(rows)
     titles = ["Model", *(["Settings"] if settings else []), *map(_fold_title, metrics)]
     cells = [_write_cells(row, settings, metrics) for row in shown]
-    order = f"by {' '.join(split_words(first))}"
+    order = f"by {' '.join(split_words(metrics[0]))}"
     title = f"{format_count(len(ranked), 'row')} {order}, the largest first"
     if len(shown) < len(ranked):
         title = f"{len(ranked)} rows {order}: the {_ENDS} largest and the {_ENDS} smallest"
-        cells.insert(_ENDS, [(f"... {len(ranked) - len(shown)} others", ""), *[("", "")] * (len(titles) - 1)])
+        cells.insert(_ENDS, [_Cell(f"... {len(ranked) - len(shown)} others"), *[_Cell("")] * (len(titles) - 1)])
+    marks = {(line, column): cell.mark for line, row in enumerate(cells) for column, cell in enumerate(row)}
     is_told_apart = len({row.spec for row in shown}) == len(shown)
     return Grid(
         title,
         tuple(titles),
-        tuple(tuple(text for text, _ in row) for row in cells),
+        tuple(tuple(cell.text for cell in row) for row in cells),
         numeric=frozenset(range(len(titles) - len(metrics), len(titles))),
-        marks={(line, column): mark for line, row in enumerate(cells) for column, (_, mark) in enumerate(row) if mark},
+        marks={cell: mark for cell, mark in marks.items() if mark},
         least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, metrics[:0:-1])),
     )
+
+
+def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
+    """Return a row for each case on each kind of machine, the largest by a metric first; those without it last."""
+    cases: dict[tuple[CaseName, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        cases[CaseName.of(row), row.machine].append(row)
+
+    def rank(row: Row) -> tuple[bool, float]:
+        value = row.values.get(metric)
+        number = None if value is None else value.value
+        return number is not None, number or 0
+
+    return sorted(map(join_rows, cases.values()), key=rank, reverse=True)
 
 
 def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]:
@@ -158,18 +176,12 @@ def _find_differing_settings(rows: Sequence[Row]) -> list[str]:
     return [name for name in names if len({str(row.settings.get(name)) for row in rows}) > 1]
 
 
-def _rank(value: Value | None) -> tuple[bool, float]:
-    """Return what rows are ordered by; those without a number are the last."""
-    number = None if value is None else value.value
-    return number is not None, number or 0
-
-
-def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the cells of a row, each with its mark; a row that is not plausible has an exclamation mark too."""
+def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[_Cell]:
+    """Return the cells of a row; one that is not plausible has an exclamation mark too."""
     spec = row.spec if len(row.spec) <= _LONGEST_SPEC else f"...{row.spec[3 - _LONGEST_SPEC :]}"
-    model = (f"! {spec}", "failed") if row.flags else (spec, "")
+    model = _Cell(f"! {spec}", "failed") if row.flags else _Cell(spec)
     text = ", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)
-    return [model, *([(text, "")] if settings else []), *(_write_value(row.values.get(name)) for name in metrics)]
+    return [model, *([_Cell(text)] if settings else []), *(_write_value(row.values.get(name)) for name in metrics)]
 
 
 def _fold_title(metric: str) -> str:
@@ -177,11 +189,12 @@ def _fold_title(metric: str) -> str:
     return write_title(metric).replace(" ", "\n")
 
 
-def _write_value(value: Value | None) -> tuple[str, str]:
-    """Return a value as text, with its mark."""
+def _write_value(value: Value | None) -> _Cell:
     if value is None or not value.is_applicable:
-        return "-", ""
+        return _Cell("-")
     mark = {Completeness.COMPLETE: "", Completeness.FAILED: "failed"}.get(value.completeness, "partial")
     if value.value is None:
-        return value.completeness.value, mark
-    return f"{value.sign}{value.brief or value.shown}", mark  # the interval of a time has no room in most terminals
+        return _Cell(value.completeness.value, mark)
+    return _Cell(
+        f"{value.sign}{value.brief or value.shown}", mark
+    )  # the interval of a time has no room in most terminals

@@ -80,18 +80,17 @@ def embed(data: Any) -> str:
 
 def _describe_report(report: Report) -> ReportData:
     merged = merge_rows(report)
-    indices = {row["path"]: index for index, row in enumerate(merged)}
-    roofline = describe_roofline(report, merged, indices)
+    roofline = describe_roofline(report, merged)
     layers = add_speeds(merged, roofline)
     records = report.statuses.values()
     return {
         "name": visible(report.name),
         "backend": visible(report.backend),
         "inputs": visible(report.inputs.removeprefix("ModelInputs")),
-        "layers": describe_layers(layers, indices),
-        "operators": describe_operators(report, layers, indices),
+        "layers": describe_layers(layers),
+        "operators": describe_operators(report, layers),
         "tables": list(list_tables(report, layers)),
-        "timeline": describe_timeline(report, layers, indices),
+        "timeline": describe_timeline(report, layers),
         "memory": None if report.memory is None else _describe_memory(report.memory),
         "roofline": roofline,
         "metrics": {visible(record.key): _describe_metric(record) for record in records},

@@ -17,7 +17,7 @@ from .page_parts import pack
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
 
-__all__ = ["Row", "describe_layers", "is_by_layer", "merge_rows", "write_layer_name"]
+__all__ = ["Row", "describe_layers", "find_places", "is_by_layer", "merge_rows", "write_layer_name"]
 
 #: A row of a table of layers or operators.
 Row: TypeAlias = Mapping[str, Any]
@@ -70,14 +70,17 @@ def _sum_moved_bytes(report: Report, layers: Iterable[Row]) -> dict[str, int]:
     return moved
 
 
-def describe_layers(rows: Sequence[Row], indices: Mapping[str, int]) -> dict[str, Any]:
-    """Return the layers as parents (the index of the row around each, -1 for none), names, types and columns.
+def find_places(rows: Iterable[Row]) -> dict[str, int]:
+    """Return the places of the rows of layers by their paths."""
+    return {row["path"]: index for index, row in enumerate(rows)}
 
-    ``indices`` are the places of the rows by path.
-    """
-    nearest = nearest_around(indices)
+
+def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the layers as parents (the place of the row around each, -1 for none), names, types and columns."""
+    places = find_places(rows)
+    nearest = nearest_around(places)
     around = [nearest[row["path"]] for row in rows]
-    parents = [-1 if path is None else indices[path] for path in around]
+    parents = [-1 if path is None else places[path] for path in around]
     names = [write_layer_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
     keys = list(
         dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)

@@ -12,9 +12,9 @@ from profilerkit.trace.layer_paths import nearest_around, walk_outwards
 
 from .layer_work import sum_forward_work
 from .page_columns import SPEEDS, describe_column, make_plain
-from .page_layers import Row
+from .page_layers import Row, find_places
 from .page_parts import pack
-from .page_records import OperatorData, RooflineData, TimelineData
+from .page_records import OperatorData, Packed, RooflineData, TimelineData
 from .timeline import lay_out_pass
 
 if TYPE_CHECKING:
@@ -23,31 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["add_speeds", "describe_operators", "describe_roofline", "describe_timeline"]
 
 
-def describe_operators(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> OperatorData | None:
-    """Return the operators in their order; None for a report without operators.
-
-    Args:
-        report: The report.
-        layers: The rows of its layers.
-        indices: The index of each of these rows, by path.
-    """
+def describe_operators(report: Report, layers: Sequence[Row]) -> OperatorData | None:
+    """Return the operators in their order; None for a report without any. ``layers`` are the rows of its layers."""
     operators = report.operators
     if not operators:
         return None
-    kinds = number_kinds(layers)
+    places, kinds = find_places(layers), number_kinds(layers)
     steps_back = [_count_steps_back(index, row) for index, row in enumerate(operators)]
-    with_layers_inside = {path for path in nearest_around(indices).values() if path is not None}
-    of_outer_layer = [row["layer"] in with_layers_inside for row in operators]
+    with_layers_inside = {path for path in nearest_around(places).values() if path is not None}
+
+    def list_work(column: str) -> Packed:
+        # That of innermost layers is their own work, which the table of layers has already: see `OperatorData`.
+        return pack([row[column] if row["layer"] in with_layers_inside else 0 for row in operators])
+
     return {
         "names": pack([visible(str(row["operator"])) for row in operators]),
-        "layers": pack([indices.get(row["layer"], -1) for row in operators]),
+        "layers": pack([places.get(row["layer"], -1) for row in operators]),
         "phases": pack([str(row.get("phase", "forward")) for row in operators]),
         "reads": pack(steps_back) if any(steps_back) else None,
         "kinds": pack([kinds[row["path"]] for row in layers]),
-        "macs": pack([row["macs"] if is_outer else 0 for row, is_outer in zip(operators, of_outer_layer, strict=True)]),
-        "flops": pack(
-            [row["flops"] if is_outer else 0 for row, is_outer in zip(operators, of_outer_layer, strict=True)]
-        ),
+        "macs": list_work("macs"),
+        "flops": list_work("flops"),
     }
 
 
@@ -59,12 +55,13 @@ def _count_steps_back(index: int, operator: Row) -> tuple[int, ...]:
     return tuple(0 if source < 0 else index - source for source in operator.get("reads", ()))
 
 
-def describe_timeline(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> TimelineData | None:
+def describe_timeline(report: Report, layers: Sequence[Row]) -> TimelineData | None:
     """Return the operators of a pass in their layers, as rows of a tree in the order of time; None without times."""
-    boxes = lay_out_pass(report, indices)
+    places = find_places(layers)
+    boxes = lay_out_pass(report, places)
     if not boxes:
         return None
-    positions = [_find_layer(box.layer, indices) for box in boxes]
+    of_boxes = [_find_layer(box.layer, places) for box in boxes]
     columns = [
         *describe_column("seconds", [box.seconds for box in boxes]),
         *describe_column("macs", [box.macs for box in boxes]),
@@ -73,28 +70,27 @@ def describe_timeline(report: Report, layers: Sequence[Row], indices: Mapping[st
     return {
         "parents": [box.parent for box in boxes],
         "names": pack([visible(box.name) for box in boxes]),
-        "types": pack([visible(str(layers[index]["type"])) if index >= 0 else "" for index in positions]),
-        "layers": pack(positions),
+        "types": pack([visible(str(layers[index]["type"])) if index >= 0 else "" for index in of_boxes]),
+        "layers": pack(of_boxes),
         "operators": pack([visible(box.operator) for box in boxes]),
         "columns": [{**column, "dashes": False} for column in columns],
     }
 
 
-def _find_layer(path: str, indices: Mapping[str, int]) -> int:
-    """Return the index of a layer, or of the nearest around it that has a row; -1 for none."""
-    return next((indices[outer] for outer in walk_outwards(path) if outer in indices), -1)
+def _find_layer(path: str, places: Mapping[str, int]) -> int:
+    """Return the place of a layer, or of the nearest around it that has a row; -1 for none."""
+    return next((places[outer] for outer in walk_outwards(path) if outer in places), -1)
 
 
-def describe_roofline(report: Report, layers: Sequence[Row], indices: Mapping[str, int]) -> RooflineData:
+def describe_roofline(report: Report, layers: Sequence[Row]) -> RooflineData:
     """Return what each layer does itself in the forward pass: its FLOPs, the bytes it moves, and its seconds."""
-    by_path = sum_forward_work(report.operators or ())
-    work_by_index = {indices[path]: work for path, work in by_path.items() if path in indices}
-    positions = sorted(work_by_index)
+    work = sum_forward_work(report.operators or ())
+    drawn = [(index, row, work[row["path"]]) for index, row in enumerate(layers) if row["path"] in work]
     return {
-        "layers": positions,
-        "flops": [work_by_index[index].flops for index in positions],
-        "bytes": [work_by_index[index].moved_bytes for index in positions],
-        "seconds": [make_plain(layers[index].get("own_forward_seconds")) for index in positions],
+        "layers": [index for index, _, _ in drawn],
+        "flops": [layer_work.flops for _, _, layer_work in drawn],
+        "bytes": [layer_work.moved_bytes for _, _, layer_work in drawn],
+        "seconds": [make_plain(row.get("own_forward_seconds")) for _, row, _ in drawn],
     }
 
 
@@ -106,7 +102,7 @@ def add_speeds(layers: Sequence[Row], roofline: RooflineData) -> list[dict[str, 
     rows = [{**row, **dict.fromkeys(SPEEDS)} for row in layers]
     points = zip(roofline["layers"], roofline["flops"], roofline["bytes"], roofline["seconds"], strict=True)
     for index, flops, moved_bytes, seconds in points:
-        rows[index]["own_intensity"] = flops / moved_bytes
+        rows[index]["own_intensity"] = flops / moved_bytes  # a roofline has layers that move bytes alone
         if is_number(seconds) and seconds > 0:
             rows[index]["own_speed"] = flops / seconds
     return rows

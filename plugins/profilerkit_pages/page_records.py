@@ -15,6 +15,7 @@ __all__ = [
     "MemoryData",
     "MetricData",
     "OperatorData",
+    "Packed",
     "PageData",
     "ReportData",
     "RooflineData",

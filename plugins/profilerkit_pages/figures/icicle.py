@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
 from profilerkit.render.columns import Column
-from profilerkit.trace.depths import find_deepest
-from profilerkit.trace.layer_view import group_children
 
-from .canvas import COLOURS, GREY, finish, new_figure, one_or_two, plain, require_column, require_layers
+from .canvas import COLOURS, GREY, finish, new_figure, one_or_two, plain
+from .nested_boxes import Box, Picture, arrange
 
 if TYPE_CHECKING:
     from profilerkit.results.comparison import Comparison
@@ -20,52 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["icicle"]
 
-#: Levels that are drawn where no depth is given: more would leave no room for names.
-LEVELS = 8
-#: Boxes of less than this share of the height are drawn together with their neighbours, as one.
-THINNEST = 0.0025
-#: Inches; the figure grows with the layers of its fullest level.
-WIDTH, LOWEST, HIGHEST = 11.0, 7.0, 20.0
+#: Inches: how wide the figure of one model is, what another model adds, and what is left of it for boxes.
+_WIDTH, _WIDTH_OF_ANOTHER, _SHARE_OF_BOXES = 11.0, 6.6, 0.84
+#: Inches: how high the figure is at least and at most, and what each layer of its fullest level adds.
+_LOWEST, _HIGHEST, _HEIGHT_OF_LAYER = 7.0, 20.0, 0.18
+#: Inches of the height for the title and the notes.
+_HEIGHT_OF_TEXTS = 1
+_POINTS_OF_INCH = 72
+#: How wide a character is on average, and how high a line, by the size of the font.
+_CHARACTER, _LINE = 0.62, 1.15
+#: The colours of layers with others inside, and of several thin ones.
 _CONTAINER, _GROUP = "#E4E4E4", "#C8C8C8"
-
-
-class Box(NamedTuple):
-    """A box in the picture of a model: a layer, or several thin neighbors that are drawn as one (``row`` is None)."""
-
-    row: Mapping[str, Any] | None
-    #: How deep it is, from 0 for the whole model: the place from left to right.
-    level: int
-    #: Where it begins and ends, from 0 at the top of the picture to 1.
-    start: float
-    end: float
-    layers: int = 1
-
-    @property
-    def height(self) -> float:
-        """Its share of the whole height."""
-        return self.end - self.start
-
-
-class Picture(NamedTuple):
-    """What is drawn of one model."""
-
-    name: str
-    boxes: Sequence[Box]
-    #: The rows of the layers inside each layer, by its path.
-    inside: Mapping[str, Sequence[Mapping[str, Any]]]
-    whole: float
-    deepest: int
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the model has layers that are too deep to be drawn."""
-        return any(
-            box.level == self.deepest and box.row is not None and box.row["path"] in self.inside for box in self.boxes
-        )
-
-    def find_type(self, row: Mapping[str, Any]) -> str | None:
-        """Return the type of an innermost layer; None for one with layers inside."""
-        return None if row["path"] in self.inside else row["type"]
 
 
 def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = None) -> Any:
@@ -90,7 +54,7 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     """
     by, depth = COLUMNS("by", by), DEPTH("depth", depth)
     reports = one_or_two(result, "icicle")
-    pictures = [_arrange(report, by, depth) for report in reports]
+    pictures = [arrange(report, by, depth) for report in reports]
     column = Column.of(by)
     figure = _draw(pictures, by)
     wholes = " and ".join(column.show(picture.whole) for picture in pictures)
@@ -102,99 +66,46 @@ def icicle(result: Report | Comparison, by: str = "macs", depth: int | None = No
     return finish(figure, reports, f"{column.in_a_sentence} of the layers", notes)
 
 
-def _arrange(report: Report, by: str, depth: int | None) -> Picture:
-    """Return the boxes of a report; raises `ValueError` where there is nothing to draw."""
-    layers = require_layers(report)
-    require_column(report, layers, by)
-    root = layers[0]
-    if not root[by] or root[by] < 0:
-        raise ValueError(f"there is nothing to draw of {report.name}: the whole model has {by}={root[by]!r}")
-    deepest = LEVELS - 1 if depth is None else depth
-    if deepest < 0:
-        deepest = find_deepest(layers)
-    inside = group_children(layers)
-    return Picture(report.name, list(_list_boxes(root, inside, by, deepest)), inside, root[by], deepest)
-
-
-def _list_boxes(
-    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], by: str, deepest: int
-) -> Iterator[Box]:
-    """Yield the boxes, outer before inner; without recursion, for models of any depth."""
-    pending = [Box(root, 0, 0.0, 1.0)]
-    while pending:
-        box = pending.pop()
-        yield box
-        if box.row is None or box.level >= deepest:
-            continue
-        children = inside.get(box.row["path"], ())
-        values = [max(child[by] or 0.0, 0.0) for child in children]
-        # Layers that share weights can have more in total than the layer around them, and still fit into it.
-        unit = box.height / max(box.row[by], sum(values)) if children else 0.0
-        placed = _place_children(children, [value * unit for value in values], box.start, box.level + 1)
-        pending += reversed(list(placed))  # the uppermost is taken next
-
-
-def _place_children(
-    children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
-) -> Iterator[Box]:
-    """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
-    group = Box(None, level, start, start, 0)  # the thin layers since the last box
-    for child, height in zip(children, heights, strict=True):
-        end = group.end + height
-        if height < THINNEST:
-            group = group._replace(end=end, layers=group.layers + (height > 0))
-            continue
-        if group.height >= THINNEST:
-            yield group
-        yield Box(child, level, group.end, end)
-        group = Box(None, level, end, end, 0)
-    if group.height >= THINNEST:
-        yield group
-
-
 def _draw(pictures: Sequence[Picture], by: str) -> Any:
     """Return a figure of the pictures beside each other, with a legend of the types of layers."""
     fullest = max(max(Counter(box.level for box in picture.boxes).values()) for picture in pictures)
-    height = min(max(LOWEST, 1 + 0.18 * fullest), HIGHEST)
-    width = WIDTH + (len(pictures) - 1) * 0.6 * WIDTH
+    height = min(max(_LOWEST, 1 + _HEIGHT_OF_LAYER * fullest), _HIGHEST)
+    width = _WIDTH + (len(pictures) - 1) * _WIDTH_OF_ANOTHER
     figure = new_figure(width, height)
     axes = figure.subplots(1, len(pictures), squeeze=False)[0]
     colours = _choose_colours(pictures)
     for axis, picture in zip(axes, pictures, strict=True):
-        _draw_boxes(axis, picture, by, colours, (0.84 * width / len(pictures), height))
+        _draw_boxes(axis, picture, by, colours, (_SHARE_OF_BOXES * width / len(pictures), height - _HEIGHT_OF_TEXTS))
         if len(pictures) > 1:
             axis.set_title(plain(picture.name, 40), fontsize="medium", loc="left")
     _draw_legend(figure, pictures, colours)
     return figure
 
 
-def _draw_legend(figure: Any, pictures: Sequence[Picture], colours: Mapping[str | None, str]) -> None:
+def _draw_legend(figure: Any, pictures: Sequence[Picture], colours: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items() if kind is not None]
-    types = {picture.find_type(box.row) for picture in pictures for box in picture.boxes if box.row is not None}
-    if not types <= colours.keys():
+    handles = [Patch(facecolor=colour, label=plain(kind, 22)) for kind, colour in colours.items()]
+    if not {box.type for picture in pictures for box in picture.list_innermost()} <= colours.keys():
         handles.append(Patch(facecolor=GREY, label="other types"))
     figure.legend(handles=handles, loc="outside right upper", fontsize="small", frameon=False)
 
 
-def _draw_boxes(
-    axis: Any, picture: Picture, by: str, colours: Mapping[str | None, str], room: tuple[float, float]
-) -> None:
+def _draw_boxes(axis: Any, picture: Picture, by: str, colours: Mapping[str, str], room: tuple[float, float]) -> None:
     """Draw the boxes of a model into axes of about that width and height, in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import Rectangle
 
     levels = max(box.level for box in picture.boxes) + 1
     font_size = FontProperties(size="x-small").get_size_in_points()
-    # In points; constrained layout leaves about this much of the figure to the boxes.
-    box_width, whole_height = room[0] * 72 / levels, (room[1] - 1) * 72
-    most_characters = int(box_width / (0.62 * font_size))
+    width, height = (_POINTS_OF_INCH * inches for inches in room)
+    most_characters = int(width / levels / (_CHARACTER * font_size))
     for box in picture.boxes:
-        colour = _GROUP if box.row is None else colours.get(picture.find_type(box.row), GREY)
-        look: Any = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.6}
-        axis.add_patch(Rectangle((box.level, box.start), 1, box.height, **look))
-        if box.height * whole_height >= 1.15 * font_size:
+        colour = _find_colour(box, picture, colours)
+        axis.add_patch(
+            Rectangle((box.level, box.start), 1, box.height, facecolor=colour, edgecolor="white", linewidth=0.6)
+        )
+        if box.height * height >= _LINE * font_size:
             text = _write_text(box, by, picture.whole, most_characters)
             look = {"fontsize": "x-small", "va": "center", "color": _choose_ink(colour), "clip_on": True}
             axis.text(box.level + 0.02, (box.start + box.end) / 2, text, **look)
@@ -203,16 +114,19 @@ def _draw_boxes(
     axis.set_axis_off()
 
 
-def _choose_colours(pictures: Sequence[Picture]) -> dict[str | None, str]:
-    """Return a color for each type of innermost layer that takes the most space; the key None is of outer layers."""
-    space: Counter[str] = Counter()
+def _choose_colours(pictures: Sequence[Picture]) -> dict[str, str]:
+    """Return a color for each type of innermost layer that takes the most space."""
+    space: defaultdict[str, float] = defaultdict(float)
     for picture in pictures:
-        for box in picture.boxes:
-            kind = None if box.row is None else picture.find_type(box.row)
-            if kind is not None:
-                space[kind] += box.height  # type: ignore[assignment]
-    ranked = [kind for kind, _ in space.most_common(len(COLOURS))]
-    return {None: _CONTAINER, **dict(zip(ranked, COLOURS, strict=False))}
+        for box in picture.list_innermost():
+            space[box.type] += box.height
+    return dict(zip(sorted(space, key=space.__getitem__, reverse=True), COLOURS, strict=False))
+
+
+def _find_colour(box: Box, picture: Picture, colours: Mapping[str, str]) -> str:
+    if box.row is None:
+        return _GROUP
+    return _CONTAINER if picture.has_inside(box.row) else colours.get(box.type, GREY)
 
 
 def _write_text(box: Box, by: str, whole: float, most: int) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.render.columns import Column
 from profilerkit.trace.depths import find_deepest
@@ -28,12 +28,24 @@ if TYPE_CHECKING:
 
 __all__ = ["column_of_both", "draw_pairs"]
 
-#: A layer in both models: its label, and its value in each; None where a model lacks it.
-Pair = tuple[str, float | None, float | None]
 #: The largest bars of two models that differ by more do not share an axis.
 _FAR = 5
-#: Models that share fewer of their layers than this have bars of their own each.
+#: Models that share a smaller part of their layers than this have bars of their own each.
 _ALIKE = 0.5
+
+
+class LayerPair(NamedTuple):
+    """A layer of two models.
+
+    Attributes:
+        label: Its path; behind a slash its name in the other model, where it has another one there.
+        reference: Its value in the reference; None where that lacks the layer or the value.
+        other: Its value in the other model, likewise.
+    """
+
+    label: str
+    reference: float | None
+    other: float | None
 
 
 def column_of_both(comparison: Comparison, by: str | Sequence[str] | None) -> str:
@@ -53,34 +65,32 @@ def column_of_both(comparison: Comparison, by: str | Sequence[str] | None) -> st
     return columns[0]
 
 
-def is_alike(comparison: Comparison) -> bool:
-    """Say whether two models share at least half of their layers, so that pairs say something."""
-    changes = [row["change"] for row in comparison.layers()]
-    return sum(change in ("same", "changed") for change in changes) >= _ALIKE * len(changes)
+def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> list[LayerPair]:
+    """Return the layers with the largest value in either model, the largest first.
 
-
-def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> list[Pair]:
-    """Return the layers with the largest value in either model, the largest first."""
-    mine, theirs = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
-    pairs = []
+    They are those at a depth of both models' tree; for None, and below zero, those that are innermost in one of both.
+    """
     rows = comparison.layers()
-    innermost = depth is None or depth < 0
-    level = None if depth is None else min(depth, find_deepest(rows))
+    level = None if depth is None or depth < 0 else min(depth, find_deepest(rows))
+    in_reference, in_other = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
+    pairs = []
     for row in rows:
-        one = None if row["change"] == "added" else mine[row["path"]]
-        two = None if row["other_path"] is None else theirs[row["other_path"]]
-        if innermost:
+        one = None if row["change"] == "added" else in_reference[row["path"]]
+        two = None if row["other_path"] is None else in_other[row["other_path"]]
+        if level is None:
             is_drawn = any(side is not None and is_innermost(side, by) for side in (one, two))
         else:
             is_drawn = row["depth"] == level
-        if not is_drawn:
-            continue
-        first, second = (None if side is None else side.get(by) for side in (one, two))
-        label = label_layer(row)
-        if row["change"] != "added" and row["other_path"] not in (None, row["path"]):
-            label = f"{label} / {row['other_path'].rpartition('.')[2]}"
-        pairs.append((label, first, second))
-    return sorted(pairs, key=lambda pair: -max(pair[1] or 0, pair[2] or 0))[:top]
+        if is_drawn:
+            values = (None if side is None else side.get(by) for side in (one, two))
+            pairs.append(LayerPair(_label_pair(row), *values))
+    return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
+
+
+def _label_pair(row: Mapping[str, Any]) -> str:
+    label = label_layer(row)
+    has_other_name = row["change"] != "added" and row["other_path"] not in (None, row["path"])
+    return f"{label} / {row['other_path'].rpartition('.')[2]}" if has_other_name else label
 
 
 def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> Any:
@@ -88,10 +98,16 @@ def draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) -> 
 
     Raises `ValueError` if no layer lies at the depth.
     """
-    draw = _draw_pairs if is_alike(comparison) else _draw_each
+    draw = _draw_pairs if _is_alike(comparison) else _draw_each
     figure, note = draw(comparison, by, top, depth)
     names = " and ".join(plain(report.name, 24) for report in comparison.reports)
     return finish(figure, comparison.reports, f"layers by {Column.of(by).in_a_sentence} of {names}", [note])
+
+
+def _is_alike(comparison: Comparison) -> bool:
+    """Return whether two models share at least half of their layers, so that pairs say something."""
+    changes = [row["change"] for row in comparison.layers()]
+    return sum(change in ("same", "changed") for change in changes) >= _ALIKE * len(changes)
 
 
 def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | None) -> None:
@@ -100,7 +116,7 @@ def _require_rows(rows: Sequence[object], comparison: Comparison, depth: int | N
 
 
 def _describe_distance(tables: Sequence[LayerTable], by: str) -> str:
-    """Say that one axis would show only the bars of one model, if so; an empty text if not."""
+    """Return the sentence that one axis would show the bars of one model alone; an empty text where it would not."""
     largest = [max((row[by] or 0.0 for row in table), default=0.0) for table in tables]
     return " They lie far apart: each has an axis of its own." if max(largest) > _FAR * min(largest) else ""
 
@@ -111,14 +127,15 @@ def _draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) ->
     _require_rows(pairs, comparison, depth)
     figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
     axis = figure.subplots()
-    factor, unit = _choose_unit([value for pair in pairs for value in pair[1:]], column)
-    for index, report in enumerate(comparison.reports):
-        values = [pair[1:][index] for pair in pairs]
-        heights = [position + (-0.2, 0.2)[index] for position in range(len(pairs))]
-        widths = [(value or 0) / factor for value in values]
-        bars = axis.barh(heights, widths, 0.38, color=COLOURS[index], label=plain(report.name, 28))
-        axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
-    _finish(axis, [pair[0] for pair in pairs], column.title, unit)
+    of_reference, of_other = [pair.reference for pair in pairs], [pair.other for pair in pairs]
+    factor, unit = _choose_unit([*of_reference, *of_other], column)
+    above_and_below = (-0.2, 0.2)
+    for report, values, shift, colour in zip(
+        comparison.reports, (of_reference, of_other), above_and_below, COLOURS[:2], strict=True
+    ):
+        heights = [position + shift for position in range(len(pairs))]
+        _draw_bars(axis, heights, values, factor, column, height=0.38, color=colour, label=plain(report.name, 28))
+    _finish_axis(axis, [pair.label for pair in pairs], column.title, unit)
     legend_above(axis)
     return figure, "A layer that one of the models lacks has one bar."
 
@@ -130,13 +147,12 @@ def _draw_each(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     _require_rows([*tables[0], *tables[1]], comparison, depth)
     figure = new_figure(11.5, 1.5 + 0.26 * max(map(len, tables)))
     axes = figure.subplots(1, 2, sharex=not distance)
-    for index, (axis, table, report) in enumerate(zip(axes, tables, comparison.reports, strict=True)):
+    for axis, table, report, colour in zip(axes, tables, comparison.reports, COLOURS[:2], strict=True):
         values: list[float | None] = [row[by] for row in table]
         factor, unit = _choose_unit(values if distance else [row[by] for table in tables for row in table], column)
-        bars = axis.barh(range(len(table)), [(value or 0) / factor for value in values], 0.72, color=COLOURS[index])
-        axis.bar_label(bars, [_show(value, column) for value in values], padding=3, fontsize="x-small")
+        _draw_bars(axis, range(len(table)), values, factor, column, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
-        _finish(axis, [label_layer(row) for row in table], column.title, unit)
+        _finish_axis(axis, [label_layer(row) for row in table], column.title, unit)
     return figure, f"The models share few layers: each has the largest of its own.{distance}"
 
 
@@ -144,11 +160,16 @@ def _choose_unit(values: Sequence[float | None], column: Column) -> tuple[float,
     return unit_for(max((value or 0.0 for value in values), default=0.0), column.unit, column.scale)
 
 
-def _show(value: float | None, column: Column) -> str:
-    return "" if value is None else column.show(value) or "-"
+def _draw_bars(
+    axis: Any, heights: Sequence[float], values: Sequence[float | None], factor: float, column: Column, **look: Any
+) -> None:
+    """Draw a bar for each value at its height, with the value beside it; ``factor`` is the value of one unit."""
+    bars = axis.barh(heights, [(value or 0) / factor for value in values], **look)
+    texts = ["" if value is None else column.show(value) or "-" for value in values]
+    axis.bar_label(bars, texts, padding=3, fontsize="x-small")
 
 
-def _finish(axis: Any, labels: Sequence[str], title: str, unit: str) -> None:
+def _finish_axis(axis: Any, labels: Sequence[str], title: str, unit: str) -> None:
     axis.set_yticks(range(len(labels)), [plain(label) for label in labels], fontsize="small")
     axis.set_ylim(len(labels) - 0.4, -0.6)
     axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")

@@ -36,6 +36,14 @@ __all__ = ["roofline"]
 
 #: Where a number stands, in points from its dot: dots that lie close together have theirs on different sides.
 _PLACES_OF_NUMBERS = ((5, 4), (-12, -11), (5, -11), (-12, 4))
+#: The area of a dot, in square points: of a layer that takes no time, and what is added for one that takes all of it.
+_LEAST_AREA, _AREA_OF_ALL = 20, 500
+#: The area of a diamond.
+_DIAMOND_AREA = 26
+#: The longest name of a layer or type in the legend.
+_LONGEST_NAME = 28
+#: An axis whose end is less than so many times its start has hardly one power of ten.
+_NARROW = 30
 
 
 class Point(NamedTuple):
@@ -58,34 +66,32 @@ class Point(NamedTuple):
         return self.flops / self.seconds
 
 
-class _Prediction(NamedTuple):
-    """The predicted times of layers.
-
-    Attributes:
-        seconds: The seconds of each layer that has some, by its path; empty for a report without a prediction.
-        label: What kind of times they are: "predicted, at most".
-    """
-
-    seconds: dict[str, float]
-    label: str
-
-
 class _Layers(NamedTuple):
-    """The layers of a report that can be drawn.
+    """The layers of a report that can be drawn, the slowest first.
 
     Attributes:
-        points: At their measured times, or at their predicted ones if nothing was measured; the slowest first.
-        is_measured: Whether the times of ``points`` were measured.
-        predicted: Those of the points that have a predicted time, at that time.
-        prediction_label: What kind of times those of ``predicted`` are.
+        measured: At their measured times; empty if nothing was measured.
+        predicted: Those that have a predicted time, at that time.
+        prediction_label: What kind of times the predicted ones are: "predicted, at most".
         left_out: The number of layers that cannot be drawn: they have no FLOPs, bytes or time of their own.
     """
 
-    points: list[Point]
-    is_measured: bool
+    measured: list[Point]
     predicted: list[Point]
     prediction_label: str
     left_out: int
+
+    @property
+    def points(self) -> list[Point]:
+        """Those that are numbered and compared with the ceilings."""
+        return self.measured or self.predicted
+
+
+class _Prediction(NamedTuple):
+    """The predicted seconds of layers by their paths, none without a prediction, and what kind of times they are."""
+
+    seconds: dict[str, float]
+    label: str
 
 
 def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> Any:
@@ -115,47 +121,49 @@ def roofline(report: Report, ceilings: Ceilings | None = None, top: int = 5) -> 
     axis.set_xscale("log")
     axis.set_yscale("log")
     if ceilings is not None:
-        _draw_ceilings(axis, [*layers.points, *layers.predicted], ceilings)
-    if layers.is_measured:
-        _draw_measured(axis, layers.points)
+        _draw_ceilings(axis, [*layers.measured, *layers.predicted], ceilings)
+    if layers.measured:
+        _draw_measured(axis, layers.measured)
     _name_slowest(axis, layers.points, top)
     if layers.predicted:
         _draw_predicted(axis, layers.predicted, layers.prediction_label)
+    # The ticks depend on the limits, which all that is drawn above may change.
     _label_ticks(axis.xaxis, axis.get_xlim())
     _label_ticks(axis.yaxis, axis.get_ylim())
+    predicted_speed = f"FLOP/s ({layers.prediction_label})"
     axis.set_xlabel("Arithmetic intensity (FLOPs per byte)")
-    axis.set_ylabel("Achieved FLOP/s" if layers.is_measured else f"FLOP/s ({layers.prediction_label})")
+    axis.set_ylabel("Achieved FLOP/s" if layers.measured else predicted_speed)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize="x-small", frameon=False)
-    title = "achieved FLOP/s of the layers" if layers.is_measured else f"FLOP/s ({layers.prediction_label})"
+    title = "achieved FLOP/s of the layers" if layers.measured else predicted_speed
     return finish(figure, [report], title, _list_notes(layers, ceilings))
 
 
 def _read_layers(report: Report) -> _Layers:
     """Return the layers to draw; raises `ValueError` if none has FLOPs, bytes and a time of its own."""
-    table = require_layers(report)
-    # A report with neither measured nor predicted times counts as measured: the error says how to measure.
+    table, prediction = require_layers(report), _read_prediction(report)
+    # Where there is neither, measured times are taken to be wanted: the error says how to get them.
     is_measured = "own_forward_seconds" in table[0] or "predicted_layers" not in report
+    seconds = prediction.seconds
     if is_measured:
         require_column(report, table, "own_forward_seconds")
+        seconds = {row["path"]: row["own_forward_seconds"] or 0.0 for row in table}
     if report.operators is None:
         raise ValueError(f"the report of {report.name} holds no operators, so no bytes: the model was not traced")
     work = sum_forward_work(report.operators)
-    prediction = _read_prediction(report)
-    points = []
-    for row in table:
-        path = row["path"]
-        seconds = row["own_forward_seconds"] if is_measured else prediction.seconds.get(path)
-        if path in work and seconds is not None and seconds > 0:
-            points.append(Point(path, row["type"], work[path].flops, work[path].moved_bytes, seconds))
+    points = [
+        Point(row["path"], row["type"], work[row["path"]].flops, work[row["path"]].moved_bytes, seconds[row["path"]])
+        for row in table
+        if row["path"] in work and seconds.get(row["path"], 0.0) > 0
+    ]
     if not points:
         raise ValueError(f"there is nothing to draw of {report.name}: no layer has FLOPs, bytes and a time of its own")
     points.sort(key=lambda point: point.seconds, reverse=True)
     predicted = [
         point._replace(seconds=prediction.seconds[point.path]) for point in points if point.path in prediction.seconds
     ]
-    return _Layers(points, is_measured, predicted, prediction.label, left_out=len(table) - len(points))
+    return _Layers(points if is_measured else [], predicted, prediction.label, left_out=len(table) - len(points))
 
 
 def _read_prediction(report: Report) -> _Prediction:
@@ -183,7 +191,7 @@ def _list_notes(layers: _Layers, ceilings: Ceilings | None) -> Iterator[str]:
         above = sum(point.speed > ceilings.roof(point.intensity) for point in layers.points)
         if above:
             yield f"Above the ceilings: {format_count(above, 'layer')}; {_explain_above(ceilings)}."
-    if not layers.is_measured:
+    if not layers.measured:
         yield "Nothing was measured: these are predicted times of the layers."
 
 
@@ -203,15 +211,18 @@ def _draw_ceilings(axis: Any, points: Sequence[Point], ceilings: Ceilings) -> No
     start = min(ridge, *(point.intensity for point in points)) / 3
     end = max(ridge, *(point.intensity for point in points)) * 3
     speeds = f"{scale_value(peak, 'FLOP/s', Scale.SI)} and {scale_value(memory, 'B/s', Scale.SI)}"
-    label = f"{speeds},\nmeeting at {format_number(ridge)} FLOPs per byte"
-    axis.plot([start, ridge, end], [start * memory, peak, peak], color="black", linewidth=1.2, label=label)
-    if cache:
-        bend = peak / cache  # the FLOPs for each byte from which arithmetic is the limit, with all bytes in caches
-        start = min(start, bend / 3)
-        label = f"{scale_value(cache, 'B/s', Scale.SI)} in caches"
-        axis.plot([start, bend], [start * cache, peak], color="black", linewidth=1, linestyle="--", label=label)
-        axis.plot([bend, ridge], [peak, peak], color="black", linewidth=1, linestyle="--")
-    axis.set_xlim(start, end)
+    meeting = f"{speeds},\nmeeting at {format_number(ridge)} FLOPs per byte"
+    axis.plot([start, ridge, end], [start * memory, peak, peak], color="black", linewidth=1.2, label=meeting)
+    if not cache:
+        axis.set_xlim(start, end)
+        return
+    bend = peak / cache  # the FLOPs for each byte from which arithmetic is the limit, with all bytes in caches
+    in_caches = f"{scale_value(cache, 'B/s', Scale.SI)} in caches"
+    cache_start = min(start, bend / 3)
+    look = {"color": "black", "linewidth": 1, "linestyle": "--"}
+    axis.plot([cache_start, bend], [cache_start * cache, peak], label=in_caches, **look)
+    axis.plot([bend, ridge], [peak, peak], **look)
+    axis.set_xlim(cache_start, end)
 
 
 def _draw_measured(axis: Any, points: Sequence[Point]) -> None:
@@ -230,17 +241,17 @@ def _draw_measured(axis: Any, points: Sequence[Point]) -> None:
         axis.scatter(
             [point.intensity for point in group],
             [point.speed for point in group],
-            s=[20 + 500 * point.seconds / whole for point in group],
+            s=[_LEAST_AREA + _AREA_OF_ALL * point.seconds / whole for point in group],
             color=colour,
             alpha=0.7,
             linewidths=0,
-            label=plain(kinds[0], 28) if len(kinds) == 1 else "other types",
+            label=plain(kinds[0], _LONGEST_NAME) if len(kinds) == 1 else "other types",
         )
 
 
 def _draw_predicted(axis: Any, points: Sequence[Point], label: str) -> None:
     """Draw the predicted times as hollow diamonds."""
-    shape = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
+    shape = {"marker": "D", "s": _DIAMOND_AREA, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9}
     axis.scatter([point.intensity for point in points], [point.speed for point in points], label=label, **shape)
 
 
@@ -260,7 +271,7 @@ def _name_slowest(axis: Any, points: Sequence[Point], top: int) -> None:
             fontweight="bold",
             path_effects=[outline],
         )
-        name = plain(label_layer({"path": point.path}), 28)
+        name = plain(label_layer({"path": point.path}), _LONGEST_NAME)
         # A line without points has no mark in the legend, only its text.
         axis.plot([], [], linestyle="none", label=f"{number}  {name}: {100 * point.seconds / whole:.3g} % of the time")
 
@@ -269,9 +280,10 @@ def _label_ticks(axis: Any, limits: tuple[float, float]) -> None:
     """Label the powers of ten of a logarithmic axis; if hardly one is within the limits, ticks between them too."""
     start, end = limits
     axis.set_major_formatter(lambda value, _: str(scale_value(value, "", Scale.SI)))
-    axis.set_minor_formatter(_label_between if end < 30 * start else lambda value, _: "")
+    axis.set_minor_formatter(_label_between if end < _NARROW * start else lambda value, _: "")
 
 
 def _label_between(value: float, _: Any) -> str:
     """Return the label of a tick between powers of ten: only twice and five times a power have one."""
-    return str(scale_value(value, "", Scale.SI)) if f"{value:e}"[0] in "25" else ""
+    first_digit = f"{value:e}"[0]
+    return str(scale_value(value, "", Scale.SI)) if first_digit in "25" else ""

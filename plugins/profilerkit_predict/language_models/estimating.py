@@ -44,6 +44,10 @@ class Estimate:
         return ", ".join([*([] if self.value is None else [f"{self.value:.4g}"]), *texts]) or "not known"
 
 
+#: What stands for no estimate.
+_UNKNOWN = Estimate(None, None, None, "")
+
+
 class Estimator:
     """Estimates the seconds of steps on a calibrated device.
 
@@ -55,7 +59,8 @@ class Estimator:
     def __init__(self, cost: StepCost, calibration: Calibration) -> None:
         self.cost = cost
         self.calibration = calibration
-        self._besides: dict[tuple[int, int], float] = {}
+        #: By batch and new tokens; the same for all steps of a generation.
+        self._but_attention: dict[tuple[int, int], float] = {}
 
     def reason(self) -> str:
         """Return why there are no estimates, in words; empty if there are."""
@@ -96,7 +101,9 @@ class Estimator:
         bound = step.seconds
         if bound is None or self.reason():
             return Estimate(None, bound, None, "calibrated")
-        total = self._products_and_traffic(batch, new_tokens) + self._attention(step, batch, new_tokens, cached)
+        total = self._estimate_but_attention(batch, new_tokens) + self._estimate_attention(
+            step, batch, new_tokens, cached
+        )
         total = max(total, bound)
         middle, low, high = self.calibration.correction("forward")
         value = max(total * middle, bound)
@@ -108,53 +115,58 @@ class Estimator:
         traced = self.cost.facts.traced
         return (traced.shapes if traced is not None else None) or StepShapes()
 
-    def _products_and_traffic(self, batch: int, new_tokens: int) -> float:
-        key, shapes = (batch, new_tokens), self._shapes
-        if key not in self._besides:
-            tokens = batch * new_tokens
-            experts = [product for product in shapes.products if product.is_experts]
-            others = [product for product in shapes.products if not product.is_experts]
-            floor = self._expert_bytes(tokens)
-            self._besides[key] = (
-                sum(self._product(other, tokens if other.law is Law.TOKEN else batch) for other in others)
-                + max(
-                    sum(self._product(expert, tokens, is_floored=False) for expert in experts),
-                    self._estimate_traffic(floor),
-                )
-                + sum(self._traffic(table, tokens) for table in shapes.traffic)
-            )
-        return self._besides[key]
+    def _estimate_but_attention(self, batch: int, new_tokens: int) -> float:
+        """Return the seconds of products with weights and of other operators, whatever is in the cache."""
+        key = (batch, new_tokens)
+        if key not in self._but_attention:
+            self._but_attention[key] = self._sum_but_attention(batch, batch * new_tokens)
+        return self._but_attention[key]
 
-    def _product(self, shape: ProductShape, tokens: int, is_floored: bool = True) -> float:
+    def _sum_but_attention(self, batch: int, tokens: int) -> float:
+        plain = experts = 0.0
+        for product in self._shapes.products:
+            if product.is_experts:  # their weights are read as far as tokens are sent to them: together, below
+                experts += self._estimate_product(product, tokens, 0.0)
+            else:
+                weights = product.columns * product.depth * element_bytes(product.dtype)
+                plain += self._estimate_product(product, tokens if product.law is Law.TOKEN else batch, weights)
+        experts = max(experts, self._estimate_bytes(self._count_expert_bytes(tokens)))
+        return plain + experts + sum(self._estimate_other(shape, tokens) for shape in self._shapes.traffic)
+
+    def _estimate_product(self, shape: ProductShape, tokens: int, weight_bytes: float) -> float:
+        """Return the seconds of products that are alike, each of which reads so many bytes of weights at least."""
         rows = shape.rows * tokens
         work = 2.0 * rows * shape.columns * shape.depth
-        seconds = self._by_table("product", shape.dtype, (1, rows, shape.columns, shape.depth), work)
-        weights = shape.columns * shape.depth * element_bytes(shape.dtype) if is_floored else 0.0
-        return shape.count * max(seconds, self._estimate_traffic(weights))
+        seconds = self._look_up("product", shape.dtype, (1, rows, shape.columns, shape.depth), work)
+        return shape.count * max(seconds, self._estimate_bytes(weight_bytes))
 
-    def _attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
-        seconds = sum(self._estimate_attention(op, batch, new_tokens, cached) for op in self._shapes.attention)
-        return max(seconds, self._estimate_traffic(step.cache_read_bytes))
+    def _estimate_attention(self, step: Step, batch: int, new_tokens: int, cached: int) -> float:
+        """Return the seconds of attention in all layers, which read the cache at least."""
+        seconds = sum(self._estimate_layer(op, batch, new_tokens, cached) for op in self._shapes.attention)
+        return max(seconds, self._estimate_bytes(step.cache_read_bytes))
 
-    def _estimate_attention(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
+    def _estimate_layer(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
+        """Return the seconds of attention in layers that are alike."""
         macs = count_macs([shape.pairs], batch, new_tokens, cached, attended=True)
         rows = max(1, batch * new_tokens * shape.pairs.rate // (2 * shape.columns))
         sizes = (1, rows, shape.columns, max(1, macs // (rows * shape.columns)))
-        return shape.count * self._by_table("attention", shape.dtype, sizes, 2.0 * macs)
+        return shape.count * self._look_up("attention", shape.dtype, sizes, 2.0 * macs)
 
-    def _traffic(self, shape: TrafficShape, tokens: int) -> float:
+    def _estimate_other(self, shape: TrafficShape, tokens: int) -> float:
+        """Return the seconds of operators without products that are alike."""
         moved = max(1.0, shape.token_bytes * tokens)
         dtype = shape.dtype if self.calibration.table(shape.family, shape.dtype) else "float32"
         table = self.calibration.table(shape.family, dtype)
-        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._estimate_traffic(moved)
+        seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._estimate_bytes(moved)
         return shape.count * seconds
 
-    def _by_table(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
+    def _look_up(self, kind: str, dtype: str, sizes: tuple[float, ...], work: float) -> float:
         table = self.calibration.table(kind, dtype)
         assert table is not None  # noqa: S101 - `reason` names dtypes without one
         return table.seconds(sizes, max(work, 1.0), self.calibration.peak(dtype) or math.inf)
 
-    def _expert_bytes(self, tokens: int) -> float:
+    def _count_expert_bytes(self, tokens: int) -> float:
+        """Return the bytes of experts that so many tokens are expected to use."""
         parts = [(part, part.routing) for part in self.cost.facts.weights if part.routing is not None]
         return sum(
             count_stored_bytes(part, self.cost.weights)
@@ -163,7 +175,7 @@ class Estimator:
             for part, routing in parts
         )
 
-    def _estimate_traffic(self, count: float) -> float:
+    def _estimate_bytes(self, count: float) -> float:
         """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
         bandwidth = self.calibration.best_bandwidth(self.cost.stored_weight_bytes)
         return count / bandwidth if bandwidth else 0.0
@@ -193,16 +205,18 @@ def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate
     Estimate(value=2.0, low=1.0, high=4.0, tier='calibrated')
     """
     tier = next((part.tier for part, _ in parts if part is not None), None)
-    low, middle, high = (_over(amount, name, parts) for name in ("high", "value", "low"))
-    return None if tier is None or high is None else Estimate(middle, low, high, tier)
+    times = [(part or _UNKNOWN, count) for part, count in parts]
+    value = _divide(amount, [(time.value, count) for time, count in times])
+    low = _divide(amount, [(time.high, count) for time, count in times])
+    high = _divide(amount, [(time.low, count) for time, count in times])
+    return None if tier is None or high is None else Estimate(value, low, high, tier)
 
 
-def _over(amount: float, name: str, parts: Iterable[tuple[Estimate | None, int]]) -> float | None:
-    """Return an amount over the sum of one end of times; None if one is not known."""
+def _divide(amount: float, times: Iterable[tuple[float | None, int]]) -> float | None:
+    """Return an amount over the sum of times, each of which occurs so often; None if one is not known."""
     total = 0.0
-    for part, count in parts:
-        end: float | None = getattr(part, name, None)
-        if count and end is None:
+    for seconds, count in times:
+        if count and seconds is None:
             return None
-        total += (end or 0.0) * count
+        total += (seconds or 0.0) * count
     return amount / total if total else None

@@ -118,37 +118,38 @@ def predict_serving(
     drafted tokens besides; its time, and that of what drafts them, is divided by the tokens that it makes on average.
     What drafts goes through the prompts too, after the first token.
     """
-    shared, drafted = cost.shared_prefix, speculation or NOTHING_DRAFTED
+    decoding = _Decoding(cost, batch, prompt, new, speculation or NOTHING_DRAFTED)
+    shared = cost.shared_prefix
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
-    steps = list(_list_steps(cost, batch, prompt, new, drafted))
-    first, later = prefill.seconds, _average_seconds(steps, drafted)
-    uniform = replace(cost, has_uniform_routing=True) if cost.facts.has_experts else None
-    drafting = drafted.draft_prompts(batch, prompt - shared, shared) if steps else None
+    cycles = list(decoding.list_cycles())
+    first, later = prefill.seconds, decoding.average_seconds(cycles)
+    first_token, per_token = cost.estimate(batch, prompt - shared, shared), decoding.estimate(later)
     total = None
-    if first is not None and (later is not None or not steps):
-        total = first + (0.0 if drafting is None else drafting.seconds or 0.0) + (later or 0.0) * len(steps)
-    estimate = cost.estimate(batch, prompt - shared, shared)
-    per_token = _per_token(cost, batch, prompt, new, later, drafted)
+    if first is not None and (later is not None or not cycles):
+        drafting = decoding.drafted.draft_prompts(batch, prompt - shared, shared) if cycles else None
+        total = first + (0.0 if drafting is None else drafting.seconds or 0.0) + (later or 0.0) * len(cycles)
+    uniform = None
+    if cost.facts.has_experts:
+        uniformly = decoding._replace(cost=replace(cost, has_uniform_routing=True))
+        uniform = uniformly.average_seconds(uniformly.list_cycles())
     return Serving(
         batch,
         prompt,
         new,
         prefill,
-        steps[-1].check if steps else prefill,
-        first,
-        later,
-        batch / later if later else None,
-        batch * new / total if total else None,
-        cost.cache_bytes(prompt + new - 1, batch),
-        requires_devices,
-        draft=steps[-1].draft if steps else None,
-        first_token=estimate,
+        decode=cycles[-1].check if cycles else prefill,
+        time_to_first_token=first,
+        time_per_output_token=later,
+        decode_tokens_per_second=batch / later if later else None,
+        tokens_per_second=batch * new / total if total else None,
+        cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
+        requires_devices=requires_devices,
+        draft=cycles[-1].draft if cycles else None,
+        first_token=first_token,
         per_token=per_token,
         decode_rate=compute_rate(batch, (per_token, 1)),
-        rate=compute_rate(batch * new, (estimate, 1), (per_token, new - 1)),
-        uniform_time_per_output_token=None
-        if uniform is None
-        else _average_seconds(_list_steps(uniform, batch, prompt, new, drafted), drafted),
+        rate=compute_rate(batch * new, (first_token, 1), (per_token, new - 1)),
+        uniform_time_per_output_token=uniform,
     )
 
 
@@ -156,8 +157,8 @@ def average_later_token(
     cost: StepCost, batch: int, prompt: int, new: int, speculation: Speculation | None
 ) -> float | None:
     """Return the mean seconds of a later token, over at most `SAMPLED` steps; None if it is not known."""
-    drafted = speculation or NOTHING_DRAFTED
-    return _average_seconds(_list_steps(cost, batch, prompt, new, drafted, _spread_indices(new - 1)), drafted)
+    decoding = _Decoding(cost, batch, prompt, new, speculation or NOTHING_DRAFTED)
+    return decoding.average_seconds(decoding.list_cycles(_spread_indices(new - 1)))
 
 
 class _Cycle(NamedTuple):
@@ -167,45 +168,48 @@ class _Cycle(NamedTuple):
     draft: Step | None
 
 
-def _list_steps(
-    cost: StepCost, batch: int, prompt: int, new: int, drafted: Speculation, indices: Iterable[int] | None = None
-) -> Iterator[_Cycle]:
-    """Yield the steps after the first token, or some of them by their indices."""
-    for index in range(new - 1) if indices is None else indices:
-        count = _count_checked(cost, prompt + index, drafted)
-        yield _Cycle(cost(batch, count, prompt + index, count), drafted.draft(batch, prompt + index))
+class _Decoding(NamedTuple):
+    """The steps of a batch of prompts after the first token of each; there are ``new - 1``."""
 
+    cost: StepCost
+    batch: int
+    prompt: int
+    new: int
+    drafted: Speculation
 
-def _average_seconds(cycles: Iterable[_Cycle], drafted: Speculation) -> float | None:
-    """Return the mean seconds of a token; None if one is not known, or for no step.
+    def list_cycles(self, indices: Iterable[int] | None = None) -> Iterator[_Cycle]:
+        """Yield the steps, or some of them by their indices."""
+        for index in range(self.new - 1) if indices is None else indices:
+            cached = self.prompt + index
+            count = self._count_checked(cached)
+            yield _Cycle(self.cost(self.batch, count, cached, count), self.drafted.draft(self.batch, cached))
 
-    Tokens are drafted one after the other, then all are checked.
-    """
-    durations = []
-    for cycle in cycles:
-        drafting = 0.0 if cycle.draft is None else cycle.draft.seconds
-        if cycle.check.seconds is None or drafting is None:
+    def _count_checked(self, cached: int) -> int:
+        """Return how many tokens of a sequence a step runs: the last, and drafted ones as far as the model goes."""
+        count, limit = self.drafted.draft_tokens, self.cost.facts.sizes.longest_context
+        return 1 + (count if limit is None else min(count, limit - cached - 1))
+
+    def average_seconds(self, cycles: Iterable[_Cycle]) -> float | None:
+        """Return the mean seconds of a token; None if one is not known, or for no step.
+
+        Tokens are drafted one after the other, then all are checked.
+        """
+        durations = []
+        for cycle in cycles:
+            drafting = 0.0 if cycle.draft is None else cycle.draft.seconds
+            if cycle.check.seconds is None or drafting is None:
+                return None
+            durations.append(cycle.check.seconds + drafting * self.drafted.draft_tokens)
+        return sum(durations) / len(durations) / self.drafted.tokens_per_step if durations else None
+
+    def estimate(self, bound: float | None) -> Estimate | None:
+        """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""
+        if bound is None:
             return None
-        durations.append(cycle.check.seconds + drafting * drafted.draft_tokens)
-    return sum(durations) / len(durations) / drafted.tokens_per_step if durations else None
-
-
-def _count_checked(cost: StepCost, cached: int, drafted: Speculation) -> int:
-    """Return how many tokens of a sequence a later step runs: the last, and drafted ones as far as the model goes."""
-    limit = cost.facts.sizes.longest_context
-    return 1 + (drafted.draft_tokens if limit is None else min(drafted.draft_tokens, limit - cached - 1))
-
-
-def _per_token(
-    cost: StepCost, batch: int, prompt: int, new: int, bound: float | None, drafted: Speculation
-) -> Estimate | None:
-    """Return the mean seconds of a later token between two ends; by a data sheet, or with speculation, the bound."""
-    if bound is None:
-        return None
-    if cost.estimator is None or drafted.draft_tokens:
-        return Estimate(None, bound, None, "data sheet" if cost.estimator is None else "calibrated")
-    estimates = [cost.estimate(batch, 1, prompt + index) for index in _spread_indices(new - 1)]
-    return average(estimate for estimate in estimates if estimate is not None)
+        if self.cost.estimator is None or self.drafted.draft_tokens:
+            return Estimate(None, bound, None, "data sheet" if self.cost.estimator is None else "calibrated")
+        estimates = [self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1)]
+        return average(estimate for estimate in estimates if estimate is not None)
 
 
 def _spread_indices(count: int) -> list[int]:

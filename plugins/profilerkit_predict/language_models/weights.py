@@ -48,8 +48,8 @@ def list_layer_weights(
         head: The identity of the weight that makes logits, if it is known.
         routing: How many experts a token is sent to by the configuration, for layers in which all of them were run.
     """
-    macs, tables, passes = _macs_by_layer(decode), _tables(trace.layers), find_passes(trace)
-    weights: dict[int, LayerWeight] = {}
+    macs, tables, passes = _sum_macs_by_layer(decode), _find_tables(trace.layers), find_passes(trace)
+    weights: dict[int, LayerWeight] = {}  # by their identity
     for layer in trace.layers:
         layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
         for weight in (*layer.parameters, *layer.buffers):
@@ -70,28 +70,28 @@ def weight_parts(
     were looked at.
     """
     parts: dict[WeightPart, WeightPart] = {}
-    in_files = dict(packed or {})
+    counted: set[str] = set()  # layers whose packed bytes are counted: all of them with the layer's first weight
     with_experts: set[str] = set()
     for layer, weight, part in weights:
-        form, stored, dtype = formats(layer.path, part.kind), weight.bytes, part.dtype
-        if form is not None:
-            stored, dtype = form.count_bytes(weight.count), form.name
-        if layer.path in in_files and part.kind is not WeightKind.OTHER:
-            files = in_files[layer.path]
-            stored, dtype = files.bytes, files.dtype if form is None else form.name
-            in_files[layer.path] = replace(files, bytes=0)  # all bytes of the layer count with its first weight
-        kind = replace(part, dtype=dtype, layers=0)
-        total = parts.get(kind, kind)
+        path, form = layer.path, formats(layer.path, part.kind)
+        stored, dtype = (weight.bytes, part.dtype) if form is None else (form.count_bytes(weight.count), form.name)
+        in_files = packed.get(path) if packed and part.kind is not WeightKind.OTHER else None
+        if in_files is not None:
+            stored = 0 if path in counted else in_files.bytes
+            dtype = in_files.dtype if form is None else form.name
+            counted.add(path)
         # A layer of experts counts once, however many weights it has.
-        is_counted = part.routing is not None and layer.path in with_experts
-        parts[kind] = replace(
+        layers = 0 if part.routing is not None and path in with_experts else 1
+        if part.routing is not None:
+            with_experts.add(path)
+        key = replace(part, dtype=dtype, layers=0)
+        total = parts.get(key, key)
+        parts[key] = replace(
             total,
             elements=total.elements + weight.count,
             bytes=total.bytes + stored,
-            layers=total.layers + (0 if is_counted else 1),
+            layers=total.layers + layers,
         )
-        if part.routing is not None:
-            with_experts.add(layer.path)
     return tuple(sorted(parts.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 
@@ -133,7 +133,7 @@ def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
     return passes
 
 
-def _tables(layers: Iterable[LayerRecord]) -> set[int]:
+def _find_tables(layers: Iterable[LayerRecord]) -> set[int]:
     """Return the identities of weights that layers of embeddings alone hold."""
     in_tables: set[int] = set()
     elsewhere: set[int] = set()
@@ -143,7 +143,7 @@ def _tables(layers: Iterable[LayerRecord]) -> set[int]:
     return in_tables - elsewhere
 
 
-def _macs_by_layer(operators: Iterable[OpRecord]) -> Counter[str]:
+def _sum_macs_by_layer(operators: Iterable[OpRecord]) -> Counter[str]:
     macs: Counter[str] = Counter()
     for operator in operators:
         macs[operator.layer] += operator.macs
@@ -154,7 +154,7 @@ def count_unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: in
     """Return the multiply-accumulates of one token for experts that it is not sent to, where a library runs all."""
     if routing is None:
         return 0
-    macs = _macs_by_layer(decode)
+    macs = _sum_macs_by_layer(decode)
     runs = (_find_run(layer, macs[layer.path], batch) for layer in trace.layers)
     unrouted = routing.experts - routing.experts_per_token
     return sum(unrouted * run.elements for run in runs if run and run.experts == run.run_for_a_token == routing.experts)
