@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -40,6 +41,20 @@ def is_pattern(spec: str) -> bool:
     return re.search(r"[*?\[]", spec) is not None
 
 
+class _Choice(NamedTuple):
+    """What a pattern can match.
+
+    Attributes:
+        specs: All texts that there are.
+        matching: Those that the pattern matches.
+        files: The Python files and modules in which names were looked for; empty for other patterns.
+    """
+
+    specs: Sequence[str]
+    matching: Sequence[str]
+    files: Sequence[str] = ()
+
+
 def find_specs(pattern: str, folder: Path) -> Listing:
     """Return the texts that a pattern matches, sorted; the pattern itself with the problem of a library.
 
@@ -51,41 +66,38 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     if not is_pattern(pattern):
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
-    library = pattern.partition(":")[0]
-    candidates: Sequence[str] = ()
-    files: list[str] = []
+    library, module = pattern.partition(":")[0], _find_module_file(pattern, folder)
     if is_in_file(pattern):
-        files = _find_files(prefix, folder)
-        candidates = [f"{file}:{public}" for file in files for public in _read_names(folder / file, name)]
-        matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
-    elif (module := _find_module_file(pattern, folder)) is not None:
-        files = [prefix]
-        candidates = [f"{prefix}:{public}" for public in _read_names(module, name)]
-        matching = [spec for spec in candidates if _is_match(spec.rpartition(":")[2], name)]
+        choice = _match_names({file: folder / file for file in _find_files(prefix, folder)}, name)
+    elif module is not None:
+        choice = _match_names({prefix: module}, name)
     elif prefix and not is_pattern(library):
         listing = _list_library(library)
         if listing.failure is not None:
             return Listing((pattern,), listing.problem, listing.failure)
-        candidates = listing.specs
-        matching = [spec for spec in candidates if fnmatchcase(spec, pattern)]
+        choice = _Choice(listing.specs, [spec for spec in listing.specs if fnmatchcase(spec, pattern)])
     else:
-        matching = _find_files(pattern, folder)
-    if not matching:
-        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, candidates, files)}")
-    return Listing(tuple(matching))
+        choice = _Choice((), _find_files(pattern, folder))
+    if not choice.matching:
+        raise PlanError(f"{pattern!r} matches no model; {_explain_no_match(pattern, choice)}")
+    return Listing(tuple(choice.matching))
 
 
-def _explain_no_match(pattern: str, candidates: Sequence[str], files: Sequence[str]) -> str:
-    """Return what a pattern could have matched, and why code may have names that it does not match.
+def _match_names(files: Mapping[str, Path], pattern: str) -> _Choice:
+    """Return the public functions and classes of Python files, by what the files are called, that a pattern matches."""
+    names = {title: _read_names(file, pattern) for title, file in files.items()}
+    specs = [f"{title}:{public}" for title, publics in names.items() for public in publics]
+    return _Choice(specs, [spec for spec in specs if _is_match(spec.rpartition(":")[2], pattern)], list(files))
 
-    ``files`` are the Python files and modules in which names were looked for.
-    """
-    if not candidates and not files:
+
+def _explain_no_match(pattern: str, choice: _Choice) -> str:
+    """Return what a pattern could have matched, and why code may have names that it does not match."""
+    if not choice.specs and not choice.files:
         return "there is no such file or folder; paths are relative to the folder of the plan"
-    nearest = f"the nearest are: {', '.join(by_likeness(pattern, candidates)[:5])}"
+    nearest = f"the nearest are: {', '.join(by_likeness(pattern, choice.specs)[:5])}"
     if not (is_in_file(pattern) or is_in_module(pattern)):
         return nearest
-    reason = nearest if candidates else f"no public function or class is defined in {', '.join(files[:3])}"
+    reason = nearest if choice.specs else f"no public function or class is defined in {', '.join(choice.files[:3])}"
     return f"{reason}; Python files are read and not run, so list names that code makes one by one (specs = [...])"
 
 

@@ -31,6 +31,24 @@ class _Move(NamedTuple):
     change: str
 
 
+class _Paths(NamedTuple):
+    """The paths of a layer in both reports."""
+
+    before: str
+    after: str
+
+
+class OperatorSum(NamedTuple):
+    """How often an operator is called in a layer, and what that adds up to."""
+
+    calls: int
+    total: float
+
+
+#: By the path of a layer and the name of an operator.
+Operators = Mapping[tuple[str, str], OperatorSum]
+
+
 def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     """Return the layers in which a metric moved, the largest differences first, equal ones of a type in one text.
 
@@ -44,9 +62,9 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
         return ()
     if metric == "model_size" and before.get("total_params") == after.get("total_params") is not None:
         return ("as many parameters as before: buffers or dtypes differ",)
-    paths: dict[_Move, list[tuple[str, str]]] = {}
-    for move, both_paths in _find_moves(before, after, column):
-        paths.setdefault(move, []).append(both_paths)
+    paths: dict[_Move, list[_Paths]] = {}
+    for move, of_layer in _find_moves(before, after, column):
+        paths.setdefault(move, []).append(of_layer)
     counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
     ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
     old, new = (sum_operators(report, metric) if metric in ("macs", "flops") else {} for report in (before, after))
@@ -54,7 +72,8 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     texts = []
     for move in ranked[:_NAMED]:
         first = paths[move][0]
-        texts.append(_describe_move(move, counts[move], unit, first[0], compare_operators(old, new, first)))
+        operators = compare_operators(old, new, first.before, first.after)
+        texts.append(_describe_move(move, counts[move], unit, first.before, operators))
     rest = sum(counts[move] for move in ranked[_NAMED:])
     return (*texts, *([f"and {rest} more layers"] if rest else []))
 
@@ -71,7 +90,7 @@ def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
     return +left
 
 
-def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, tuple[str, str]]]:
+def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_Move, _Paths]]:
     """Yield each layer that moved, with its path in both reports."""
     for row in align(before, after, columns=(column,)):
         if not column.startswith("own_") and not row["is_leaf"]:  # what is around a layer moved by the same
@@ -79,7 +98,7 @@ def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_M
         difference = (row[f"other_{column}"] or 0) - (row[column] or 0)
         if difference:
             other_path = row["path"] if row["other_path"] is None else row["other_path"]
-            yield _Move(row["other_type"] or row["type"], difference, row["change"]), (row["path"], other_path)
+            yield _Move(row["other_type"] or row["type"], difference, row["change"]), _Paths(row["path"], other_path)
 
 
 def _describe_move(move: _Move, count: int, unit: str, path: str, operators: str) -> str:
@@ -99,43 +118,44 @@ def _find_peaks(before: Report, after: Report) -> Iterator[str]:
         yield f"{name}: peak after {peak['operator']} in {layer}, {live:,} B beside {memory.weight_bytes:,} B"
 
 
-#: For each layer and operator its calls and its count.
-Operators = Mapping[tuple[str, str], tuple[int, float]]
-
-
 def sum_operators(report: Report, column: str) -> Operators:
     """Return the calls of each operator in each layer of a report, and the sum of their ``macs`` or ``flops``."""
-    sums: dict[tuple[str, str], tuple[int, float]] = {}
+    sums: dict[tuple[str, str], OperatorSum] = {}
     for row in report.operators or ():
         key = str(row["layer"]), str(row["operator"])
-        calls, count = sums.get(key, (0, 0))
-        sums[key] = calls + 1, count + (row[column] or 0)
+        calls, total = sums.get(key, (0, 0))
+        sums[key] = OperatorSum(calls + 1, total + (row[column] or 0))
     return sums
 
 
-def compare_operators(before: Operators, after: Operators, layers: tuple[str, str]) -> str:
+class _OperatorMove(NamedTuple):
+    """The operator of a layer whose count moved: by how much, and in words how often it is called."""
+
+    name: str
+    difference: float
+    calls: str
+
+
+def compare_operators(before: Operators, after: Operators, path: str, path_after: str) -> str:
     """Return the operators of a layer, named by its path in either report, whose counts moved; the largest first.
 
     Empty if one operator moved that is called as often as before: the difference of the layer says the same.
 
-    >>> before = {("rotary", "bmm"): (1, 16)}
-    >>> compare_operators(before, {("rotary", "mul"): (1, 8)}, ("rotary", "rotary"))
+    >>> before = {("rotary", "bmm"): OperatorSum(1, 16)}
+    >>> compare_operators(before, {("rotary", "mul"): OperatorSum(1, 8)}, "rotary", "rotary")
     'bmm -16 (no longer called), mul +8 (not called before)'
     """
-    old, new = (
-        {name: sums for (layer, name), sums in side.items() if layer == path}
-        for side, path in zip((before, after), layers, strict=True)
-    )
-    moved = []
-    for name in dict.fromkeys((*old, *new)):
-        (calls, count), (new_calls, new_count) = old.get(name, (0, 0)), new.get(name, (0, 0))
-        if count != new_count:
-            moved.append((new_count - count, name, _describe_calls(calls, new_calls)))
-    if not moved or (len(moved) == 1 and not moved[0][2]):
+    names = [name for layer, name in before if layer == path] + [name for layer, name in after if layer == path_after]
+    nothing, moves = OperatorSum(0, 0), []
+    for name in dict.fromkeys(names):
+        old, new = before.get((path, name), nothing), after.get((path_after, name), nothing)
+        if old.total != new.total:
+            moves.append(_OperatorMove(name, new.total - old.total, _describe_calls(old.calls, new.calls)))
+    if not moves or (len(moves) == 1 and not moves[0].calls):
         return ""
-    moved.sort(key=lambda move: -abs(move[0]))
-    texts = [f"{name} {difference:+,}{calls}" for difference, name, calls in moved[:_NAMED]]
-    return ", ".join([*texts, *([f"and {len(moved) - _NAMED} more operators"] if len(moved) > _NAMED else [])])
+    moves.sort(key=lambda move: -abs(move.difference))
+    texts = [f"{move.name} {move.difference:+,}{move.calls}" for move in moves[:_NAMED]]
+    return ", ".join([*texts, *([f"and {len(moves) - _NAMED} more operators"] if len(moves) > _NAMED else [])])
 
 
 def _describe_calls(before: int, after: int) -> str:

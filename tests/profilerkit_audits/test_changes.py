@@ -11,6 +11,7 @@ import pytest
 from profilerkit import profile
 from profilerkit.trace.records import LayerTable
 from profilerkit_audits.responsible_layers import (
+    OperatorSum,
     _Move,
     compare_operators,
     find_layers,
@@ -87,9 +88,9 @@ def test_operators_that_moved(
     before: dict[str, tuple[int, float]], after: dict[str, tuple[int, float]], expected: str
 ) -> None:
     """Layers are matched by their paths in either report; operators of other layers are not looked at."""
-    mine = {(SIDES[0], name): value for name, value in before.items()} | {("other", "exp"): (1, 9)}
-    theirs = {(SIDES[1], name): value for name, value in after.items()}
-    assert compare_operators(mine, theirs, SIDES) == expected
+    mine = {(SIDES[0], name): OperatorSum(*value) for name, value in before.items()}
+    theirs = {(SIDES[1], name): OperatorSum(*value) for name, value in after.items()}
+    assert compare_operators(mine | {("other", "exp"): OperatorSum(1, 9)}, theirs, *SIDES) == expected
 
 
 def test_the_operators_of_a_report() -> None:
