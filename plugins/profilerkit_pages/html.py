@@ -33,8 +33,8 @@ __all__ = ["assets", "fragment", "render"]
 
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
-    *("format", "frame", "address", "rows", "filter", "axes", "points", "download", "table", "facts", "layout", "map"),
-    *("timeline", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
+    *("format", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table", "facts"),
+    *("layout", "map", "timeline", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
 

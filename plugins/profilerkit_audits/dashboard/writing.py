@@ -31,7 +31,7 @@ __all__ = ["Output", "render", "write"]
 
 #: Scripts of the report's page that this one is made with, and those of its own, in the order in which they build on
 #: each other.
-_SHARED = ("format", "frame", "address", "rows", "filter", "axes", "points", "table")
+_SHARED = ("format", "frame", "address", "rows", "filter", "axes", "points", "widths", "table")
 _SCRIPTS = ("models", "scatter", "history", "model", "app")
 #: A share of all cores that others may take before the page says that the machine was busy.
 _QUIET = 0.05

@@ -4,21 +4,9 @@
 const ROW_HEIGHT = 28;
 const OVERSCAN = 8;
 const MOST_AT_FIRST = 60;
-/** What a cell and a heading have beside their texts. */
-const [CELL, HEAD] = [17, 31];
-/** The room of a share beside a number; where it lacks, the share is a line alone. */
-const ROOM_FOR_SHARE = 62;
-const SAMPLED = 300;
-const narrow = () => innerWidth < 640; // as the style sheet has it
 
 /** Whether a page is about to be printed: then all rows are drawn, however the window changes meanwhile. */
 const paper = { isNear: false };
-
-/** The lines of a title: what is counted, and of which model. */
-function titleLines(column) {
-  const cut = column.suffix === undefined ? -1 : column.title.indexOf(", ");
-  return cut < 0 ? [column.title] : [column.title.slice(0, cut), column.title.slice(cut + 2)];
-}
 
 let tables = 0;
 
@@ -43,6 +31,7 @@ class Table {
     Object.assign(this, { layers: rows, tree: rows.tree, isTree: rows.tree.deepest > 0, id: `table-${(tables += 1)}` });
     const [key, title] = this.options.name;
     this.names = { key, title, numeric: false, values: rows.names };
+    this.widths = new ColumnWidths(rows.tree.order, this.names, () => this.options.widest?.());
     this.remember();
     this.build(place, tools);
     this.openTo(this.depthAtFirst());
@@ -87,8 +76,8 @@ class Table {
     tools.replaceChildren(this.search, ...(this.isTree ? ofTree() : []), ...(this.options.tools?.(this) ?? []), this.columnChoice(), this.count);
     this.head = el("thead");
     this.body = el("tbody");
-    this.widths = el("colgroup");
-    this.grid = el("table", { class: "grid", role: this.isTree ? "treegrid" : "grid", tabindex: "0", "aria-label": title, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.widths, this.head, this.body);
+    this.cols = el("colgroup");
+    this.grid = el("table", { class: "grid", role: this.isTree ? "treegrid" : "grid", tabindex: "0", "aria-label": title, onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) }, this.cols, this.head, this.body);
     this.grid.table = this;
     this.scroller = el("div", { class: "scroll", onscroll: () => this.later() }, this.grid);
     place.replaceChildren(this.scroller);
@@ -122,10 +111,10 @@ class Table {
   /** Draw the heads in the room that there is; of paper the style sheet divides it. */
   heads() {
     this.keys = this.ordered();
-    const widths = this.fitted(this.scroller.clientWidth || innerWidth);
+    const widths = this.widths.fit(this.keys, this.scroller.clientWidth || innerWidth);
     const whole = widths.reduce((sum, width) => sum + width, 0);
-    this.tight = new Set(this.keys.filter((column, place) => widths[place] < this.room(column) + ROOM_FOR_SHARE));
-    this.widths.replaceChildren(...widths.map((width) => {
+    this.tight = new Set(this.keys.filter((column, place) => this.widths.isTight(column, widths[place])));
+    this.cols.replaceChildren(...widths.map((width) => {
       const col = el("col");
       col.style.width = `${width}px`;
       return col;
@@ -141,50 +130,6 @@ class Table {
     const button = el("button", { type: "button", title: lines.join(", "), "data-key": column.key, onclick: () => this.sort(column) }, words, el("span", { class: "arrow", "aria-hidden": "true" }));
     const order = this.order === column.key ? "ascending" : this.order === `-${column.key}` ? "descending" : "none";
     return el("th", { scope: "col", role: "columnheader", class: column.numeric ? "number" : column === this.names ? "name-head" : null, "aria-sort": order }, button);
-  }
-
-  /**
-   * The least and the best width of a column; they come from many rows, so that columns stand still while rows pass. A
-   * number is never cut: half of it would be another one.
-   */
-  width(column) {
-    if (column === this.names) return narrow() ? [132, 132] : [150, 280];
-    if (column.width) return [column.width, column.width];
-    const [title, word] = [this.measure(titleLines(column), "bold"), this.measure(column.title.split(" "), "bold")];
-    const texts = this.room(column);
-    if (!column.numeric) {
-      const best = Math.max(72, title + 40, Math.min(texts, narrow() ? 140 : 280));
-      return this.options.widest?.() === column.key && !narrow() ? [460, 460] : [Math.min(best, 110), best];
-    }
-    const least = Math.max(72, Math.min(130, word + HEAD), texts);
-    return [least, Math.max(column.share ? texts + ROOM_FOR_SHARE : 84, least, Math.min(200, title + 34))];
-  }
-
-  /** The width of the longest text of a column, without its share. */
-  room(column) {
-    this.rooms ??= new Map();
-    if (!this.rooms.has(column)) {
-      const rows = column.numeric ? this.tree.order : this.tree.order.slice(0, SAMPLED);
-      const texts = [...new Set(rows.map((row) => shown(column, row)))];
-      const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
-      this.rooms.set(column, this.measure(texts.filter((text) => text.length > longest - 3), "") + CELL);
-    }
-    return this.rooms.get(column);
-  }
-
-  /** The width of the widest of some texts, in the size that the style sheet has. */
-  measure(texts, weight) {
-    return Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, 13, weight)), 0));
-  }
-
-  /** The widths of the columns in a room: their best ones, or narrower ones as far as that fits them in. */
-  fitted(room) {
-    const widths = this.keys.map((column) => this.width(column));
-    const [least, best] = [0, 1].map((which) => widths.reduce((sum, pair) => sum + pair[which], 0));
-    if (narrow()) return widths.map((pair) => pair[0]);
-    if (best <= room || best === least) return widths.map((pair) => pair[1]);
-    const part = Math.max(0, (room - least) / (best - least));
-    return widths.map(([low, high]) => Math.floor(low + part * (high - low)));
   }
 
   /** Sort by a column: numbers first from the top, names from A; once more the other way; then as they came. */
