@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.errors import InputError
 
@@ -16,9 +16,20 @@ __all__ = ["READ_METHODS", "REFUSED_METHODS", "Formats", "read_formats", "read_m
 
 #: Returns the format of a layer's weights of a kind, by the layer's path; None for their own dtype.
 Formats = Callable[[str, WeightKind], "WeightFormat | None"]
-#: A pattern of paths, None for all, and the format of what it fits, None for its own dtype. The first that fits holds.
-_Rule = tuple["re.Pattern[str] | None", "WeightFormat | None"]
 _Config = Mapping[str, Any]
+
+
+class _Rule(NamedTuple):
+    """How the weights of some layers are stored; of several rules the first that fits holds.
+
+    Attributes:
+        pattern: Occurs in the paths of these layers; None for all layers.
+        format: The format of their weights; None for their own dtype.
+    """
+
+    pattern: re.Pattern[str] | None
+    format: WeightFormat | None
+
 
 #: The bits of the scales of groups: of 16 bits, and of the 8 bits of microscaling formats.
 _HALF, _MICRO = 16, 8
@@ -46,12 +57,10 @@ def read_formats(config: _Config | None) -> Formats:
 def _find_format(rules: list[_Rule], path: str, kind: WeightKind) -> WeightFormat | None:
     """Return the format of the first rule that fits; experts that a library joins are also known by one of them."""
     names = (path, f"{path}.0.gate_proj") if kind is WeightKind.EXPERTS else (path,)
-    for pattern, form in rules:
-        if pattern is None or any(pattern.search(name) for name in names):
-            if form is None:
-                return None
-            if kind in form.kinds:
-                return form
+    for rule in rules:
+        fits = rule.pattern is None or any(rule.pattern.search(name) for name in names)
+        if fits and (rule.format is None or kind in rule.format.kinds):
+            return rule.format
     return None
 
 
@@ -73,7 +82,7 @@ def _list_kept(config: _Config) -> Iterator[_Rule]:
     names = ("modules_to_not_convert", "ignored_layers", "ignore", "exclude", "exclude_modules", "skip_modules")
     for name in (*names, "llm_int8_skip_modules"):
         for item in config.get(name) or ():
-            yield _compile(str(item)), None
+            yield _Rule(_compile(str(item)), None)
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -106,53 +115,58 @@ def _read_integers(config: _Config) -> WeightFormat:
 def _list_integers(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of GPTQ, AWQ and AutoRound, some layers of which have other bits or groups."""
     for pattern, change in (config.get("dynamic") or {}).items():  # "-:" leaves layers out, "+:" changes them
-        yield re.compile(pattern.removeprefix("+:").removeprefix("-:")), _vary(config, change, pattern.startswith("-:"))
+        form = None if pattern.startswith("-:") else _vary(config, change)
+        yield _Rule(re.compile(pattern.removeprefix("+:").removeprefix("-:")), form)
     for path, change in (config.get("extra_config") or {}).items():
-        yield _compile(path), _vary(config, change, False)
-    yield None, _read_integers(config)
+        yield _Rule(_compile(path), _vary(config, change))
+    yield _Rule(None, _read_integers(config))
 
 
-def _vary(config: _Config, change: _Config, is_left_out: bool) -> WeightFormat | None:
+def _vary(config: _Config, change: _Config) -> WeightFormat | None:
     """Return the format of layers that differ from the others; None where they have 16 bits."""
     changed = {**config, **change}
-    return None if is_left_out or int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
+    return None if int(changed.get("bits", 4)) >= _HALF else _read_integers(changed)
 
 
 def _list_bitsandbytes(config: _Config) -> Iterator[_Rule]:
     if not (config.get("load_in_4bit") or config.get("quant_method") == "bitsandbytes_4bit"):
-        yield None, _INT8
+        yield _Rule(None, _INT8)
         return
     # Nested: the scales of 64 elements have 8 bits, and 256 of them share one of 32; that one is left out.
     scale_bits = 8 if config.get("bnb_4bit_use_double_quant") else 32
-    yield None, WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits)
+    yield _Rule(None, WeightFormat(str(config.get("bnb_4bit_quant_type", "fp4")), 4, 64, scale_bits))
 
 
 def _list_blocks(config: _Config) -> Iterator[_Rule]:
     """Yield fp8 with a scale for each block, or for each matrix where no blocks are named; experts may have 4 bits."""
     if config.get("expert_dtype") == "fp4":
-        yield None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))
+        yield _Rule(None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,)))
     rows, columns = config.get("weight_block_size") or (0, 0)
     form = _make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
     for item in config.get("modules_to_convert") or ():
-        yield _compile(str(item)), WeightFormat("fp8", 8, kinds=MULTIPLIED_OR_LOOKED_UP)
-    yield None, form
+        yield _Rule(_compile(str(item)), WeightFormat("fp8", 8, kinds=MULTIPLIED_OR_LOOKED_UP))
+    yield _Rule(None, form)
 
 
 def _list_hqq(config: _Config) -> Iterator[_Rule]:
+    """Yield the rules of HQQ: one configuration for all layers, or one for each by name."""
     stored = config.get("quant_config", config)
-    layers: list[tuple[re.Pattern[str] | None, _Config]] = [(None, stored)]
-    if "weight_quant_params" not in stored and "nbits" not in stored and stored is not config:
-        layers = [(_compile(name), one) for name, one in stored.items()]
-    for pattern, one in layers:
-        weights = one.get("weight_quant_params", one)
-        bits = int(weights.get("nbits", 4))
-        yield pattern, _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
+    if "weight_quant_params" in stored or "nbits" in stored or stored is config:
+        yield _Rule(None, _read_hqq(stored))
+    else:
+        yield from (_Rule(_compile(name), _read_hqq(layer)) for name, layer in stored.items())
+
+
+def _read_hqq(config: _Config) -> WeightFormat:
+    weights = config.get("weight_quant_params", config)
+    bits = int(weights.get("nbits", 4))
+    return _make_grouped(f"int{bits}", bits, int(weights.get("group_size") or 64), 2 * _HALF)
 
 
 def _list_quanto(config: _Config) -> Iterator[_Rule]:
     name = str(config.get("weights", "int8"))
     bits = {"float8": 8, "int8": 8, "int4": 4, "int2": 2}[name]
-    yield None, _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128)
+    yield _Rule(None, _FP8 if name == "float8" else WeightFormat(f"int{bits}", bits, 0 if bits == 8 else 128))
 
 
 def _list_compressed(config: _Config) -> Iterator[_Rule]:
@@ -165,12 +179,12 @@ def _list_compressed(config: _Config) -> Iterator[_Rule]:
         targets = [str(target) for target in group.get("targets") or ("Linear",)]
         for target in targets:
             if target.startswith("re:") or "." in target:
-                yield _compile(target), form
+                yield _Rule(_compile(target), form)
             else:
                 of_classes.append(form)
     if len(set(of_classes)) > 1:
         raise ValueError(f"{len(set(of_classes))} formats for layers that only their class tells apart")
-    yield from ((None, form) for form in set(of_classes))
+    yield from (_Rule(None, form) for form in set(of_classes))
 
 
 def _read_compressed(weights: _Config) -> WeightFormat:
@@ -211,9 +225,9 @@ def _flatten_modelopt(config: _Config) -> _Config:
 def _list_modelopt(config: _Config) -> Iterator[_Rule]:
     """Yield the rules of ModelOpt: one algorithm for all layers, or one for each by name."""
     for path, one in (config.get("quantized_layers") or {}).items():
-        yield _compile(path), _read_modelopt({**config, **one})
+        yield _Rule(_compile(path), _read_modelopt({**config, **one}))
     if str(config.get("quant_algo", "")).upper() != "MIXED_PRECISION":
-        yield None, _read_modelopt(config)
+        yield _Rule(None, _read_modelopt(config))
 
 
 def _read_modelopt(config: _Config) -> WeightFormat | None:
@@ -240,10 +254,10 @@ _MODELOPT = {
 
 def _list_quark(config: _Config) -> Iterator[_Rule]:
     for path, one in (config.get("layer_quant_config") or {}).items():
-        yield _compile(path), _read_quark(one.get("weight"))
+        yield _Rule(_compile(path), _read_quark(one.get("weight")))
     if config.get("layer_type_quant_config"):
         raise ValueError("formats by the type of layers")
-    yield None, _read_quark(config["global_quant_config"].get("weight"))
+    yield _Rule(None, _read_quark(config["global_quant_config"].get("weight")))
 
 
 def _read_quark(weight: _Config | None) -> WeightFormat | None:
@@ -270,7 +284,7 @@ def _list_torchao(config: _Config) -> Iterator[_Rule]:
         "Float8WeightOnlyConfig": _FP8,
         "Float8DynamicActivationFloat8WeightConfig": _FP8,
     }
-    yield None, formats[name]
+    yield _Rule(None, formats[name])
 
 
 def _list_small_floats(config: _Config) -> Iterator[_Rule]:
@@ -278,7 +292,7 @@ def _list_small_floats(config: _Config) -> Iterator[_Rule]:
     if config.get("store_master_weights") or config.get("keep_master_weights") or config.get("module_config_overrides"):
         raise ValueError("weights are kept in another format too")
     dtype = config.get("weight_dtype") or config.get("dtype") or config.get("forward_dtype") or "nvfp4"
-    yield None, {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)]
+    yield _Rule(None, {"nvfp4": _NVFP4, "mxfp4": _MXFP4}[str(dtype)])
 
 
 def _list_gemma(config: _Config) -> Iterator[_Rule]:
@@ -287,13 +301,13 @@ def _list_gemma(config: _Config) -> Iterator[_Rule]:
     kinds = MULTIPLIED_OR_LOOKED_UP if config.get("quantize_embeddings") else MULTIPLIED
     for pattern, change in (config.get("module_quant_configs") or {}).items():
         bits = int(change.get("num_bits", default))
-        yield re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds)
-    yield None, WeightFormat(f"int{default}", default, kinds=kinds)
+        yield _Rule(re.compile(pattern), WeightFormat(f"int{bits}", bits, kinds=kinds))
+    yield _Rule(None, WeightFormat(f"int{default}", default, kinds=kinds))
 
 
 def _always(form: WeightFormat) -> Callable[[_Config], Iterator[_Rule]]:
     """Return what yields one format for all layers."""
-    return lambda config: iter([(None, form)])
+    return lambda config: iter([_Rule(None, form)])
 
 
 _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
@@ -312,11 +326,11 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
     "gemma": _list_gemma,
     "gptq": _list_integers,
     "higgs": lambda config: iter(
-        [(None, _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
+        [_Rule(None, _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
     ),
     "hqq": _list_hqq,
     "metal": lambda config: iter(
-        [(None, _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
+        [_Rule(None, _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
     ),
     "modelopt": _list_modelopt,
     # gpt-oss: the experts alone, in groups of 32.

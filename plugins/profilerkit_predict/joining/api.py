@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.arguments.checks import FLAG, at_least
 from profilerkit.backend import Backend
@@ -68,7 +68,8 @@ def join(
     target = None if device is None else device_named(device)
     file = read_profile(profile)
     if inputs is None and input_shape is None:
-        input_shape, batch_size = _sizes(file, batch_size)
+        sizes = _read_sizes(file)
+        input_shape, batch_size = sizes.shape, sizes.batch if batch_size is None else batch_size
     profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
     is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
@@ -89,22 +90,25 @@ def join(
     return joined if target is not None else _with_named_device(joined)
 
 
-def _sizes(file: ProfileFile, batch_size: int | None) -> tuple[Any, int | None]:
-    """Return the shape of a sample and the batch size that the script says it ran; None for other profiles."""
-    shapes = file.metadata.get("inputs")
-    if not isinstance(shapes, list) or not all(isinstance(one_shape, Mapping) for one_shape in shapes) or not shapes:
-        return None, batch_size
+class _Sizes(NamedTuple):
+    """The shapes of one sample by the names of inputs, or in their order, and how many samples a pass had."""
+
+    shape: Any = None
+    batch: int | None = None
+
+
+def _read_sizes(file: ProfileFile) -> _Sizes:
+    """Return the sizes that the script of ``trace-script`` says it ran; none for other profiles."""
+    inputs = file.metadata.get("inputs")
+    if not isinstance(inputs, list) or not inputs or not all(isinstance(entry, Mapping) for entry in inputs):
+        return _Sizes()
     try:
-        named = {
-            one_shape.get("name"): (tuple(one_shape["shape"][1:]), str(one_shape["dtype"])) for one_shape in shapes
-        }
-        first = int(shapes[0]["shape"][0])
+        named = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
+        return _Sizes(named if None not in named else list(named.values()), int(inputs[0]["shape"][0]))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ProfileFileError(
             f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
         ) from error
-    shape: Any = named if None not in named else list(named.values())
-    return shape, first if batch_size is None else batch_size
 
 
 def _is_training(file: ProfileFile) -> bool:

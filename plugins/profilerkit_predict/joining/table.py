@@ -8,7 +8,7 @@ from typing import Any
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import macs_by_dtype, seconds_at_peak
-from profilerkit.trace.layer_paths import nearest_around
+from profilerkit.trace.layer_paths import count_depth, nearest_around
 from profilerkit.trace.layer_table import LayerTable
 from profilerkit.trace.records import ModelTrace, OpRecord
 from profilerkit.trace.table import Table
@@ -18,8 +18,9 @@ from .records import RecordedKernel, Recording
 
 __all__ = ["layer_rows", "list_unattributed"]
 
-#: What is added up over a layer and those inside it.
-_SECONDS = ("seconds", "forward_seconds", "backward_seconds", "peak_seconds", "bound_seconds")
+#: What is added up over a layer and those inside it: seconds, those by the figures of a device, and counts.
+_MEASURED = ("seconds", "forward_seconds", "backward_seconds")
+_OF_DEVICE = ("peak_seconds", "bound_seconds")
 _COUNTS = ("macs", "flops", "bytes")
 
 
@@ -28,27 +29,25 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
 
     ``peak_seconds`` are the seconds of the products at the device's peaks, ``bound_seconds`` those of
     `profilerkit.predict` by a data sheet: the greater of products and compulsory bytes, of each layer as if it ran by
-    itself. Both are None without a device. ``mfu`` and ``roofline`` are their shares of the measured seconds.
+    itself. Both are missing without a device. ``mfu`` and ``roofline`` are their shares of the measured seconds.
 
     Raises `UnknownPeakError` if the device's peak for a dtype of the products is not known.
     """
-    nothing: dict[str, Any] = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(_COUNTS, 0)}
-    exclusive = {layer.path: dict(nothing) for layer in trace.layers}
-    for path, counts in _counts(trace, device, dtype).items():
-        exclusive[path].update(counts)
+    own_values = {layer.path: _start_row(device) for layer in trace.layers}
+    _add_work(own_values, trace, device, dtype)
     for kernel in recording.kernels:
         if kernel.layer is not None:
-            exclusive[kernel.layer]["seconds"] += kernel.seconds
-            exclusive[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
+            own_values[kernel.layer]["seconds"] += kernel.seconds
+            own_values[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
     binds = {}
     if device is not None and trace.operators:
         for row in predict_trace(trace, device, dtype=dtype).layers:
-            exclusive[row["path"]]["bound_seconds"] = row["bound_seconds"]
+            own_values[row["path"]]["bound_seconds"] = row["bound_seconds"]
             binds[row["path"]] = row["binds"]
-    whole = _inclusive(exclusive)
+    whole_values = _add_inside(own_values)
     total = sum(kernel.seconds for kernel in recording.kernels)
-    comparable = _gradients_have_layers(recording.kernels)
-    around = set(nearest_around(exclusive).values())
+    has_rates = _has_gradient_layers(recording.kernels)
+    around = set(nearest_around(own_values).values())
     return LayerTable(
         [
             {
@@ -57,12 +56,9 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
                 "depth": layer.depth,
                 "is_leaf": layer.path not in around,
                 "calls": sum(call.times for call in layer.calls),
-                **_compute_columns(whole[layer.path], total, device is not None, comparable),
-                **{
-                    f"own_{name}": value
-                    for name, value in exclusive[layer.path].items()
-                    if device or not _of_device(name)
-                },
+                **whole_values[layer.path],
+                **_compute_shares(whole_values[layer.path], total, has_rates),
+                **{f"own_{name}": value for name, value in own_values[layer.path].items()},
                 "binds": binds.get(layer.path, ""),
                 "remark": recording.remarks.get(layer.path, ""),
             }
@@ -71,55 +67,62 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
     )
 
 
-def _counts(trace: ModelTrace, device: DeviceInfo | None, dtype: str | None) -> dict[str, dict[str, Any]]:
+def _start_row(device: DeviceInfo | None) -> dict[str, Any]:
+    """Return the sums of a layer in which nothing ran."""
+    seconds = _MEASURED if device is None else (*_MEASURED, *_OF_DEVICE)
+    return {**dict.fromkeys(seconds, 0.0), **dict.fromkeys(_COUNTS, 0)}
+
+
+def _add_work(
+    own_values: Mapping[str, dict[str, Any]], trace: ModelTrace, device: DeviceInfo | None, dtype: str | None
+) -> None:
+    """Write what the operators of each layer do into its values, and with a device what their products take."""
     by_layer: defaultdict[str, list[OpRecord]] = defaultdict(list)
     for operator in trace.operators:
         by_layer[operator.layer].append(operator)
-    return {
-        path: {
-            "macs": sum(op.macs for op in operators),
-            "flops": sum(op.flops for op in operators),
-            "bytes": sum(op.bytes_read + op.bytes_written for op in operators),
-            "peak_seconds": 0.0 if device is None else seconds_at_peak(macs_by_dtype(operators), device, dtype),
-        }
-        for path, operators in by_layer.items()
-    }
+    for path, operators in by_layer.items():
+        values = own_values[path]
+        values["macs"] = sum(operator.macs for operator in operators)
+        values["flops"] = sum(operator.flops for operator in operators)
+        values["bytes"] = sum(operator.bytes_read + operator.bytes_written for operator in operators)
+        if device is not None:
+            values["peak_seconds"] = seconds_at_peak(macs_by_dtype(operators), device, dtype)
 
 
-def _of_device(name: str) -> bool:
-    return name in ("peak_seconds", "bound_seconds")
-
-
-def _inclusive(exclusive: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _add_inside(own_values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the sums of each layer with those inside it."""
-    around = nearest_around(exclusive)
-    whole = {path: dict(values) for path, values in exclusive.items()}
-    for path in sorted(exclusive, key=lambda path: -path.count(".") - bool(path)):
+    around = nearest_around(own_values)
+    sums = {path: dict(values) for path, values in own_values.items()}
+    for path in sorted(own_values, key=count_depth, reverse=True):
         outer = around[path]
         if outer is not None:
-            for name, value in whole[path].items():
-                whole[outer][name] += value
-    return whole
+            for name, value in sums[path].items():
+                sums[outer][name] += value
+    return sums
 
 
-def _gradients_have_layers(kernels: Iterable[RecordedKernel]) -> bool:
-    """Whether the layers of gradients are known; if of none, counts of a step are not those of the layers' seconds."""
+def _has_gradient_layers(kernels: Iterable[RecordedKernel]) -> bool:
+    """Return whether the layers of gradients are known; of a forward pass, which has none, they are.
+
+    Where none of them is, the counts of a step are not those of the seconds in its layers: layers have no rates.
+    """
     backward = [kernel.layer is not None for kernel in kernels if kernel.phase == "backward"]
     return not backward or any(backward)
 
 
-def _compute_columns(values: Mapping[str, Any], total: float, has_device: bool, comparable: bool) -> dict[str, Any]:
-    """Return the columns of a layer with those inside it; a rate without any time is None, not 0.
-
-    Nor has a layer a rate if its counts are not those of its seconds (`comparable` is False).
-    """
+def _compute_shares(values: Mapping[str, Any], total: float, has_rates: bool) -> dict[str, float | None]:
+    """Return what the sums of a layer are of others; a rate without any time is None, not 0."""
     seconds = values["seconds"]
-    per_second = values["flops"] / seconds if seconds and comparable else None
-    shares: dict[str, float | None] = {"mfu": None, "roofline": None}
-    if has_device and seconds and comparable:
-        shares = {"mfu": values["peak_seconds"] / seconds, "roofline": values["bound_seconds"] / seconds}
-    counts = {name: value for name, value in values.items() if has_device or not _of_device(name)}
-    return {**counts, "share": seconds / total if total else None, "flops_per_second": per_second, **shares}
+
+    def divide(name: str) -> float | None:
+        return values[name] / seconds if seconds and has_rates and name in values else None
+
+    return {
+        "share": seconds / total if total else None,
+        "flops_per_second": divide("flops"),
+        "mfu": divide("peak_seconds"),
+        "roofline": divide("bound_seconds"),
+    }
 
 
 def list_unattributed(kernels: Iterable[RecordedKernel]) -> Table:

@@ -1,25 +1,26 @@
 """Steps of ranks as Chakra execution traces, the files that ASTRA-sim and other simulators of clusters read.
 
 The format is that of MLCommons: https://github.com/mlcommons/chakra, ``schema/protobuf/et_def.proto``. A file is a row
-of messages of Protocol Buffers, each after its length. The messages that a trace needs are few, and are written here.
+of messages of Protocol Buffers, each after its length: the version, and a node for each task.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.api import profile
 from profilerkit.errors import ArgumentError
 from profilerkit.process.files import write_bytes, write_text
 
 from ..rank_metrics import RankStep
-from .layout import MESH, list_group, read_rank
+from .layout import MESH, list_group
+from .protocol_buffers import encode_field, encode_number, encode_part, encode_text
 from .records import Collective
 from .tasks import Task, list_tasks
 
@@ -42,7 +43,8 @@ class _NodeType(IntEnum):
 
 #: The numbers of collectives in the schema.
 _COLLECTIVES = {"all-reduce": 0, "all-gather": 2, "broadcast": 5, "all-to-all": 6, "reduce-scatter": 7}
-#: The numbers of the fields that hold a value of an attribute, by their types in the schema.
+#: The numbers of the fields of a node, and of those that hold a value of an attribute, by its type in the schema.
+_ID, _NAME, _TYPE, _DATA_DEPENDENCIES, _ATTRIBUTE = 1, 2, 3, 5, 10
 _INT32, _INT64, _UINT64, _BOOL, _STRING = 7, 9, 13, 27, 29
 
 
@@ -75,7 +77,7 @@ def write_execution_traces(
     """
     sizes = MESH("mesh", mesh)
     kinds: dict[tuple[int, ...], list[Task]] = {}
-    groups: dict[tuple[int, ...], int] = {}
+    groups = _Groups(prod(sizes.values()))
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -86,7 +88,7 @@ def write_execution_traces(
             kinds[kind] = list_tasks(step[RankStep.NAME])
         paths.append(target / f"{name}.{rank}.et")
         write_bytes(paths[-1], _encode_trace(kinds[kind], _Rank(rank, sizes, groups)))
-    write_text(target / GROUPS_FILE, json.dumps({str(number): group for group, number in groups.items()}))
+    write_text(target / GROUPS_FILE, json.dumps({str(number): group for group, number in groups.numbers.items()}))
     return paths
 
 
@@ -99,25 +101,40 @@ def _find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
     return places
 
 
-class _Rank:
-    """A rank of a mesh, and the numbers of the groups of ranks, which all ranks share."""
+class _Groups:
+    """The groups of ranks that exchange with each other, by numbers from 1 in the order in which they first occur."""
 
-    def __init__(self, rank: int, mesh: Mapping[str, int], groups: dict[tuple[int, ...], int]) -> None:
-        self.rank = read_rank(rank, mesh)
-        self._mesh = mesh
-        self._groups = groups
+    def __init__(self, ranks: int) -> None:
+        self._ranks = ranks
+        self.numbers: dict[tuple[int, ...], int] = {}
 
-    def find_group(self, collective: Collective) -> str:
-        """Return the name of the group of a collective; empty for all ranks."""
-        group = tuple(list_group(self.rank, self._mesh, collective.dimensions))
-        if len(group) == prod(self._mesh.values()):
-            return ""
-        return str(self._groups.setdefault(group, len(self._groups) + 1))
+    def find_name(self, group: Sequence[int]) -> str:
+        """Return the name of a group, which has a number from then on; that of all ranks has none, and no name."""
+        return "" if len(group) == self._ranks else str(self.numbers.setdefault(tuple(group), len(self.numbers) + 1))
+
+
+class _Rank(NamedTuple):
+    """A rank of a mesh, and the groups that the ranks of all files share."""
+
+    number: int
+    mesh: Mapping[str, int]
+    groups: _Groups
+
+    def list_group(self, collective: Collective) -> list[int]:
+        """Return the ranks that take part in a collective."""
+        return list_group(self.number, self.mesh, collective.dimensions)
 
     def find_neighbour(self, collective: Collective, step: int) -> int:
         """Return the rank so many places further along the dimension of a collective, around a ring."""
-        group = list_group(self.rank, self._mesh, collective.dimensions)
-        return group[(group.index(self.rank) + step) % len(group)]
+        group = self.list_group(collective)
+        return group[(group.index(self.number) + step) % len(group)]
+
+
+class _NodeContent(NamedTuple):
+    """The type of a node, and its attributes as messages."""
+
+    type: _NodeType
+    attributes: list[bytes]
 
 
 # Nodes ----------------------------------------------------------------------------------------------------------------
@@ -125,85 +142,64 @@ class _Rank:
 
 def _encode_trace(tasks: Iterable[Task], rank: _Rank) -> bytes:
     """Return the content of a file: the version, and a node for each task."""
-    messages = [_write_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
-    return b"".join(_write_number(len(message)) + message for message in messages)
+    messages = [encode_text(1, _VERSION), *(_encode_node(number, task, rank) for number, task in enumerate(tasks))]
+    return b"".join(encode_number(len(message)) + message for message in messages)
 
 
 def _encode_node(number: int, task: Task, rank: _Rank) -> bytes:
-    node_type, attributes = _describe_work(task) if task.collective is None else _describe_exchange(task, rank)
+    content = _describe_work(task) if task.collective is None else _describe_exchange(task, task.collective, rank)
     return b"".join(
         (
-            _write_field(1, number),
-            _write_text(2, task.name),
-            _write_field(3, node_type),
-            *(_write_field(5, before) for before in task.after),
-            _write_part(10, _write_attribute("is_cpu_op", _BOOL, 0)),
-            *(_write_part(10, attribute) for attribute in attributes),
+            encode_field(_ID, number),
+            encode_text(_NAME, task.name),
+            encode_field(_TYPE, content.type),
+            *(encode_field(_DATA_DEPENDENCIES, before) for before in task.after),
+            encode_part(_ATTRIBUTE, _encode_attribute("is_cpu_op", _BOOL, 0)),
+            *(encode_part(_ATTRIBUTE, attribute) for attribute in content.attributes),
         )
     )
 
 
-def _describe_work(task: Task) -> tuple[_NodeType, list[bytes]]:
-    """Return the type and the attributes of work; a simulator divides its operations by its bytes, so there is one."""
-    operations = _write_attribute("num_ops", _INT64, max(1, task.flops))
-    return _NodeType.COMPUTE, [operations, _write_attribute("tensor_size", _UINT64, task.bytes)]
+def _describe_work(task: Task) -> _NodeContent:
+    """Return the content of work; a simulator divides its operations by its bytes, so there is one at least."""
+    operations = _encode_attribute("num_ops", _INT64, max(1, task.flops))
+    return _NodeContent(_NodeType.COMPUTE, [operations, _encode_attribute("tensor_size", _UINT64, task.bytes)])
 
 
-def _describe_exchange(task: Task, rank: _Rank) -> tuple[_NodeType, list[bytes]]:
-    """Return the type and the attributes of an exchange, whose size is what one rank gives."""
-    collective: Any = task.collective
+def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _NodeContent:
+    """Return the content of an exchange, whose size is what one rank gives.
+
+    Raises `ArgumentError` for one that the format does not have.
+    """
     size = collective.bytes // collective.ranks if collective.kind == "all-gather" else collective.bytes
-    comm_size = _write_attribute("comm_size", _INT64, size)
+    comm_size = _encode_attribute("comm_size", _INT64, size)
     if collective.kind in _COLLECTIVES:
-        kind = _write_attribute("comm_type", _INT64, _COLLECTIVES[collective.kind])
-        group = rank.find_group(collective)
-        named = [_write_attribute("pg_name", _STRING, group)] if group else []
-        return _NodeType.COLLECTIVE, [kind, comm_size, *named]
+        kind = _encode_attribute("comm_type", _INT64, _COLLECTIVES[collective.kind])
+        name = rank.groups.find_name(rank.list_group(collective))
+        return _NodeContent(
+            _NodeType.COLLECTIVE, [kind, comm_size, *([_encode_attribute("pg_name", _STRING, name)] if name else [])]
+        )
     if collective.kind not in ("send", "receive"):
         raise ArgumentError(
             f"{task.name}: a Chakra execution trace has no such exchange; it has {', '.join(_COLLECTIVES)}, send and "
             "receive"
         )
-    is_send, towards = collective.kind == "send", 1 if collective.phase == "forward" else -1
-    other = rank.find_neighbour(collective, towards if is_send else -towards)
-    ends = [rank.rank, other] if is_send else [other, rank.rank]
-    return _NodeType.SEND if is_send else _NodeType.RECEIVE, [
-        comm_size,
-        _write_attribute("comm_src", _INT32, ends[0]),
-        _write_attribute("comm_dst", _INT32, ends[1]),
-        _write_attribute("comm_tag", _INT32, 0 if collective.phase == "forward" else 1),
-    ]
+    is_forward, is_send = collective.phase == "forward", collective.kind == "send"
+    # Outputs go to the next stage and come from the one before; gradients do the opposite.
+    step = 1 if is_forward == is_send else -1
+    other = rank.find_neighbour(collective, step)
+    sender, receiver = (rank.number, other) if is_send else (other, rank.number)
+    return _NodeContent(
+        _NodeType.SEND if is_send else _NodeType.RECEIVE,
+        [
+            comm_size,
+            _encode_attribute("comm_src", _INT32, sender),
+            _encode_attribute("comm_dst", _INT32, receiver),
+            _encode_attribute("comm_tag", _INT32, 0 if is_forward else 1),
+        ],
+    )
 
 
-# Protocol Buffers -----------------------------------------------------------------------------------------------------
-
-
-def _write_attribute(name: str, field: int, value: int | str) -> bytes:
+def _encode_attribute(name: str, field: int, value: int | str) -> bytes:
     """Return an attribute; a value stands there even if it is 0, as one of several fields holds it."""
-    return _write_text(1, name) + (_write_text(field, value) if isinstance(value, str) else _write_field(field, value))
-
-
-def _write_field(field: int, number: int) -> bytes:
-    """Return a field with a number that is not negative: its key of type 0, and the number."""
-    return _write_number(field << 3) + _write_number(number)
-
-
-def _write_text(field: int, text: str) -> bytes:
-    return _write_part(field, text.encode())
-
-
-def _write_part(field: int, content: bytes) -> bytes:
-    """Return a field with bytes, a text or a message: its key of type 2, the length, and the content."""
-    return _write_number(field << 3 | 2) + _write_number(len(content)) + content
-
-
-def _write_number(number: int) -> bytes:
-    """Return a number in groups of seven bits, the lowest first; all but the last have the eighth bit."""
-    return bytes(_list_groups_of_bits(number))
-
-
-def _list_groups_of_bits(number: int) -> Iterator[int]:
-    while number > 127:
-        yield number & 127 | 128
-        number >>= 7
-    yield number
+    return encode_text(1, name) + (encode_text(field, value) if isinstance(value, str) else encode_field(field, value))

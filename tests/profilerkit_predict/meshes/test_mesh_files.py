@@ -16,6 +16,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.trace.records import LayerRecord, OpRecord, TensorInfo
 from profilerkit_predict.meshes import execution_traces, step_timeline
 from profilerkit_predict.meshes.layout import list_group
+from profilerkit_predict.meshes.protocol_buffers import encode_number
 from profilerkit_predict.meshes.records import Collective, PlacedCollective, RankTrace
 from profilerkit_predict.meshes.step_timeline import schedule, write_step_timeline
 from profilerkit_predict.meshes.tasks import list_tasks
@@ -120,8 +121,8 @@ def read_attributes(node: Node) -> dict[str, Any]:
 
 
 def test_group_of_all_ranks_has_no_name() -> None:
-    rank = execution_traces._Rank(0, {"dp": 2, "tp": 1}, {})
-    assert rank.find_group(collective("", "all-reduce", "dp", 8)) == ""
+    rank = execution_traces._Rank(0, {"dp": 2, "tp": 1}, execution_traces._Groups(2))
+    assert rank.groups.find_name(rank.list_group(collective("", "all-reduce", "dp", 8))) == ""
 
 
 def test_exchange_that_the_format_lacks() -> None:
@@ -132,7 +133,7 @@ def test_exchange_that_the_format_lacks() -> None:
         )
     )
     with pytest.raises(ArgumentError, match="a forward permute over tp: a Chakra execution trace has no such exchange"):
-        execution_traces._encode_trace([task], execution_traces._Rank(0, MESH, {}))
+        execution_traces._encode_trace([task], execution_traces._Rank(0, MESH, execution_traces._Groups(8)))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_exchange_that_the_format_lacks() -> None:
     [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**63, "80808080808080808001")],
 )
 def test_numbers_of_protocol_buffers(number: int, encoded: str) -> None:
-    assert execution_traces._write_number(number).hex() == encoded  # 300 is the example of the format's own page
+    assert encode_number(number).hex() == encoded  # 300 is the example of the format's own page
 
 
 def test_schedule_by_hand() -> None:
