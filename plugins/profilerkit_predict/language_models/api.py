@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit.arguments.checks import FLAG, at_least, between
 from profilerkit.backend import Backend
@@ -22,8 +22,8 @@ from .arrivals import RATE
 from .caching import CacheBytes
 from .comparison import LanguageModelComparison
 from .engines import ANY_ENGINE, find_engine
-from .followed import open_facts_source
-from .image_sizes import read_image_size
+from .followed import FactsSource, open_facts_source
+from .image_sizes import ImageSize, read_image_size
 from .layout import read_layout
 from .lengths import Lengths
 from .records import InputKind, ModelFacts
@@ -132,9 +132,8 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    numbers = {"devices": devices, "prefill_tokens": prefill_tokens}
+    numbers = {"devices": devices, "prefill_tokens": prefill_tokens, "repetitions": repetitions}
     numbers["block_size"] = rule.block_size if block_size is None else block_size
-    numbers["repetitions"] = repetitions
     lengths_requested = {"prompt": prompt, "new": new, "shared_prefix": shared_prefix}
     numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
@@ -149,18 +148,13 @@ def llm(
     layout = read_layout(requested["devices"], parallel)
     stored = None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache")
     targets = [None if item is None else device_of(item) for item in _list_values(device)]
+    inputs = {InputKind.IMAGES: images, InputKind.AUDIO: audio}
     reports: list[LanguageModelReport] = []
     for model, kind in product(models, _list_values(dtype)):
+        dtype_name = _name_dtype(kind)
         with collector_paused():  # it would go through all objects many times while modules are imported
-            source = open_facts_source(model, _dtype(kind), backend, name, trust)
-            lengths = source.choose_lengths(requested.get("prompt"), requested.get("new"))
-            encoded = tuple(
-                EncodedInputs(source.find_encoder(kind, pixels), at_least(1)(kind, count))
-                for kind, count in {InputKind.IMAGES: images, InputKind.AUDIO: audio}.items()
-                if count is not None
-            )
-            lengths = Lengths(lengths.prompt + sum(inputs.tokens for inputs in encoded), lengths.new)
-            facts = source.find_facts(lengths)
+            source = open_facts_source(model, dtype_name, backend, name, trust)
+            lengths, encoded, facts = _follow(source, requested.get("prompt"), requested.get("new"), inputs, pixels)
         layout.require_layers(facts.sizes.layers, facts.name)
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
         prefix = requested.get("shared_prefix", 0)
@@ -170,34 +164,61 @@ def llm(
                 "tokens than a prompt has"
             )
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
-        drafter = find_drafter(
-            draft, facts, sum(lengths), partial(open_facts_source, dtype=_dtype(kind), backend=backend)
-        )
+        open_drafter = partial(open_facts_source, dtype=dtype_name, backend=backend)
+        drafter = find_drafter(draft, facts, sum(lengths), open_drafter)
         measured = None
         if FLAG("measure", measure):
             measured = source.generate(lengths, batches[0], requested["repetitions"])
+        request = Request(*lengths, requested["prefill_tokens"], share, requests)
+        cache = partial(source.find_cache, block_size=requested["block_size"])
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
                 raise InputError(facts.unknown_storage)
-            peak = find_peak_dtype(facts, target, weight, stored)
             cost = StepCost(
                 facts,
                 target,
                 weight,
-                peak,
-                layout,
-                requested["block_size"],
-                stored,
+                peak_dtype=find_peak_dtype(facts, target, weight, stored),
+                layout=layout,
+                block_size=requested["block_size"],
+                cache_format=stored,
                 shared_prefix=prefix,
                 engine=rule,
                 adapters=adapters,
                 inputs=encoded,
             )
-            request = Request(*lengths, requested["prefill_tokens"], share, requests)
             report = make_report(cost, request, batches, add_drafter(speculation, cost, drafter))
-            cache = partial(source.find_cache, block_size=requested["block_size"])
             reports.append(replace(report, measured=measured, cache_after=cache))
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
+
+
+class _Followed(NamedTuple):
+    """A model that was followed: at which lengths, with which inputs besides text, and what that showed."""
+
+    lengths: Lengths
+    inputs: tuple[EncodedInputs, ...]
+    facts: ModelFacts
+
+
+def _follow(
+    source: FactsSource,
+    prompt: int | None,
+    new: int | None,
+    counts: Mapping[InputKind, Any],
+    image_size: ImageSize | None,
+) -> _Followed:
+    """Follow a model at lengths that were requested, or usual ones; images and sound lengthen the prompt.
+
+    ``counts`` says how many of each kind a prompt has; None for none.
+    """
+    text = source.choose_lengths(prompt, new)
+    inputs = tuple(
+        EncodedInputs(source.find_encoder(kind, image_size), at_least(1)(kind, count))
+        for kind, count in counts.items()
+        if count is not None
+    )
+    lengths = Lengths(text.prompt + sum(encoded.tokens for encoded in inputs), text.new)
+    return _Followed(lengths, inputs, source.find_facts(lengths))
 
 
 def kv_bytes(
@@ -207,7 +228,7 @@ def kv_bytes(
 
     Of an encoder-decoder, ``context`` are the tokens of the prompt, and the decoder has seen one.
     """
-    source = open_facts_source(model, _dtype(dtype), backend)
+    source = open_facts_source(model, _name_dtype(dtype), backend)
     sizes = {"context": context, "batch": batch, "block_size": block_size}
     return source.find_cache(**{key: at_least(1)(key, value) for key, value in sizes.items()})
 
@@ -217,7 +238,7 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
 
     It is the slope at that length: 0 for a state-space model, and less where windows are full.
     """
-    source = open_facts_source(model, _dtype(dtype), backend)
+    source = open_facts_source(model, _name_dtype(dtype), backend)
     return source.find_cache(at_least(1)("context", context), batch=1, block_size=1).bytes_per_token
 
 
@@ -226,7 +247,8 @@ def _list_values(value: Any) -> list[Any]:
     return [value] if single else list(value)
 
 
-def _dtype(dtype: Any) -> str | None:
+def _name_dtype(dtype: Any) -> str | None:
+    """Return the full name of a dtype that was given as a text, or as a dtype of torch."""
     name = None if dtype is None else str(dtype).removeprefix("torch.")
     return None if name is None else _DTYPES.get(name, name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.piping.quantity import Scale
@@ -45,16 +45,16 @@ def cache_memory(reports: Sequence[LanguageModelReport]) -> Any:
 
     Adapters and what drafts are in it. A line across shows the memory of the devices, less the reserve.
     """
-    figure, axis = _empty()
+    figure, axis = _make_axes()
     longest = max(report.facts.sizes.longest_context or 8 * (report.prompt + report.new) for report in reports)
-    drawn = [_memory_line(report, longest) for report in reports]
-    roofs = _capacities(reports)
-    unit, name = unit_for(max(max(line[1]) for line in drawn), "B", Scale.IEC)
-    for index, (report, (contexts, values)) in enumerate(zip(reports, drawn, strict=True)):
+    lines = [_count_memory(report, longest) for report in reports]
+    unit, name = unit_for(max(max(line.sizes) for line in lines), "B", Scale.IEC)
+    for index, (report, line) in enumerate(zip(reports, lines, strict=True)):
         label = plain(f"{report.title}, batch {report.serving[-1].batch}", 44)
-        line = ":" if (contexts, values) in drawn[:index] else "-"  # one on another lets that be seen
-        axis.plot(contexts, [value / unit for value in values], line, color=COLOURS[index % len(COLOURS)], label=label)
-    for device, roof in roofs.items():
+        style = ":" if line in lines[:index] else "-"  # one on another lets that be seen
+        sizes = [size / unit for size in line.sizes]
+        axis.plot(line.contexts, sizes, style, color=COLOURS[index % len(COLOURS)], label=label)
+    for device, roof in _list_capacities(reports).items():
         axis.axhline(roof / unit, color=GREY, linestyle="--", linewidth=1, label=plain(device))
     axis.set_xlabel("Tokens of context")
     axis.set_ylabel(title_axis("Weights and cache", name))
@@ -67,20 +67,20 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     The roofs are those of the products alone and of the bytes alone; both are upper bounds. Batches whose cache does
     not fit are drawn dotted. Raises `ValueError` if a report has no device, or one without a peak or a bandwidth.
     """
-    figure, axis = _empty()
+    figure, axis = _make_axes()
+    sizes = [2**power for power in range(_LARGEST_BATCH.bit_length())]
     for index, report in enumerate(reports):
-        sizes = [2**power for power in range(_LARGEST_BATCH.bit_length())]
-        rates = [_rates(report, size) for size in sizes]
-        colour = COLOURS[index % len(COLOURS)]
-        fits = [fit for fit in report.fits if fit.largest_batch is not None]
-        most = fits[0].largest_batch if fits else None
-        inside = [size for size in sizes if most is None or size <= most]
-        axis.plot(inside, [rate[0] for rate in rates[: len(inside)]], "o-", color=colour, label=plain(report.title))
-        beyond = max(len(inside) - 1, 0)
-        axis.plot(sizes[beyond:], [rate[0] for rate in rates[beyond:]], ":", color=colour)
-        for roof, (name, line) in enumerate((("products", "--"), ("bytes", "-.")), start=1):
-            label = None if index else name
-            axis.plot(sizes, [rate[roof] for rate in rates], line, color=GREY, linewidth=1, label=label)
+        rates = [_compute_rates(report, size) for size in sizes]
+        speeds, colour = [rate.step for rate in rates], COLOURS[index % len(COLOURS)]
+        fits = [fit.largest_batch for fit in report.fits if fit.largest_batch is not None]
+        inside = sum(size <= fits[0] for size in sizes) if fits else len(sizes)
+        axis.plot(sizes[:inside], speeds[:inside], "o-", color=colour, label=plain(report.title))
+        last_inside = max(inside - 1, 0)  # the dotted line begins where the other ends
+        axis.plot(sizes[last_inside:], speeds[last_inside:], ":", color=colour)
+        roof: Any = {"color": GREY, "linewidth": 1}
+        labels = (None, None) if index else ("products", "bytes")
+        axis.plot(sizes, [rate.products for rate in rates], "--", label=labels[0], **roof)
+        axis.plot(sizes, [rate.bytes for rate in rates], "-.", label=labels[1], **roof)
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
@@ -133,21 +133,27 @@ LANGUAGE_MODEL_KINDS: dict[str, Callable[[Sequence[LanguageModelReport]], Any]] 
 }
 
 
-def _memory_line(report: LanguageModelReport, longest: int) -> tuple[list[int], list[int]]:
+class _MemoryLine(NamedTuple):
+    """Tokens of context, and the bytes of weights and cache at each."""
+
+    contexts: list[int]
+    sizes: list[int]
+
+
+def _count_memory(report: LanguageModelReport, longest: int) -> _MemoryLine:
     most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
     batch, speculation, costs = report.serving[-1].batch, report.speculation, [report.cost]
     if speculation is not None and speculation.drafter is not None:
         costs += [speculation.drafter] * speculation.drafters
     adapters = 0 if report.cost.adapters is None else report.cost.adapters.total_bytes
-    values = [adapters] * len(contexts)
-    for cost in costs:
-        sizes = (cost.stored_weight_bytes + cost.cache_bytes(context, batch) for context in contexts)
-        values = [value + size for value, size in zip(values, sizes, strict=True)]
-    return contexts, values
+    weights = adapters + sum(cost.stored_weight_bytes for cost in costs)
+    return _MemoryLine(
+        contexts, [weights + sum(cost.cache_bytes(context, batch) for cost in costs) for context in contexts]
+    )
 
 
-def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
+def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
     """Return the memory of the devices of each report, less the reserve, by a name."""
     capacities = {}
     for report in reports:
@@ -158,24 +164,31 @@ def _capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
     return capacities
 
 
-def _rates(report: LanguageModelReport, batch: int) -> tuple[float, float, float]:
-    """Return the most tokens per second of a step in the middle of the generation, by all, products and bytes."""
+class _Rates(NamedTuple):
+    """The most tokens per second of a step: by all that it takes, by its products alone, and by its bytes alone."""
+
+    step: float
+    products: float
+    bytes: float
+
+
+def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
+    """Return the rates of a step in the middle of the generation."""
     cached, drafted = report.prompt + report.new // 2, report.speculation or NOTHING_DRAFTED
     count, tokens = drafted.draft_tokens, batch * drafted.tokens_per_step
     draft = drafted.draft(batch, cached)
     steps = [report.cost(batch, 1 + count, cached, 1 + count), *([] if draft is None else [draft.repeat(count)])]
-    seconds, compute, memory = (
-        sum(getattr(one_step, name) or 0.0 for one_step in steps)
-        for name in ("seconds", "compute_seconds", "memory_seconds")
-    )
-    if not seconds or not compute or not memory:
+    seconds = sum(step.seconds or 0.0 for step in steps)
+    products = sum(step.compute_seconds or 0.0 for step in steps)
+    moved = sum(step.memory_seconds or 0.0 for step in steps)
+    if not seconds or not products or not moved:
         raise ValueError(
             f"tokens_per_second of {report.title}: give a device with a peak for the dtype and a bandwidth"
         )
-    return tokens / seconds, tokens / compute, tokens / memory
+    return _Rates(tokens / seconds, tokens / products, tokens / moved)
 
 
-def _empty() -> tuple[Any, Any]:
+def _make_axes() -> tuple[Any, Any]:
     figure = new_figure(7.5, 4.5)
     return figure, figure.subplots()
 

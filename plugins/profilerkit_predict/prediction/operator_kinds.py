@@ -65,35 +65,27 @@ _FREE = re.compile(
 )
 #: Kinds and families that stand in for one that was not measured, the nearest first.
 STAND_INS: Mapping[str, tuple[str, ...]] = {
-    "depthwise convolution": ("convolution",),
-    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
-    "convolution gradient": ("convolution", "product"),
-    "recurrent gradient": ("recurrent", "product"),
-    "stepwise recurrent": ("recurrent", "product"),
-    "stepwise recurrent gradient": ("recurrent gradient", "stepwise recurrent", "recurrent", "product"),
-    "convolution": ("product",),
+    **dict.fromkeys(("convolution", "recurrent", "batched product"), ("product",)),
     "attention": ("batched product", "product"),
-    "recurrent": ("product",),
-    "batched product": ("product",),
-    "pooling": ("normalization", "element-wise"),
-    "softmax": ("normalization", "activation", "element-wise"),
-    "batch normalization": ("normalization", "element-wise"),
-    "batch statistics": ("batch normalization", "normalization", "element-wise"),
-    "average pooling": ("pooling", "normalization", "element-wise"),
-    "upsampling": ("pooling", "normalization", "element-wise"),
-    "pooling gradient": ("pooling", "normalization", "element-wise"),
+    "depthwise convolution": ("convolution",),
+    "convolution gradient": ("convolution", "product"),
+    "depthwise convolution gradient": ("convolution gradient", "depthwise convolution", "convolution", "product"),
+    **dict.fromkeys(("recurrent gradient", "stepwise recurrent"), ("recurrent", "product")),
+    "stepwise recurrent gradient": ("recurrent gradient", "stepwise recurrent", "recurrent", "product"),
+    **dict.fromkeys(("activation", "reduction", "movement"), ("element-wise",)),
+    "gather": ("movement", "element-wise"),
+    **dict.fromkeys(("normalization", "random", "activation gradient"), ("activation", "element-wise")),
+    **dict.fromkeys(("pooling", "batch normalization"), ("normalization", "element-wise")),
+    **dict.fromkeys(
+        ("average pooling", "upsampling", "pooling gradient"), ("pooling", "normalization", "element-wise")
+    ),
     "average pooling gradient": ("average pooling", "pooling", "normalization", "element-wise"),
     "upsampling gradient": ("upsampling", "pooling", "normalization", "element-wise"),
+    **dict.fromkeys(
+        ("batch statistics", "batch normalization gradient"), ("batch normalization", "normalization", "element-wise")
+    ),
+    **dict.fromkeys(("softmax", "normalization gradient"), ("normalization", "activation", "element-wise")),
     "softmax gradient": ("softmax", "normalization", "activation", "element-wise"),
-    "batch normalization gradient": ("batch normalization", "normalization", "element-wise"),
-    "normalization gradient": ("normalization", "activation", "element-wise"),
-    "activation gradient": ("activation", "element-wise"),
-    "normalization": ("activation", "element-wise"),
-    "random": ("activation", "element-wise"),
-    "activation": ("element-wise",),
-    "reduction": ("element-wise",),
-    "gather": ("movement", "element-wise"),
-    "movement": ("element-wise",),
 }
 
 
