@@ -34,7 +34,7 @@ __all__ = ["assets", "fragment", "render"]
 #: The scripts in the order in which they build on each other.
 _SCRIPTS = (
     *("format", "frame", "address", "rows", "filter", "axes", "points", "download", "widths", "table", "facts"),
-    *("layout", "map", "timeline", "arrange", "graph", "memory", "roofline", "latency", "compare", "app"),
+    *("layout", "map", "timeline", "arrange", "boxes", "graph", "memory", "roofline", "latency", "compare", "app"),
 )
 
 
