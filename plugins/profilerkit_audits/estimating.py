@@ -10,7 +10,8 @@ import msgspec
 from .cases import Case
 from .local_engine import count_cores
 from .running import Audit
-from .store import Store, parse_url
+from .store import Store
+from .store_addresses import parse_url
 from .summary import NOT_IN_KEY, shorten_store
 
 __all__ = ["Estimate", "describe", "estimate", "format_duration"]

@@ -1,4 +1,4 @@
-"""Where and of what a row was measured: the kind of machine, how busy it was, and the commit of the models."""
+"""Where, when and of what a row was measured: the kind of machine, how busy it was, the moment, and the commit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "Busyness",
     "digest_machine",
     "find_commit",
+    "read_clock",
     "read_machine",
     "read_stated_machine",
     "shorten_commit",
@@ -119,6 +121,11 @@ def shorten_commit(commit: str, length: int = 12) -> str:
     ('0123456789ab+', '0123+')
     """
     return commit[:length] + "+" * (len(commit) > length and commit.endswith("+"))
+
+
+def read_clock() -> str:
+    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def shorten_moment(moment: str, length: int = 19) -> str:

@@ -16,10 +16,9 @@ from profilerkit.isolation.unreached import make_unreached_report
 from profilerkit.times.measurement import Measurement
 
 from .cases import Case
-from .machines import digest_machine
+from .machines import digest_machine, read_clock
 from .plausibility import find_flags
 from .rows import Row, RowStatus, read_report
-from .store import read_clock
 
 if TYPE_CHECKING:
     from profilerkit.isolation.run import IsolatedRun

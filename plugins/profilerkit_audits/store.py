@@ -7,13 +7,11 @@ process that is killed at any moment leaves whole rows, and what was being measu
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, Select, create_engine, func, select
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError as UrlError
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from profilerkit.errors import StoreError
@@ -30,10 +26,12 @@ from profilerkit.results.report import Report
 from profilerkit.results.saving import parse, to_dict
 
 from . import schema
+from .machines import read_clock
 from .rows import Row, decode, encode
 from .sqlite_files import lock, set_up
+from .store_addresses import find_file, parse_url
 
-__all__ = ["Run", "Store", "hide_password", "parse_url", "read_clock"]
+__all__ = ["Run", "Store"]
 
 #: How many rows, or keys, are asked for at once.
 _AT_ONCE = 500
@@ -63,47 +61,6 @@ class Run(msgspec.Struct, frozen=True):
     outcome: str = ""
 
 
-def parse_url(store: str | PathLike[str]) -> URL:
-    """Return the URL of a store: a URL of SQLAlchemy, or the path of an SQLite file.
-
-    >>> str(parse_url("runs.db"))
-    'sqlite:///runs.db'
-
-    Raises `StoreError` for a URL of a database that is not offered.
-    """
-    text = str(store)
-    if "://" not in text:
-        return URL.create("sqlite", database=text)
-    try:
-        url = make_url(text)
-    except (UrlError, ValueError) as error:
-        raise StoreError(
-            f"{hide_password(text)!r} is no URL of a store; give sqlite:///runs.db or postgresql://user@host/database"
-        ) from error
-    if url.get_backend_name() == "postgresql" and url.drivername in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+psycopg")
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise StoreError(
-            f"a store in {url.get_backend_name()} is not offered; there are sqlite:///runs.db and "
-            "postgresql://user@host/database"
-        )
-    return url
-
-
-def hide_password(store: str | PathLike[str]) -> str:
-    """Return a path as it is, and a URL without its password, to be printed.
-
-    >>> hide_password("postgresql://me:pw@host/runs")
-    'postgresql://me:***@host/runs'
-    """
-    return re.sub(r"(?<=://)([^/:@]*):.*(?=@)", r"\1:***", str(store))
-
-
-def read_clock() -> str:
-    """Return the moment as ISO 8601 in UTC, with microseconds, so that texts sort as moments do."""
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
 class Store:
     """A store that is open: `Store.open` opens it, ``with`` or `close` closes it.
 
@@ -121,7 +78,7 @@ class Store:
         Raises `StoreError` if that is not possible, and for a file that does not exist without ``create``.
         """
         url = parse_url(store)
-        path = _find_file(url, create)
+        path = find_file(url, create)
         try:
             engine = create_engine(url, pool_pre_ping=path is None)
         except (ImportError, NoSuchModuleError) as error:
@@ -327,21 +284,6 @@ def _read_row(line: Any) -> Row:
         return replace(decode(line.content), id=line.id)
     except msgspec.MsgspecError as error:
         raise StoreError(f"row {line.id} of the store is damaged: {error}") from error
-
-
-def _find_file(url: URL, create: bool) -> Path | None:
-    """Return the file of an SQLite store; None for a database in memory, and for other databases.
-
-    Raises `StoreError` if there is no such file and none is to be made, or no folder for it.
-    """
-    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
-        return None
-    path = Path(str(url.database))
-    if not path.exists() and not create:
-        raise StoreError(f"there is no store {str(path)!r}; give the path or URL that an audit wrote to")
-    if not path.absolute().parent.is_dir():
-        raise StoreError(f"there is no folder {str(path.absolute().parent)!r} for the store {path.name!r}")
-    return path
 
 
 def _explain(error: DBAPIError) -> str:

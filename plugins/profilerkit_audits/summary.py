@@ -20,7 +20,7 @@ from profilerkit.render.grids import Grid, visible
 
 from .rows import Row, Value
 from .series import CaseName, join_rows
-from .store import hide_password
+from .store_addresses import hide_password
 
 if TYPE_CHECKING:
     from .running import AuditResult

@@ -12,7 +12,7 @@ from .counters import Counter, Counters
 
 __all__ = ["find_apple_counters"]
 
-#: Apple documents no interval; ten updates in a second are assumed, as of a GPU.
+#: Apple documents no interval; that of NVIDIA's slowest counters is assumed.
 UPDATE_SECONDS = 0.1
 #: The parts of the chip that do not contain each other, by the names that Zeus gives their millijoules.
 PARTS = {"cpu_total_mj": "CPU", "gpu_mj": "GPU", "dram_mj": "memory", "ane_mj": "neural engine"}
@@ -25,7 +25,7 @@ def find_apple_counters(monitor: Any = None) -> Counters:
     """
     try:
         monitor = import_module("zeus_apple_silicon").AppleEnergyMonitor() if monitor is None else monitor
-        energy = monitor.get_cumulative_energy()
+        probe = monitor.get_cumulative_energy()
     except ImportError:
         return Counters(
             missing=(
@@ -34,7 +34,7 @@ def find_apple_counters(monitor: Any = None) -> Counters:
         )
     except RuntimeError as error:
         return Counters(missing=(f"the energy counters of Apple silicon cannot be read ({error})",))
-    readable = [field for field in PARTS if getattr(energy, field, None) is not None]
+    readable = [field for field in PARTS if getattr(probe, field, None) is not None]
     missing = [
         f"this chip does not tell the energy of its {part}" for field, part in PARTS.items() if field not in readable
     ]
@@ -45,5 +45,5 @@ def find_apple_counters(monitor: Any = None) -> Counters:
 
     # One counter of all: a part that a model does not use, such as the neural engine, may stand still.
     name = ", ".join(PARTS[field] for field in readable)
-    counters = (Counter(name, read, 1e-3, UPDATE_SECONDS),) if readable else ()
+    counters = (Counter(name, read, joules_per_count=1e-3, update_seconds=UPDATE_SECONDS),) if readable else ()
     return Counters(counters, tuple(missing))

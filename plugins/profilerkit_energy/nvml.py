@@ -40,7 +40,7 @@ def find_nvml_counters(index: int, nvml: Any = None) -> Counters:
         read()  # an error belongs here, before anything is measured
     except (nvml.NVMLError, LookupError) as error:
         return Counters(missing=(f"the energy counter of {name} cannot be read ({error})",))
-    return Counters((Counter(name, read, 1e-3, UPDATE_SECONDS),))
+    return Counters((Counter(name, read, joules_per_count=1e-3, update_seconds=UPDATE_SECONDS),))
 
 
 def _find_handle(nvml: Any, index: int) -> Any:

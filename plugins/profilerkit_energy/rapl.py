@@ -63,4 +63,10 @@ def _make_counter(name: str, energy: Path, highest: Path) -> Counter:
         return int(energy.read_text(encoding="ascii"))
 
     read()  # an error belongs here, before anything is measured
-    return Counter(name, read, 1e-6, UPDATE_SECONDS, int(highest.read_text(encoding="ascii")))
+    return Counter(
+        name,
+        read,
+        joules_per_count=1e-6,
+        update_seconds=UPDATE_SECONDS,
+        highest=int(highest.read_text(encoding="ascii")),
+    )

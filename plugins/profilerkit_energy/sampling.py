@@ -94,9 +94,12 @@ def _run_lap(run: Callable[[], object], log: CounterLog) -> Lap:
 
 
 def _is_enough(laps: Sequence[Lap], is_late: bool, sampling: Sampling) -> bool:
+    """Return whether to stop: after a number of laps, or as soon as they are precise; late, after the fewest."""
     if sampling.num_iters is not None:
         return len(laps) >= sampling.num_iters
-    if is_late or len(laps) < FEWEST_SAMPLES:
-        return len(laps) >= FEWEST_SAMPLES
+    if len(laps) < FEWEST_SAMPLES:
+        return False
+    if is_late:
+        return True
     measured = Measurement(tuple(lap.joules_of_pass for lap in laps), sampling.confidence, adaptive=True)
     return len(laps) >= sampling.min_samples and measured.noise <= sampling.relative_precision
