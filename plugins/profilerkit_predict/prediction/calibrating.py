@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_high
 
@@ -82,14 +82,19 @@ def calibrate(
         more = seconds * _OF_NETWORKS  # beyond the seconds that were asked for
         ratios += measure_networks(backend, networks, uncorrected, more, threads, clock, compiled=True)
     calibration = replace(calibration, networks=ratios)
-
-    points = sum(len(table.points) for table in tables)
     facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
-    facts |= describe_left_out("operators", points, len(cases) - len(failed))
-    facts |= describe_left_out("networks", len({ratio.name for ratio in ratios}), len(networks))
+    facts |= _list_left_out(calibration, len(cases), failed, len(networks))
+    return _make_device(info, calibration, facts)
+
+
+def _list_left_out(calibration: Calibration, cases: int, failed: Mapping[str, str], networks: int) -> dict[str, str]:
+    """Return the facts of what was not measured of so many cases and networks: for lack of time, or as it failed."""
+    points = sum(len(table.points) for table in calibration.tables)
+    facts = describe_left_out("operators", points, cases - len(failed))
+    facts |= describe_left_out("networks", len({network.name for network in calibration.networks}), networks)
     if failed:
         facts["operators_failed"] = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-    return _make_device(info, calibration, facts)
+    return facts
 
 
 def _describe_backend(backend: Backend, threads: int) -> str:
