@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from .completing import models
-from .measuring import Request, compare_specs
+from .measuring import compare_specs
 from .options import input_options, isolation_options, measuring_options, output_options, pick, strict_option
 from .output import Display
+from .request import Request
 
 __all__ = ["command"]
 
@@ -28,5 +29,4 @@ def command(old: str, new: str, **options: Any) -> None:
     Each is a report that was saved as JSON, or a MODEL as 'profilerkit profile' takes it.
     """
     request, display = pick(Request, options), pick(Display, options)
-    comparison, _ = compare_specs((old, new), request)
-    display.emit(comparison, changes=not display.layers)
+    display.emit(compare_specs((old, new), request).comparison, changes=not display.layers)

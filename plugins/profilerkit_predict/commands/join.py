@@ -10,7 +10,7 @@ import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
-from profilerkit.cli.measuring import load_argument
+from profilerkit.cli.loading import load_argument
 from profilerkit.cli.options import (
     TypedOption,
     console_or_json,

@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from profilerkit.cli import cli
-from profilerkit.cli.measuring import Request, names_for, read_name
+from profilerkit.cli.measuring import list_subjects, read_name
+from profilerkit.cli.request import Request
 from profilerkit.plugging.commands import list_commands
 
 
@@ -52,7 +53,7 @@ def test_what_was_typed_heads_the_columns(spec: str, name: str) -> None:
 
 
 def test_names_are_one_for_each_model() -> None:
-    assert names_for(["a:b", "saved.json"], Request()) == ["b", None]
-    assert names_for(["a:b", "c:d"], Request(name=("old", "new"))) == ["old", "new"]
+    assert [subject.name for subject in list_subjects(["a:b", "saved.json"], Request())] == ["b", None]
+    assert [subject.name for subject in list_subjects(["a:b", "c:d"], Request(name=("old", "new")))] == ["old", "new"]
     with pytest.raises(click.BadParameter, match="1 name for 2 models; give one for each"):
-        names_for(["a:b", "c:d"], Request(name=("old",)))
+        list_subjects(["a:b", "c:d"], Request(name=("old",)))
