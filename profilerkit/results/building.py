@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import reprlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
@@ -41,46 +41,148 @@ def build_report(
     arguments: Mapping[str, Any] | None = None,
 ) -> Report:
     """Return computed statuses of a model as plain data, of the named metrics only if there are names."""
-    inputs, trace = (statuses[key].value if key in statuses else None for key in (Inputs.NAME, Trace.NAME))
-    metrics = [status for status in statuses.values() if isinstance(status, Metric)]
-    records = [StatusRecord.of(metric) for metric in metrics if names is None or metric.NAME in names]
-    # A trace without the layers that are ignored says less of samples.
-    traced = None if (arguments or {}).get("ignore") else statuses.get(Trace.NAME)
-    batches = _find_batch_sizes(metrics, backend, model, traced)
-    requested = [status for key, status in statuses.items() if names is not None and key in names]
-    data = {status.NAME: status for status in requested if not isinstance(status, Metric)}
+    computed = _Computed(backend, model, statuses, names, arguments or {})
+    inputs, trace, conditions = computed.inputs, computed.trace, computed.list_conditions()
     ran = trace if trace is not None and trace.failure is None else None
-    has_run = any(map(_is_measured, statuses.values()))
-    environment = {**_machine(), **backend.environment()}
-    if has_run:
-        environment |= _find_device(backend, model, (arguments or {}).get("device"))
-    settings = backend.non_default_settings if has_run else ()
-    shown = requested if names is not None else statuses.values()
-    values = [origin.outcome.value for status in shown for origin in list_origins(status)]
-    traces = [value for value in (trace, *values) if isinstance(value, ModelTrace)]
-    conditions = tuple(dict.fromkeys((*settings, *(words for one_trace in traces for words in one_trace.conditions))))
-    inputs_note = inputs.note if isinstance(inputs, ModelInputs) else ""
-    notes = (*filter(None, [inputs_note]), *write_notes(conditions), *_notes(traces, records, data, batches))
+    batches = computed.find_batch_sizes()
+    records = computed.make_records()
     report = Report(
         name=name,
         backend=backend.name,
         model_type=in_plain_names(backend.model_type(model)),
         statuses={record.key: record for record in records},
         batch_size=next(iter(batches.values())) if len(set(batches.values())) == 1 else None,
-        inputs=repr(inputs) if isinstance(inputs, ModelInputs) else "",
-        input_dtypes=_dtypes(inputs) if isinstance(inputs, ModelInputs) else "",
+        inputs="" if inputs is None else repr(inputs),
+        input_dtypes="" if inputs is None else _list_dtypes(inputs),
         layers=trace.table if trace else None,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(computed.list_notes(conditions, batches, records))),
         conditions=conditions,
-        environment=environment,
+        environment=computed.describe_environment(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        data={key: status.value for key, status in data.items() if status.value is not None},
+        data={status.NAME: status.value for status in computed.list_data() if status.value is not None},
         operators=ran.operator_table if ran else None,
         memory=ran.memory if ran else None,
-        arguments={key: _brief(value) for key, value in (arguments or {}).items()},
-        fingerprint=_fingerprint(trace) if trace else "",
+        arguments={key: _shorten(value) for key, value in computed.arguments.items()},
+        fingerprint=_make_fingerprint(trace) if trace else "",
     )
-    return replace(report, data={key: _with_times(value, report) for key, value in report.data.items()})
+    return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """What a profiler has computed of a model.
+
+    Attributes:
+        names: The status keys that were requested; None for all metrics.
+        arguments: The arguments of the call.
+    """
+
+    backend: Backend
+    model: Any
+    statuses: Mapping[str, StatusKey]
+    names: Container[str] | None
+    arguments: Mapping[str, Any]
+
+    @property
+    def inputs(self) -> ModelInputs | None:
+        inputs = self.statuses[Inputs.NAME].value if Inputs.NAME in self.statuses else None
+        return inputs if isinstance(inputs, ModelInputs) else None
+
+    @property
+    def trace(self) -> ModelTrace | None:
+        return self.statuses[Trace.NAME].value if Trace.NAME in self.statuses else None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the model was run for one of the values."""
+        return any(map(_is_measured, self.statuses.values()))
+
+    @property
+    def metrics(self) -> list[Metric]:
+        return [status for status in self.statuses.values() if isinstance(status, Metric)]
+
+    def make_records(self) -> list[StatusRecord]:
+        """Return the records of the metrics that the report has."""
+        return [StatusRecord.of(metric) for metric in self.metrics if self.names is None or metric.NAME in self.names]
+
+    def list_data(self) -> list[StatusKey]:
+        """Return the requested statuses that are no metrics."""
+        if self.names is None:
+            return []
+        return [status for key, status in self.statuses.items() if key in self.names and not isinstance(status, Metric)]
+
+    def describe_environment(self) -> dict[str, str]:
+        """Return the facts of the machine, the versions of the software, and the device if the model was run."""
+        environment = {**_describe_machine(), **self.backend.environment()}
+        if self.has_run:
+            with suppress(ProfilerKitError):  # it is on that device no more
+                environment["device"] = self.backend.resolve_device(self.model, self.arguments.get("device"))
+        return environment
+
+    def list_traces(self) -> list[ModelTrace]:
+        """Return the trace of the model, and the others that the values of the report were computed from."""
+        statuses = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
+        values = [origin.outcome.value for status in statuses for origin in list_origins(status)]
+        return [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
+
+    def list_conditions(self) -> tuple[str, ...]:
+        """Return the conditions under which the model was run or traced, each once."""
+        settings = self.backend.non_default_settings if self.has_run else ()
+        traced = [condition for trace in self.list_traces() for condition in trace.conditions]
+        return tuple(dict.fromkeys((*settings, *traced)))
+
+    def find_batch_sizes(self) -> dict[str, int]:
+        """Return the batch size of the inputs that each metric was computed from, where there are some that tell it.
+
+        Many metrics share their inputs, which are asked once. A trace that was made with them has what the layers took:
+        the backend need not make another one.
+        """
+        # A trace without the layers that are ignored says less of samples.
+        traced = None if self.arguments.get("ignore") else self.statuses.get(Trace.NAME)
+        sizes: dict[int, int | None] = {}
+        batches = {}
+        for metric in self.metrics:
+            for source in list_origins(metric):
+                if not isinstance(source, Inputs):
+                    continue
+                if id(source) not in sizes:
+                    trace = traced.value if traced is not None and source in traced.sources else None
+                    sizes[id(source)] = find_batch_size(source.value, self.backend, self.model, trace)
+                size = sizes[id(source)]
+                if size is not None:
+                    batches[metric.NAME] = size
+        return batches
+
+    def list_notes(
+        self, conditions: Sequence[str], batches: Mapping[str, int], records: Sequence[StatusRecord]
+    ) -> Iterator[str]:
+        """Yield the notes on the whole report, then those on single values that are not among them."""
+        if self.inputs is not None and self.inputs.note:
+            yield self.inputs.note
+        yield from write_notes(conditions)
+        notes_of_traces = [note for trace in self.list_traces() for note in (*trace.notes, *trace.contradictions)]
+        yield from notes_of_traces
+        for status in self.list_data():
+            outcome = status.outcome
+            if outcome.value is None:
+                yield f"{status.NAME} {outcome.completeness.value}: {'; '.join(outcome.missing)}"
+        if len(set(batches.values())) > 1:
+            listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
+            yield f"values are for batches of different sizes: {listing}"
+        yield from _attribute(records, lambda record: {record.note} - {"", *notes_of_traces})
+        yield from _attribute(
+            records, lambda record: record.value.warnings if isinstance(record.value, Measurement) else ()
+        )
+
+
+def _attribute(records: Iterable[StatusRecord], list_texts: Callable[[StatusRecord], Iterable[str]]) -> Iterator[str]:
+    """Yield each text that records have once, behind the names of the metrics that have it."""
+    names_by_text: dict[str, list[str]] = {}
+    for record in records:
+        for text in dict.fromkeys(list_texts(record)):
+            names_by_text.setdefault(text, []).append(record.friendly_name)
+    for text, names in names_by_text.items():
+        yield f"{', '.join(names)}: {text}"
 
 
 def _is_measured(status: StatusKey) -> bool:
@@ -88,7 +190,7 @@ def _is_measured(status: StatusKey) -> bool:
     return isinstance(status.outcome.value, Measurement) or bool(status.outcome.runs)
 
 
-def _machine() -> dict[str, str]:
+def _describe_machine() -> dict[str, str]:
     """Return the facts of this machine, without the name of the host unless ``PROFILERKIT_KEEP_HOST`` is set.
 
     Reports are shared, and a host's name may say more of a company than its owner wants.
@@ -99,48 +201,18 @@ def _machine() -> dict[str, str]:
     return facts
 
 
-def _find_device(backend: Backend, model: Any, requested: Any) -> dict[str, str]:
-    """Return on which device a model has run, in the words of its framework; nothing where it is there no more."""
-    with suppress(ProfilerKitError):
-        return {"device": backend.resolve_device(model, requested)}
-    return {}
-
-
-def _with_times(value: Any, report: Report) -> Any:
+def _add_times(value: Any, report: Report) -> Any:
     """Return the layers with their times beside their counts, joined when first read; any other value as it is."""
     return LayerTable(lambda: report.layerwise) if value is report.layers and value is not None else value
 
 
-def _notes(
-    traces: Sequence[ModelTrace],
-    records: Sequence[StatusRecord],
-    data: Mapping[str, StatusKey],
-    batches: Mapping[str, int],
-) -> Iterator[str]:
-    """Yield the notes on the traces that values are from, then those on single values that are not among them."""
-    of_all = [note for trace in traces for note in (*trace.notes, *trace.contradictions)]
-    yield from of_all
-    yield from (f"{key} {reason}" for key, status in data.items() for reason in _without_value(status))
-    if len(set(batches.values())) > 1:
-        listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
-        yield f"values are for batches of different sizes: {listing}"
-    for note in dict.fromkeys(record.note for record in records if record.note and record.note not in of_all):
-        noted = ", ".join(record.friendly_name for record in records if record.note == note)
-        yield f"{noted}: {note}"
-    warned = {
-        record.friendly_name: record.value.warnings for record in records if isinstance(record.value, Measurement)
-    }
-    for warning in dict.fromkeys(warning for warnings in warned.values() for warning in warnings):
-        yield f"{', '.join(name for name, warnings in warned.items() if warning in warnings)}: {warning}"
-
-
-def _dtypes(inputs: ModelInputs) -> str:
+def _list_dtypes(inputs: ModelInputs) -> str:
     """Return the dtypes of inputs by the names that all frameworks have for them, each once."""
     dtypes = [getattr(leaf, "dtype", None) for leaf in inputs.leaves()]
     return ", ".join(dict.fromkeys(dtype_name(dtype) for dtype in dtypes if dtype is not None))
 
 
-def _fingerprint(trace: ModelTrace) -> str:
+def _make_fingerprint(trace: ModelTrace) -> str:
     """Return what is equal for models of the same layers with weights of the same names, sizes and dtypes."""
     described = []
     for layer in trace.layers:
@@ -149,38 +221,9 @@ def _fingerprint(trace: ModelTrace) -> str:
     return hashlib.sha256("".join(described).encode()).hexdigest()[:16]
 
 
-def _brief(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """Return an argument as short text: an argument may be a tensor or an object of any size."""
     shown = value.value if isinstance(value, Enum) else value
     if isinstance(shown, FunctionType):
         return f"{shown.__module__}.{shown.__qualname__}"
     return shown if isinstance(shown, str) else reprlib.repr(shown)
-
-
-def _without_value(status: StatusKey) -> Iterator[str]:
-    outcome = status.outcome
-    if outcome.value is None:
-        yield f"{outcome.completeness.value}: {'; '.join(outcome.missing)}"
-
-
-def _find_batch_sizes(
-    metrics: Iterable[Metric], backend: Backend, model: Any, traced: StatusKey | None
-) -> dict[str, int]:
-    """Return the batch size of the inputs that each metric was computed from, where there are inputs and they tell it.
-
-    Many metrics share their inputs, which are asked once. A trace that was made with them has what the layers took: the
-    backend need not make another one.
-    """
-    sizes: dict[int, int | None] = {}
-    batches = {}
-    for metric in metrics:
-        for source in list_origins(metric):
-            if not isinstance(source, Inputs):
-                continue
-            if id(source) not in sizes:
-                trace = traced.value if traced is not None and source in traced.sources else None
-                sizes[id(source)] = find_batch_size(source.value, backend, model, trace)
-            size = sizes[id(source)]
-            if size is not None:
-                batches[metric.NAME] = size
-    return batches
