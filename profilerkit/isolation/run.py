@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple
 
 from ..errors import FailureCode, ModelFailedError
 from ..results.report import Report
@@ -37,8 +37,17 @@ PATIENCE = 8.0
 SECOND_SIGN = 0.5
 _PIECE = 2**18
 _STDERR_READ = 20_000
-#: A socket or file to wait for, and what reads it; that returns whether more may have come already.
-Source: TypeAlias = "tuple[socket.socket | IO[bytes], Callable[[], bool]]"
+
+
+class Source(NamedTuple):
+    """A socket or file to wait for, and what reads a piece of it: that returns whether more may have come already."""
+
+    end: socket.socket | IO[bytes]
+    read: Callable[[], bool]
+
+    @property
+    def is_closed(self) -> bool:
+        return self.end.fileno() < 0 if isinstance(self.end, socket.socket) else self.end.closed
 
 
 class IsolatedRun:
@@ -90,14 +99,13 @@ class IsolatedRun:
     # What is read -----------------------------------------------------------------------------------------------
 
     def list_sources(self) -> list[Source]:
-        """Return what to wait for, of the ends that are open."""
+        """Return what to wait for: the ends that are open."""
         if self.over:
             return []
-        ends = [(self._ends.control, self._read_control), (self._ends.channel, self._read_channel)]
-        files = zip(self._ends.outputs, self._outputs, strict=True)
-        sources: list[Source] = [(end, read) for end, read in ends if end.fileno() >= 0]
-        sources += [(file, partial(_read_output, file, output)) for file, output in files if not file.closed]
-        return sources
+        sources = [Source(self._ends.control, self._read_control), Source(self._ends.channel, self._read_channel)]
+        for file, output in zip(self._ends.outputs, self._outputs, strict=True):
+            sources.append(Source(file, partial(_read_output, file, output)))
+        return [source for source in sources if not source.is_closed]
 
     def _read_control(self) -> bool:
         piece = _receive(self._ends.control)
@@ -202,9 +210,8 @@ class IsolatedRun:
         """Record that the process is over, after the rest of its output was read."""
         if self.over:
             return
-        left = [read for source, read in self.list_sources() if source is not self._ends.control]
-        for read in left:
-            while read():
+        for source in self.list_sources():
+            while source.end is not self._ends.control and source.read():
                 pass
         self.over = True
         for output in self._outputs:
@@ -300,8 +307,8 @@ def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
     while not until():
         with selectors.DefaultSelector() as selector:
             for run in all_runs:
-                for source, read in run.list_sources():
-                    selector.register(source, selectors.EVENT_READ, read)
+                for source in run.list_sources():
+                    selector.register(source.end, selectors.EVENT_READ, source.read)
             if not selector.get_map():
                 return
             left = [seconds for run in all_runs if (seconds := run.seconds_left()) is not None and not run.over]

@@ -37,18 +37,23 @@ WATCHING_MEMORY, WATCHING = 0.02, 0.1
 LAST_WORDS = 0.1
 
 
-#: Why the supervisor has ended a process: at one of two limits, or since the caller has asked for it or ended itself.
+#: Why the supervisor has ended a process: at one of two limits, or because the caller has asked for it or has ended.
 Cause: TypeAlias = Literal["memory", "threads", "asked"]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a process ended: by a signal or with an exit code, and ``why`` if the supervisor ended it.
+    """How a process ended.
 
-    ``peak_bytes`` is the most memory that was
-    seen, ``threads`` the number of threads at the limit. ``left_behind`` counts the processes that still ran when the
-    model's own process had ended, ``survivors`` those that could not be ended. ``cpu_seconds`` is the processor time
-    of all of them.
+    Attributes:
+        signal: The signal that ended it, if one did.
+        code: Its exit code, if it left by itself.
+        why: Why the supervisor ended it, if it did.
+        peak_bytes: The most memory that was seen; 0 if memory was not limited.
+        threads: The number of threads at their limit; 0 if it was not reached.
+        left_behind: How many processes still ran when the model's own process had ended.
+        survivors: How many of these could not be ended.
+        cpu_seconds: The processor time of all of them.
     """
 
     signal: int | None = None
@@ -93,25 +98,35 @@ def supervise(control: socket.socket, channel: socket.socket, job: Job | int, li
 
 @dataclass
 class Supervisor:
-    """Enforces the limits of one child."""
+    """Starts one child, enforces its limits, and ends it with all processes that it has started.
+
+    Attributes:
+        control: The socket that leads to the caller.
+        limits: The limits of the child and of all processes below it.
+        parent: The process of the caller.
+        child: The process of the child, once it is started.
+    """
 
     control: socket.socket
     limits: Limits
     parent: int
     child: int = 0
+    #: The wait status of the child, once it has ended; why it is to be ended, once that is known.
     _status: int | None = None
     _why: Cause | None = None
     _peak_bytes: int = 0
     _threads: int = 0
+    #: The bytes of the child when it was forked: those of this process, and not the model's.
     _base: int = 0
+    #: The processes below this one at the last walk over them, and when the next walk is due.
     _tree: list[int] = field(default_factory=list)
     _next_walk: float = 0.0
 
     def run(self, child: Callable[[], None], for_child: list[int]) -> None:
         """Start the child, watch it, and report how it ended."""
         processes.adopt_orphans()
-        for number in (signal.SIGINT, signal.SIGCHLD):
-            signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who says what is to end
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
         self._start(child)
         for descriptor in (*for_child, 0, 1):
             with suppress(OSError):
@@ -153,20 +168,19 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Wait until the child ends, a limit is reached, or the caller ends or asks to stop."""
-        watched = {self.control.fileno()}
-        descriptors = [processes.pidfd(self.parent), processes.pidfd(self.child)]
-        watched |= {descriptor for descriptor in descriptors if descriptor is not None}
+        control, caller, child = self.control.fileno(), processes.pidfd(self.parent), processes.pidfd(self.child)
         poll = select.poll()
-        for descriptor in watched:
-            poll.register(descriptor, select.POLLIN)
+        for descriptor in (control, caller, child):
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
         interval = WATCHING if self.limits.memory is None else WATCHING_MEMORY
         while self._status is None and self._why is None:
             for descriptor, _ in poll.poll(interval * 1000):
-                if descriptor == self.control.fileno():
+                if descriptor == control:
                     self._receive()
-                elif descriptor == descriptors[0]:
+                elif descriptor == caller:
                     self._why = "asked"  # the caller has ended
-            self._look()
+            self._look()  # also if the child has ended, whose descriptor only ends the waiting
 
     def _receive(self) -> None:
         """Process a message of the caller; stop if the caller has ended."""
@@ -181,8 +195,8 @@ class Supervisor:
         self._why = "asked"
 
     def _look(self) -> None:
-        """Check whether the child has ended or has reached a limit."""
-        self._status = processes.reap().get(self.child, self._status)
+        """Note whether the child has ended or has reached a limit."""
+        self._reap()
         start = time.monotonic()
         if start >= self._next_walk:
             self._tree = processes.descendants(os.getpid()) or [self.child]
@@ -212,14 +226,13 @@ class Supervisor:
     def end(self) -> Ending:
         """End all remaining processes, and return how the child ended."""
         has_ended = self._status is not None
-        left_behind = len(self._list_left()) if has_ended else 0
-        survivors = processes.end_tree(self._list_left)
-        self._status = processes.reap().get(self.child, self._status)
+        left_behind = len(self._find_left()) if has_ended else 0
+        survivors = processes.end_tree(self._find_left)
+        self._reap()
         status = self._status
-        ended = status is not None and os.WIFEXITED(status)
         return Ending(
             signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
-            code=os.WEXITSTATUS(status) if status is not None and ended else None,
+            code=os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
             why=self._why,
             peak_bytes=self._peak_bytes,
             threads=self._threads,
@@ -228,15 +241,20 @@ class Supervisor:
             cpu_seconds=processes.cpu_seconds_of_children(),
         )
 
-    def _list_left(self) -> list[int]:
-        """Return the processes that still exist, the child first if it is among them."""
+    def _reap(self) -> None:
+        """Wait for all children that have ended, and keep the status of the model's own process."""
         self._status = processes.reap().get(self.child, self._status)
-        pids = processes.descendants(os.getpid())
-        if not processes.LINUX and self._status is None:
-            with suppress(OSError):
-                os.killpg(self.child, signal.SIGKILL)
-            pids = [self.child]
-        return pids
+
+    def _find_left(self) -> list[int]:
+        """Return the processes that still exist, the child first; elsewhere than on Linux its group is killed here."""
+        self._reap()
+        if processes.LINUX:
+            return processes.descendants(os.getpid())
+        if self._status is not None:
+            return []
+        with suppress(OSError):
+            os.killpg(self.child, signal.SIGKILL)
+        return [self.child]
 
 
 def limit_resources(limits: Limits) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import StatusRecord
 
-__all__ = ["WrittenEnhancement", "is_convention", "write_enhancement"]
+__all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 
 #: By how much counts of equal networks differ between frameworks: one has the statistics of a normalization among its
 #: parameters, another one has them as buffers.
@@ -56,16 +56,17 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
         reference.comparative,
         sign,
         measured=Ratio.of(reference.value, other.value) if is_measured else None,
-        is_convention=is_convention(comparison, key, index),
+        differs_by_convention=differs_by_convention(comparison, key, index),
     ).write()
 
 
-def is_convention(comparison: Comparison, key: str, index: int) -> bool:
-    """Return whether a count differs by so little that what its framework counts may be why: neither is better."""
+def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
+    """Return whether two frameworks' counts differ so little that what they count may be why: neither is better."""
     enhancement, reports = comparison.enhancement(key, index), (comparison.reference, comparison.others[index])
-    if not is_foreign(*reports) or enhancement is None or any(type(report[key]) is not int for report in reports):
+    if enhancement is None or not is_foreign(*reports):
         return False
-    return enhancement != 1 and 1 / _CONVENTION < enhancement < _CONVENTION
+    are_counts = all(type(report[key]) is int for report in reports)
+    return are_counts and enhancement != 1 and 1 / _CONVENTION < enhancement < _CONVENTION
 
 
 def _write_difference(reference: StatusRecord, difference: float) -> str:
@@ -91,14 +92,14 @@ class _Factor:
         comparative: Whether more or less of the metric is better.
         sign: On which side of the truth the factor lies, if a value is partial.
         measured: The ratio of the metric to the reference's, with its interval; None if neither was measured.
-        is_convention: Whether it is so near 1 that it has no verdict; see `is_convention`.
+        differs_by_convention: Whether it has no verdict; see the function of this name.
     """
 
     value: float
     comparative: Comparative
     sign: Sign = Sign.EXACT
     measured: Ratio | None = None
-    is_convention: bool = False
+    differs_by_convention: bool = False
 
     def write(self) -> WrittenEnhancement:
         if is_shown_as_one(self.value):
@@ -122,7 +123,9 @@ class _Factor:
         # A bound has a verdict if the true factor lies even farther from 1.
         is_certain = self.sign in (Sign.EXACT, Sign.UPPER if self.value < 1 else Sign.LOWER)
         is_noise = self.measured is not None and not self.measured.is_real
-        return self.comparative.verdict(self.value) if is_certain and not (is_noise or self.is_convention) else ""
+        if is_noise or not is_certain or self.differs_by_convention:
+            return ""
+        return self.comparative.verdict(self.value)
 
     def _turn(self, factor: float) -> float:
         """Return a factor as it is written: inverted if the metric is worse, so that the number is above 1."""
@@ -134,6 +137,7 @@ class _Factor:
         """Return the two ends of a ratio in brackets; one sample has none."""
         if ratio.is_single:
             return "[1 sample]"
+        # How many times more of the metric there is, as how many times better that is.
         ends = [self.comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
         low, high = map(format_number, sorted(map(self._turn, ends)))
         return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"

@@ -9,7 +9,7 @@ from ..piping.outcome import Completeness
 from ..times.measurement import Measurement
 from ..trace.table import Table
 from .bounds import KINDS, in_words
-from .enhancements import is_convention
+from .enhancements import differs_by_convention
 from .grids import Notes, list_records
 from .origins import different_origins
 from .table_notes import describe_gap, top_row_note
@@ -35,7 +35,9 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
     notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=len(batches) > 1))
     if len(batches) > 1:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    if any(is_convention(comparison, key, index) for key in comparison for index in range(len(comparison.others))):
+    if any(
+        differs_by_convention(comparison, key, index) for key in comparison for index in range(len(comparison.others))
+    ):
         notes.append(
             "Between frameworks less than 2 % is neither better nor worse: what they count as parameters differs."
         )
