@@ -13,8 +13,9 @@ from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
 from ..error_text import shown
 from ..protocols import OpensModels, implements
-from .backends import backend_named, find_backend
+from .backends import backend_named
 from .offered_formulas import equip
+from .recognition import find_backend
 
 __all__ = ["OpenedModel", "open_model"]
 

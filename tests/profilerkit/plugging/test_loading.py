@@ -20,9 +20,10 @@ from profilerkit import (
 )
 from profilerkit.plugging import loaders
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends, find_backend
+from profilerkit.plugging.backends import backend_named, backends
 from profilerkit.plugging.manager import describe_disabled, limit_to_own_plugins, list_disabled_plugins, list_plugins
 from profilerkit.plugging.manager import manager as plugin_manager
+from profilerkit.plugging.recognition import find_backend
 from profilerkit.testing import FakeModel
 
 # Loading --------------------------------------------------------------------------------------------------------------

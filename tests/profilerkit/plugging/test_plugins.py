@@ -16,9 +16,10 @@ from profilerkit import (
     PluginWarning,
 )
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends, find_backend
+from profilerkit.plugging.backends import backend_named, backends
 from profilerkit.plugging.backends import load as load_backend
 from profilerkit.plugging.manager import list_plugins, manager
+from profilerkit.plugging.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 

@@ -22,8 +22,9 @@ from profilerkit import (
     profile,
 )
 from profilerkit.plugging import backends
-from profilerkit.plugging.backends import backend_named, find_backend
+from profilerkit.plugging.backends import backend_named
 from profilerkit.plugging.loaders import load_model
+from profilerkit.plugging.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 

@@ -11,7 +11,7 @@ from plugin_fixtures import make_offering
 from profilerkit import BackendInfo, BackendNotFoundError, NotOfferedError
 from profilerkit.backend import Backend
 from profilerkit.errors import ArgumentError
-from profilerkit.plugging.backends import find_backend
+from profilerkit.plugging.recognition import find_backend
 from profilerkit.testing import FakeBackend, FakeModel
 
 

@@ -27,10 +27,11 @@ from profilerkit import (
 )
 from profilerkit.cost import Cost, evaluate_formula
 from profilerkit.plugging import offers as plugins
-from profilerkit.plugging.backends import backend_named, backends, find_backend
+from profilerkit.plugging.backends import backend_named, backends
 from profilerkit.plugging.loaders import load_model
 from profilerkit.plugging.manager import PluginInfo, announce, manager
 from profilerkit.plugging.offered_formulas import equip
+from profilerkit.plugging.recognition import find_backend
 from profilerkit.process.containment import collect_notes, contained
 from profilerkit.render import render
 from profilerkit.testing import FakeBackend, FakeModel, FakeTensor

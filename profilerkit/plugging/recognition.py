@@ -1,0 +1,164 @@
+"""Which of the backends that plugins offer a model is for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..backend import Backend
+from ..error_text import shown
+from ..errors import BackendNotFoundError, BackendNotInstalledError, RegistrationConflictError
+from .backends import list_backends, load
+from .extension import BackendInfo, LoaderInfo
+from .loaded_files import in_plain_names
+from .manager import Offer, describe_disabled, list_offers
+from .sources import ask_plugin
+from .unread_formats import describe_unread
+
+__all__ = ["find_backend"]
+
+
+class _Loaded(NamedTuple):
+    """A backend, and the offer that it was loaded from."""
+
+    offer: Offer[BackendInfo]
+    backend: Backend
+
+
+def find_backend(model: Any) -> Backend:
+    """Return the backend for a path, by its suffix, or for a model, by the classes in its MRO.
+
+    The first class that a backend claims decides: a Keras model is the Keras backend's, also if it runs on torch. Of
+    several backends that claim a class, the one with the longest name for it is used, if it accepts the model.
+
+    Raises `BackendNotFoundError` if no backend does, `RegistrationConflictError` if two do with names of equal length.
+    """
+    offered = list_backends()
+    if isinstance(model, (str, os.PathLike)):
+        return _find_backend_of_path(model, offered)
+    refusing: list[Backend] = []
+    for group in _rank_backends(type(model), offered):
+        claiming = [offer for offer in group if _ask(offer, "claims", offer.item.claims, model)]
+        loaded = _load_all(claiming)
+        accepting = [one for one in loaded if _ask(one.offer, "accepts", one.backend.accepts, model)]
+        if len(accepting) > 1:
+            raise _make_conflict_error(model, accepting[0].offer, accepting[1].offer)
+        if accepting:
+            return accepting[0].backend
+        refusing += [one.backend for one in loaded]
+    if refusing:  # its own error message about the model is more helpful
+        return refusing[0]
+    raise _explain_unrecognized(model, offered)
+
+
+def _find_backend_of_path(path: str | os.PathLike[str], offered: Sequence[Offer[BackendInfo]]) -> Backend:
+    suffix = Path(os.fspath(path)).suffix
+    for offer in offered:
+        if suffix in offer.item.suffixes:
+            return load(offer.item, offer.plugin)
+    raise _explain_unrecognized_path(path, offered)
+
+
+def _rank_backends(model_type: type, offered: Sequence[Offer[BackendInfo]]) -> Iterator[list[Offer[BackendInfo]]]:
+    """Yield the backends that name a class of the model, or a package that such a class comes from.
+
+    The classes are in the order of the MRO. For each class the longer names come first: "torch.onnx" before "torch".
+    Backends whose names have equal length are yielded together, and each backend is yielded once.
+    """
+    remaining = list(offered)
+    for cls in model_type.__mro__:
+        path = f"{cls.__module__}.{cls.__qualname__}."
+        by_length: dict[int, list[Offer[BackendInfo]]] = {}
+        for offer in remaining:
+            named = [name for name in offer.item.frameworks if path.startswith(f"{name}.")]
+            by_length.setdefault(max((name.count(".") + 1 for name in named), default=0), []).append(offer)
+        remaining = by_length.pop(0, [])
+        yield from (by_length[length] for length in sorted(by_length, reverse=True))
+
+
+def _ask(offer: Offer[BackendInfo], question: str, ask: Callable[[Any], bool], model: Any) -> bool:
+    """Return what a backend answers to a question about a model; False, with a warning, if it raises."""
+    what = f"{question} of the {offer.item.name} backend"
+    return ask_plugin(offer.plugin, what, lambda: ask(model), BackendNotFoundError)
+
+
+def _load_all(claiming: Sequence[Offer[BackendInfo]]) -> list[_Loaded]:
+    """Return the claiming backends, loaded; raises `BackendNotInstalledError` if none of them can be loaded."""
+    loaded: list[_Loaded] = []
+    errors: list[BackendNotInstalledError] = []
+    for offer in claiming:
+        try:
+            loaded.append(_Loaded(offer, load(offer.item, offer.plugin)))
+        except BackendNotInstalledError as error:
+            errors.append(error)
+    if errors and not loaded:
+        raise errors[0]
+    return loaded
+
+
+def _name_type(model: Any) -> str:
+    return f"{in_plain_names(type(model).__module__)}.{type(model).__qualname__}"
+
+
+def _make_conflict_error(
+    model: Any, first: Offer[BackendInfo], second: Offer[BackendInfo]
+) -> RegistrationConflictError:
+    return RegistrationConflictError(
+        f"two backends claim a model of type {_name_type(model)} equally: {first.item.name!r} of plugin "
+        f"{first.plugin} and {second.item.name!r} of plugin {second.plugin}; choose one with "
+        f"backend={first.item.name!r} or backend={second.item.name!r}, or switch one plugin off: "
+        f"{second.plugin.disable_setting}"
+    )
+
+
+def _explain_unrecognized_path(
+    path: str | os.PathLike[str], offered: Iterable[Offer[BackendInfo]]
+) -> BackendNotFoundError:
+    """Return the error for a path with a suffix that no backend reads, with what to give instead."""
+    unread = describe_unread(path)
+    if unread:
+        return BackendNotFoundError(unread)
+    if isinstance(path, str) and ":" in path and _is_loadable(path):  # "hf:bert", and no path
+        return BackendNotFoundError(
+            f"{path!r} is a text that a model loader takes, as on the command line; load the model first: "
+            f"load_model({path!r}) of profilerkit.plugging.loaders"
+        )
+    return BackendNotFoundError(
+        f"the path {os.fspath(path)!r} does not say of which framework the model is; a path needs backend=..., "
+        f"such as backend='tensorflow'; backends installed: {_list_installed(offered)}"
+    )
+
+
+def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> BackendNotFoundError:
+    """Return the error for what no backend takes for a model, with what to give instead."""
+    if isinstance(getattr(model, "reports", None), tuple):
+        return BackendNotFoundError(
+            f"model={shown(model)} is a result, and not a model; reports are compared by "
+            "Comparison(report, (other_report,))"
+        )
+    if isinstance(model, type):
+        return BackendNotFoundError(
+            f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
+        )
+    return BackendNotFoundError(
+        f"no backend recognizes a model of type {_name_type(model)}; backends installed: {_list_installed(offered)}; "
+        "pass backend=... to choose one"
+    )
+
+
+def _list_installed(offered: Iterable[Offer[BackendInfo]]) -> str:
+    """Return the names of the backends for an error message, and the plugins that are disabled."""
+    names = ", ".join(offer.item.name for offer in offered)
+    return f"{names or 'none: reinstall profilerkit, its entry points are missing'}{describe_disabled()}"
+
+
+def _is_loadable(text: str) -> bool:
+    """Return whether a model loader takes a text."""
+    offered = list_offers("profilerkit_model_loaders", LoaderInfo)
+    return any(
+        ask_plugin(offer.plugin, f"model loader {offer.item.name!r}", partial(offer.item.accepts, text))
+        for offer in offered
+    )
