@@ -120,15 +120,12 @@ class Comparison(Result):
     def _numbers(self, key: str | type[StatusKey], other: str | int | None) -> tuple[StatusRecord, StatusRecord] | None:
         """Return the records of a metric in both models, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
-        records = [which.statuses.get(key) for which in (self.reference, report)]
-        if all(record is None for record in records):
+        if key not in self:
             raise UnknownStatusError(key, self, owner="this comparison")
-        reference, value = records
-        if reference is not None and value is not None and reference.base_unit != value.base_unit:
+        reference, value = self.reference.statuses.get(key), report.statuses.get(key)
+        if reference is None or value is None or reference.base_unit != value.base_unit:
             return None
-        if reference is None or value is None or not (is_number(reference.value) and is_number(value.value)):
-            return None
-        return reference, value
+        return (reference, value) if is_number(reference.value) and is_number(value.value) else None
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""

@@ -87,6 +87,15 @@ def test_no_verdict_without_a_difference_or_with_few_samples() -> None:
     assert write_enhancement(compare_values(exact, single, LESS), "key", 0) == ("2x more [1 sample]", "")
 
 
+def test_a_metric_of_the_third_model_alone_is_compared_with_none() -> None:
+    pair = compare_values(8, 2, LESS)
+    third = replace(pair.others[0], statuses={"own": replace(pair.others[0].status("key"), key="own")})
+    comparison = Comparison(pair.reference, (pair.others[0], third))
+    assert [comparison.enhancement("own", index) for index in (0, 1)] == [None, None]
+    assert [write_enhancement(comparison, "own", index).text for index in (0, 1)] == ["-", "-"]
+    assert "not measured" in render(comparison)
+
+
 @pytest.mark.parametrize(
     ("measured", "mark"),
     [
