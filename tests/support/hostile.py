@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Report, profile
 from profilerkit.results.report import StatusRecord
-from profilerkit.results.saving import _checksum
+from profilerkit.results.sealing import compute_checksum
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimeTable
 from profilerkit.times.operator_times import COLUMNS
@@ -60,7 +60,7 @@ def full_comparison() -> Comparison:
 def reseal(content: Any) -> bytes:
     """Return a file whose checksum fits: what is wrong in it must be found by itself."""
     rest = {key: value for key, value in content.items() if key != "checksum"}
-    return json.dumps({**rest, "checksum": _checksum(rest)}).encode()
+    return json.dumps({**rest, "checksum": compute_checksum(rest)}).encode()
 
 
 def places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
