@@ -1,0 +1,189 @@
+"""Grids as they fit a terminal: with columns left out or folded, and as several tables where that is not enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from .grids import Grid
+
+__all__ = ["BEFORE_NOISE", "FittedColumn", "FittedGrid", "fit", "indent_cell"]
+
+LONGEST_NAME = 36
+#: Shorter ones are not folded: a shape [1, 256, 112, 112], a type, the end of a path.
+LONGEST_WHOLE = 24
+#: A longer number is folded like a name.
+LONGEST_NUMBER = 60
+#: What stands before the noise or the interval of a number: there it is folded where room lacks.
+BEFORE_NOISE = re.compile(r" (?=[±\[])")
+
+
+class FittedColumn(NamedTuple):
+    """A column of a grid by its number, and how wide it is drawn."""
+
+    number: int
+    width: int
+
+
+@dataclass(frozen=True)
+class FittedGrid:
+    """A grid as it fits a terminal.
+
+    Attributes:
+        grid: The grid, without the columns that are left out.
+        left_out: The titles of these, as far as nothing stands in their place.
+        tables: The columns of each table that it is drawn as, one below the other; each begins with the first column.
+    """
+
+    grid: Grid
+    left_out: Sequence[str]
+    tables: Sequence[Sequence[FittedColumn]]
+
+
+def fit(grid: Grid, available: int) -> FittedGrid:
+    """Return a grid as it fits into so many columns of text."""
+    left_out = _choose_left_out(grid, available)
+    grid = _without_columns(grid, left_out)
+    if "Unit" in grid.titles and len(_split_columns(_measure_columns(grid), available)) > 1:
+        grid = _move_units(grid)
+    if "Type" in grid.titles[1:2] and len(_split_columns(_measure_columns(grid), available)) > 1:
+        grid = _fold_types(grid)
+    widths = _measure_columns(grid)
+    tables = []
+    for columns in _split_columns(widths, available):
+        squeezed = _squeeze([widths[column] for column in columns], available)
+        tables.append(list(map(FittedColumn, columns, squeezed)))
+    told = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]
+    return FittedGrid(grid, told, tables)
+
+
+def indent_cell(grid: Grid, row: int, column: int) -> str:
+    """Return a cell; one of the first column is indented by the depth of its row."""
+    indent = "  " * grid.depths[row] if grid.depths and not column else ""
+    return f"{indent}{grid.rows[row][column]}"
+
+
+# Columns that are left out --------------------------------------------------------------------------------------------
+
+
+def _choose_left_out(grid: Grid, available: int) -> list[str]:
+    """Return the titles of the columns that a grid needs least, as far as it is too wide.
+
+    One that has room once a wider one is left out comes back.
+    """
+    left_out: list[str] = []
+    for title in filter(grid.titles.__contains__, grid.least_needed):
+        if _fits(_without_columns(grid, left_out), available):
+            break
+        left_out.append(title)
+    for title in left_out[:-1]:
+        others = [other for other in left_out if other != title]
+        if _fits(_without_columns(grid, others), available):
+            left_out = others
+    return left_out
+
+
+def _fits(grid: Grid, available: int) -> bool:
+    """Return whether a grid has so many columns of text at most, without any of its own narrowed."""
+    return _add_widths(width.best for width in _measure_columns(grid)) <= available
+
+
+def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
+    """Return a grid without some columns; types of layers then stand behind their names."""
+    for title in titles:
+        grid = _fold_types(grid) if title == "Type" else _leave_out(grid, grid.titles.index(title))
+    return grid
+
+
+def _leave_out(grid: Grid, left: int) -> Grid:
+    """Return a grid without one of its columns."""
+
+    def without(cells: tuple[str, ...]) -> tuple[str, ...]:
+        return cells[:left] + cells[left + 1 :]
+
+    def move(column: int) -> int:
+        return column - (column > left)
+
+    rows = tuple(map(without, grid.rows))
+    numeric = frozenset(move(column) for column in grid.numeric if column != left)
+    marks = {(row, move(column)): mark for (row, column), mark in grid.marks.items() if column != left}
+    return replace(grid, titles=without(grid.titles), rows=rows, numeric=numeric, marks=marks)
+
+
+def _move_units(grid: Grid) -> Grid:
+    """Return a grid without its column of units, which stand behind the values: both stay together."""
+    unit = grid.titles.index("Unit")
+    rows = tuple((*row[: unit - 1], f"{row[unit - 1]} {row[unit]}".rstrip(), *row[unit:]) for row in grid.rows)
+    return _leave_out(replace(grid, rows=rows), unit)
+
+
+def _fold_types(grid: Grid) -> Grid:
+    """Return a grid whose second column, the types of layers, stands behind their names: that takes less room."""
+    rows = tuple((f"{name}: {kind}" if kind else name, kind, *others) for name, kind, *others in grid.rows)
+    return _leave_out(replace(grid, rows=rows), 1)
+
+
+# Widths ---------------------------------------------------------------------------------------------------------------
+
+
+class _Width(NamedTuple):
+    """How wide a column must be at the least, and how wide it should be."""
+
+    least: int
+    best: int
+
+
+def _measure_columns(grid: Grid) -> list[_Width]:
+    """Return the width of each column: names, titles and what is behind numbers may be folded."""
+    return [_measure_column(grid, column) for column in range(len(grid.titles))]
+
+
+def _measure_column(grid: Grid, column: int) -> _Width:
+    heading = max(map(cell_len, grid.titles[column].split("\n")))
+    cells = (cell_len(indent_cell(grid, row, column)) for row in range(len(grid.rows)))
+    best = max([heading, *cells])
+    if column == 0:
+        best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
+        return _Width(min(best, LONGEST_WHOLE), best)
+    if column in grid.numeric:
+        pieces = [piece for row in grid.rows for piece in BEFORE_NOISE.split(row[column])]
+        longest = max(map(cell_len, pieces), default=0)
+        return _Width(max(min(longest, LONGEST_NUMBER), min(heading, 12)), best)
+    return _Width(_measure_words(grid, column, best), best)
+
+
+def _measure_words(grid: Grid, column: int, best: int) -> int:
+    """Return the least width of a column of words: sentences are folded between them, shapes and words stay whole."""
+    cells = [row[column] for row in grid.rows]
+    words = [word for cell in cells for word in ([cell] if cell.startswith("[") else cell.split())]
+    longest = max(map(cell_len, words), default=0)
+    return min(best, max(12, min(longest, LONGEST_WHOLE)))
+
+
+def _add_widths(widths: Iterable[int]) -> int:
+    """Return the width of a table with columns of these widths, separators included."""
+    return sum(width + 3 for width in widths) - 1
+
+
+def _split_columns(widths: Sequence[_Width], available: int) -> list[list[int]]:
+    """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
+    tables = [[0]]
+    for column in range(1, len(widths)):
+        if len(tables[-1]) > 1 and _add_widths(widths[item].least for item in [*tables[-1], column]) > available:
+            tables.append([0])
+        tables[-1].append(column)
+    return tables
+
+
+def _squeeze(widths: Sequence[_Width], available: int) -> list[int]:
+    """Return the best widths, with the widest columns narrowed until the table fits."""
+    fitted = [min(width.best, max(width.least, available)) for width in widths]
+    for _ in range(_add_widths(fitted) - available):
+        narrower = [column for column, width in enumerate(widths) if fitted[column] > width.least]
+        if narrower:
+            fitted[max(narrower, key=fitted.__getitem__)] -= 1
+    return fitted
