@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..errors import ArgumentError
 from ..trace.bounds import WORK
@@ -35,9 +35,33 @@ _TITLES = {
 #: From white to the color of the largest value.
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e8710a"}]
 
-#: A graph of a file, and the id of a node in it.
-Node: TypeAlias = tuple[str, str]
-Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Row: TypeAlias = Mapping[str, Any]
+
+
+class _Node(NamedTuple):
+    """A node of a file: its graph, and its id there."""
+
+    graph: str
+    id: str
+
+    @classmethod
+    def of(cls, operator: Row) -> _Node:
+        return cls(operator["graph"], operator["node"])
+
+
+class _NodeValues(NamedTuple):
+    """The value of each node, and what the name of the data says of values that are left out; empty if none is."""
+
+    by_node: dict[_Node, float]
+    remark: str
+
+
+class _OwnValue(NamedTuple):
+    """A number of one operator of a layer; of the layer itself where the operator is empty."""
+
+    layer: str
+    operator: str
+    value: float
 
 
 def render(result: Report | Comparison, by: str | None = None) -> str:
@@ -69,69 +93,77 @@ def _choose_column(report: Report) -> str:
 
 def _draw_graphs(report: Report, column: str) -> dict[str, Any]:
     """Return the node data of each graph of a model that has operators; one without nodes has a name that says so."""
-    rows = [row for row in report.operators or () if row.get("node")]
-    if column in ("params", "seconds"):
-        values, remark = _place_at_heaviest(report, rows, column)
-    else:
-        values, remark = _sum_by_node(rows, column)
-    name = f"{report.name}: {_TITLES[column]}{remark}"
-    if not rows:
+    operators = [row for row in report.operators or () if row.get("node")]
+    if not operators:
         return {"": {"name": visible(f"{report.name}: no nodes, give a .tflite, .onnx or .pt2 file"), "results": {}}}
-    graphs: dict[str, Any] = {
-        row["graph"]: {"name": visible(name), "gradient": _GRADIENT, "results": {}} for row in rows
-    }
-    for (graph, node), value in values.items():
-        graphs[graph]["results"][node] = {"value": value}
+    if column == "params":
+        values = _place_at_heaviest(_list_own_params(report), operators)
+    elif column == "seconds":
+        values = _place_at_heaviest(_list_own_microseconds(report), operators)
+    else:
+        values = _sum_by_node(operators, column)
+    name = visible(f"{report.name}: {_TITLES[column]}{values.remark}")
+    graphs: dict[str, Any] = {row["graph"]: {"name": name, "gradient": _GRADIENT, "results": {}} for row in operators}
+    for node, value in values.by_node.items():
+        graphs[node.graph]["results"][node.id] = {"value": value}
     return graphs
 
 
-def _sum_by_node(rows: Rows, column: str) -> tuple[dict[Node, float], str]:
-    """Return the sum of a column for each node, of bytes alive the most; and a remark on nodes that are not counted."""
-    values: dict[Node, float] = {}
-    left_out: set[Node] = set()
-    for row in rows:
-        node, value = (row["graph"], row["node"]), read_work(row, column)
+def _sum_by_node(operators: Sequence[Row], column: str) -> _NodeValues:
+    """Return the sum of a column for each node, of bytes alive the most, without nodes of which a part is not known."""
+    values: dict[_Node, float] = {}
+    uncounted: set[_Node] = set()
+    for row in operators:
+        node, value = _Node.of(row), read_work(row, column)
         if value is None:
-            left_out.add(node)
+            uncounted.add(node)
         elif column == "live_bytes":
             values[node] = max(value, values.get(node, 0))
         else:
             values[node] = values.get(node, 0) + value
-    counted = {node: value for node, value in values.items() if node not in left_out}
-    return counted, f", {len(left_out)} of {len(left_out) + len(counted)} nodes are not counted" if left_out else ""
+    counted = {node: value for node, value in values.items() if node not in uncounted}
+    total = len(uncounted) + len(counted)
+    return _NodeValues(counted, f", {len(uncounted)} of {total} nodes are not counted" if uncounted else "")
 
 
-def _place_at_heaviest(report: Report, rows: Rows, column: str) -> tuple[dict[Node, float], str]:
-    """Return what layers or operators have of a column at one node each; and a remark on those without a node.
+def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]) -> _NodeValues:
+    """Return what layers or operators have, each at one node.
 
-    A layer's own number, which is that of all its nodes together, is at the node with the most MACs.
+    The number of an operator is at that of its nodes which has the most MACs, and so is the number of a layer, and of
+    an operator that the trace has not.
     """
-    heaviest: dict[tuple[str, str], Mapping[str, Any]] = {}  # by layer and operator, and by layer alone
-    for operator_row in rows:
-        for key in ((operator_row["layer"], operator_row["operator"]), (operator_row["layer"], "")):
-            if key not in heaviest or operator_row["macs"] > heaviest[key]["macs"]:
-                heaviest[key] = operator_row
-    own_values = _list_own_params(report) if column == "params" else _list_own_microseconds(report)
-    values: dict[Node, float] = {}
+    by_operator: dict[tuple[str, str], Row] = {}
+    by_layer: dict[str, Row] = {}
+    for row in sorted(operators, key=lambda row: -row["macs"]):
+        by_operator.setdefault((row["layer"], row["operator"]), row)
+        by_layer.setdefault(row["layer"], row)
+    values: dict[_Node, float] = {}
     placed = total = 0
-    for layer, operator, value in own_values:
-        row = heaviest.get((layer, operator)) or heaviest.get((layer, ""))
-        if row is not None:
-            node = row["graph"], row["node"]
-            values[node] = values.get(node, 0) + value
-        placed, total = placed + bool(row and value), total + bool(value)
-    return values, f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
+    for own_value in own_values:
+        heaviest = by_operator.get((own_value.layer, own_value.operator)) or by_layer.get(own_value.layer)
+        total += own_value.value != 0
+        if heaviest is not None:
+            node = _Node.of(heaviest)
+            values[node] = values.get(node, 0) + own_value.value
+            placed += own_value.value != 0
+    remark = f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
+    return _NodeValues(values, remark)
 
 
-def _list_own_params(report: Report) -> Iterable[tuple[str, str, float]]:
-    return ((row["path"], "", row["own_params"]) for row in report.layers or () if row.get("own_params"))
+def _list_own_params(report: Report) -> Iterator[_OwnValue]:
+    for row in report.layers or ():
+        if row.get("own_params"):
+            yield _OwnValue(row["path"], "", row["own_params"])
 
 
-def _list_own_microseconds(report: Report) -> Iterator[tuple[str, str, float]]:
-    """Yield the layer, the operator and the forward time of each operator; without these, of each layer."""
+def _list_own_microseconds(report: Report) -> Iterator[_OwnValue]:
+    """Yield the forward time of each operator; without these, of each layer."""
     timed = [row for row in find_rows(report, "operator", "layer", "phase", "seconds") if row["phase"] == "forward"]
-    column = "seconds" if timed else "own_forward_seconds"
-    for row in timed or find_rows(report, "path", column):
-        seconds = read_seconds(row.get(column))
+    for row in timed:
+        seconds = read_seconds(row["seconds"])
         if seconds is not None:
-            yield row["layer" if timed else "path"], row["operator"] if timed else "", seconds * 1e6
+            yield _OwnValue(row["layer"], row["operator"], seconds * 1e6)
+    for row in () if timed else find_rows(report, "path", "own_forward_seconds"):
+        seconds = read_seconds(row["own_forward_seconds"])
+        if seconds is not None:
+            yield _OwnValue(row["path"], "", seconds * 1e6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..trace.bounds import WORK
 from ..trace.depths import within_depth
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..results.report import Report
 
 __all__ = ["render"]
+
+Row: TypeAlias = Mapping[str, Any]
 
 #: What stands behind a layer, where there is such a column, and the word that follows it.
 _VALUES = {"params": "params", "macs": "", "flops": "", "forward_seconds": "forward", "backward_seconds": "backward"}
@@ -64,34 +66,55 @@ def _draw_lines(
     if not rows:
         yield "no layers: the model was not traced"
         return
-    shown = list(_draw_branches(rows[0], group_children(rows), configuration))
-    width = min(max(len(label) for label, _ in shown), _WIDEST)
-    for label, row in shown:
-        yield f"{label:<{width}}  {_write_values(row)}".rstrip()
+    lines = list(_draw_branches(rows[0], group_children(rows), configuration))
+    width = min(max(len(line.label) for line in lines), _WIDEST)
+    for line in lines:
+        yield f"{line.label:<{width}}  {_write_values(line.row)}".rstrip()
     if _is_uncounted(rows[0]):
         unknown = "which layers it called" if rows[0]["calls"] is None else "which layers it would have called further"
         yield f"the model did not run to its end: {unknown}, and what they cost, is not known"
 
 
-def _draw_branches(
-    root: Mapping[str, Any], inside: Mapping[str, Sequence[Mapping[str, Any]]], configuration: bool
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each layer with the lines that lead to it; without recursion, for models of any depth."""
-    pending = [("", "", root)]
+class _Line(NamedTuple):
+    """The line of a layer: what stands before its values, and the layer."""
+
+    label: str
+    row: Row
+
+
+class _Branch(NamedTuple):
+    """A layer that is to be drawn.
+
+    Attributes:
+        row: The layer.
+        lead: The lines that lead to it from the layer around it.
+        lead_below: The lines before those that lead to the layers inside it.
+    """
+
+    row: Row
+    lead: str = ""
+    lead_below: str = ""
+
+
+def _draw_branches(root: Row, inside: Mapping[str, Sequence[Row]], configuration: bool) -> Iterator[_Line]:
+    """Yield the line of each layer; without recursion, for models of any depth."""
+    pending = [_Branch(root)]
     while pending:
-        stem, turn, row = pending.pop()
-        name = visible(row["path"].rpartition(".")[2])
-        settings = visible(row.get("configuration") or "") if configuration else ""
-        kind = f"{visible(row['type'])}{f'({settings})' if settings else ''}"
-        yield f"{stem}{turn}{f'{name}: ' if name else ''}{kind}", row
-        below = stem + {"": "", "├── ": "│   ", "└── ": "    "}[turn]
-        children = inside.get(row["path"], ())
-        last = len(children) - 1
-        turns = [("└── " if index == last else "├── ", child) for index, child in enumerate(children)]
-        pending += [(below, sign, child) for sign, child in reversed(turns)]
+        branch = pending.pop()
+        yield _Line(f"{branch.lead}{_write_label(branch.row, configuration)}", branch.row)
+        stem, children = branch.lead_below, inside.get(branch.row["path"], ())
+        branches = [_Branch(child, f"{stem}├── ", f"{stem}│   ") for child in children[:-1]]
+        branches += [_Branch(child, f"{stem}└── ", f"{stem}    ") for child in children[-1:]]
+        pending += reversed(branches)
 
 
-def _write_values(row: Mapping[str, Any]) -> str:
+def _write_label(row: Row, configuration: bool) -> str:
+    name = visible(row["path"].rpartition(".")[2])
+    settings = visible(row.get("configuration") or "") if configuration else ""
+    return f"{f'{name}: ' if name else ''}{visible(row['type'])}{f'({settings})' if settings else ''}"
+
+
+def _write_values(row: Row) -> str:
     inputs, outputs = (_write_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
     parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
@@ -112,7 +135,7 @@ def _write_shapes(shapes: Any) -> str:
     return ", ".join(str(list(shape)) for shape in shapes or ())
 
 
-def _is_uncounted(row: Mapping[str, Any]) -> bool:
+def _is_uncounted(row: Row) -> bool:
     """Return whether the work of a layer is not known, since the model did not run to its end."""
     return row["calls"] is None or row.get("macs", 0) is None
 
