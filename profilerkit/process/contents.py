@@ -7,35 +7,41 @@ copies plain values and the structure of containers, and remembers all else by i
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from types import (
     BuiltinFunctionType,
-    CodeType,
     FunctionType,
     MappingProxyType,
-    MemberDescriptorType,
     MethodType,
     ModuleType,
 )
 from typing import Any, ClassVar
 from weakref import ref
 
-__all__ = ["BYTES_OF", "Contents", "Identity", "list_contents", "list_slots"]
+from .object_facts import (
+    hash_items,
+    hash_memory,
+    is_installed,
+    is_value,
+    list_entries,
+    list_globals,
+    list_slots,
+    read_attribute,
+    read_shape,
+    read_strides,
+)
+
+__all__ = ["BYTES_OF", "Contents", "Identity", "list_contents"]
 
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 #: What is remembered by its identity alone.
 _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
-#: Where Python and packages are installed, whose functions keep caches and the like in global variables.
-_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib is imported for it alone
-_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 #: How many steps from object to object are followed.
 _DEPTH = 6.0
 #: A step into a container, as a part of one to an object: inputs may be nested deeply.
@@ -78,7 +84,10 @@ class Contents:
         self.written: list[Any] = []
         self._special = special
         self._reads_globals = reads_globals
-        self._met: dict[int, Any] = {}
+        #: The numbers of the objects that are followed, by their ids, in the order in which they were met; they are
+        #: kept, so that no other object takes the id of one.
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
 
     def add(self, value: Any, depth: float = _DEPTH) -> None:
         """Write down a value."""
@@ -108,14 +117,14 @@ class Contents:
 
         Not all writes are counted: one through numpy, or through ``tensor.data``, is not.
         """
-        version, attributes = _read(array, "_version"), _read(array, "__dict__")
+        version, attributes = read_attribute(array, "_version"), read_attribute(array, "__dict__")
         self.written += (
             Identity(array),
-            _shape(array),
-            str(_read(array, "dtype")),
-            str(_read(array, "device")),
-            _strides(array),
-            _read(array, "requires_grad") is True,
+            read_shape(array),
+            str(read_attribute(array, "dtype")),
+            str(read_attribute(array, "device")),
+            read_strides(array),
+            read_attribute(array, "requires_grad") is True,
             version if isinstance(version, int) else None,
         )
         if isinstance(version, int) and isinstance(attributes, dict) and attributes:
@@ -138,11 +147,11 @@ class Contents:
 
         A class is written once, whatever the number of its instances.
         """
-        if not self._is_new(kind):
+        if not self._follow(kind):
             return
         for base in kind.__mro__[:-1]:
             attributes = {name: value for name, value in vars(base).items() if not _is_bookkeeping(name, value)}
-            if _is_installed(base):
+            if is_installed(base):
                 self._add_identities(attributes)
             else:
                 self.add_attributes(attributes)
@@ -154,24 +163,25 @@ class Contents:
             if kind is FunctionType or kind in _PLAIN:
                 written += (name, Identity(value) if kind is FunctionType else value)
 
-    def _is_new(self, value: Any) -> bool:
-        """Note that a value is followed; one that was is written down by where it was met."""
-        number = self._met.get(id(value))
+    def _follow(self, value: Any) -> bool:
+        """Return whether a value is to be followed: the first time. Later its number is written down instead."""
+        number = self._numbers.get(id(value))
         if number is not None:
-            self.written.append(number[0])
+            self.written.append(number)
             return False
-        self._met[id(value)] = (len(self._met), value)  # kept, so that no other object takes its address
+        self._numbers[id(value)] = len(self._kept)
+        self._kept.append(value)
         return True
 
     def _add_container(self, value: Any, kind: type, depth: float) -> None:
         self.written += (kind, len(value))
-        if not value or depth <= 0 or not self._is_new(value):
+        if not value or depth <= 0 or not self._follow(value):
             return
         depth -= _INTO_CONTAINER
         if len(value) > _LONGEST:
-            self.written.append(_hash_items(value))
+            self.written.append(hash_items(value))
         elif isinstance(value, dict):
-            for key, item in _entries(value):
+            for key, item in list_entries(value):
                 self.add(key, depth)
                 self.add(item, depth)
         elif isinstance(value, (set, frozenset)):
@@ -185,7 +195,7 @@ class Contents:
     def _add_object(self, value: Any, kind: type, depth: float) -> None:
         if isinstance(value, _WHOLE):
             self.written.append(Identity(value))
-        elif _read(value, "shape") is not None and _read(value, "dtype") is not None:
+        elif read_attribute(value, "shape") is not None and read_attribute(value, "dtype") is not None:
             self.add_array(value, depth)
         elif isinstance(value, FunctionType):
             self._add_function(value, depth)
@@ -206,7 +216,7 @@ class Contents:
 
     def _add_function(self, function: FunctionType, depth: float) -> None:
         self.written += (Identity(function), Identity(function.__code__))
-        if depth <= 0 or not self._is_new(function):
+        if depth <= 0 or not self._follow(function):
             return
         for cell in function.__closure__ or ():
             try:
@@ -216,29 +226,29 @@ class Contents:
         self.add(function.__defaults__, depth - 1)
         self.add(function.__kwdefaults__, depth - 1)
         if self._reads_globals:
-            for name, value in _list_globals(function):
+            for name, value in list_globals(function):
                 self.written.append(name)
                 self.add(value, depth - 1)
 
     def _add_instance(self, value: Any, kind: type, depth: float) -> None:
-        attributes = _read(value, "__dict__")
+        attributes = read_attribute(value, "__dict__")
         slots = list_slots(kind)
-        if (memory := _hash_memory(value)) is not None:
+        if (memory := hash_memory(value, _MOST_BYTES)) is not None:
             self.written += (kind, memory)
         if not (isinstance(attributes, dict) or slots):
             if isinstance(value, MappingProxyType):
                 self.add(dict(value), depth)
             elif memory is None:
-                self.written.append(value if _is_value(kind) else Identity(value))
+                self.written.append(value if is_value(kind) else Identity(value))
             return
-        self.written.append(kind if _is_value(kind) else Identity(value))
-        if depth <= 0 or not self._is_new(value):
+        self.written.append(kind if is_value(kind) else Identity(value))
+        if depth <= 0 or not self._follow(value):
             return
         if isinstance(attributes, dict):
             self.add_attributes(attributes, depth - 1)
         for slot in slots:
             self.written.append(slot.__name__)
-            self.add(_read(value, slot.__name__), depth - 1)
+            self.add(read_attribute(value, slot.__name__), depth - 1)
 
 
 def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
@@ -259,39 +269,6 @@ def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = 
     return contents.written
 
 
-def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the entries of a dict in their order, which `OrderedDict` keeps in a way of its own.
-
-    A proxy, as TensorFlow puts around dicts, claims to be one and is none.
-    """
-    is_dict = issubclass(type(value), dict) and not issubclass(type(value), OrderedDict)
-    return dict.items(value) if is_dict else list(value.items())
-
-
-def _hash_items(value: Any) -> int:
-    """Return the items of a long container as one number: by their values if all have one, or by their identity."""
-    items: Any = _entries(value) if isinstance(value, dict) else value
-    unordered = isinstance(value, (set, frozenset))
-    try:
-        return hash(frozenset(items) if unordered else tuple(items))
-    except MemoryError:
-        raise
-    except Exception:  # some of them have none
-        numbers = [id(entry) for item in items for entry in (item if isinstance(value, dict) else (item,))]
-        return hash(tuple(sorted(numbers) if unordered else numbers))
-
-
-def _hash_memory(value: Any) -> int | None:
-    """Return the bytes of a buffer (`bytearray`, `array.array`, ``ctypes``) as one number, if it is one and small."""
-    try:
-        with memoryview(value) as view:
-            return zlib.crc32(view.tobytes()) if view.nbytes <= _MOST_BYTES else None
-    except MemoryError:
-        raise
-    except Exception:  # none, or one that is closed
-        return None
-
-
 def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
     return array.tobytes() if array.nbytes <= most else None
 
@@ -301,76 +278,6 @@ def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
 BYTES_OF: dict[str, Callable[[Any, int], bytes | None]] = {"numpy": _bytes_of_numpy}
 
 
-def _strides(array: Any) -> Any:
-    """Return the strides of an array, which a method or an attribute has."""
-    strides = _read(array, "stride")
-    try:
-        return tuple(strides()) if callable(strides) else _read(array, "strides")
-    except MemoryError:
-        raise
-    except Exception:  # it has none
-        return None
-
-
-def _is_installed(kind: type) -> bool:
-    """Return whether a class belongs to Python or to an installed package."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return isinstance(file, str) and _is_of_package(file)
-
-
 def _is_bookkeeping(name: str, value: Any) -> bool:
     """Return whether an attribute of a class is one that Python makes, such as its annotations."""
     return name.startswith("__") and name.endswith("__") and type(value) is not FunctionType
-
-
-def _is_of_package(file: str) -> bool:
-    return file.startswith(_STANDARD_LIBRARY) or any(folder in file for folder in _PACKAGES)
-
-
-def _list_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global variables that the code of a function names, and those of the functions inside of it."""
-    waiting = [function.__code__]
-    if _is_of_package(waiting[0].co_filename):
-        return
-    names: dict[str, None] = {}
-    while waiting:
-        code = waiting.pop()
-        names.update(dict.fromkeys(code.co_names))
-        waiting += [const for const in code.co_consts if isinstance(const, CodeType)]
-    for name in names:
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
-
-
-def _is_value(kind: type) -> bool:
-    """Return whether objects of a class say themselves which of them are equal."""
-    return getattr(kind, "__eq__", None) is not object.__eq__
-
-
-def list_slots(kind: type) -> list[MemberDescriptorType]:
-    """Return the descriptors of what a class and its bases have named in their ``__slots__``, private names too."""
-    return [
-        slot
-        for base in kind.__mro__
-        if "__slots__" in base.__dict__
-        for slot in base.__dict__.values()
-        if type(slot) is MemberDescriptorType
-    ]
-
-
-def _read(value: Any, name: str) -> Any:
-    """Return an attribute, None where it cannot be read: a property may raise anything."""
-    try:
-        return getattr(value, name, None)
-    except MemoryError:
-        raise
-    except Exception:
-        return None
-
-
-def _shape(array: Any) -> Any:
-    shape = _read(array, "shape")
-    try:
-        return tuple(shape)
-    except (TypeError, ValueError, RuntimeError):  # of unknown rank
-        return str(shape)

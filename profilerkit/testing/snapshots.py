@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
-from ..process.contents import list_slots
+from ..process.object_facts import list_slots
 
 __all__ = ["collect_facts", "differences", "process_facts"]
 

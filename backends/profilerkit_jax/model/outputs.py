@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from profilerkit import InputError
-from profilerkit.process.contents import list_slots
+from profilerkit.process.object_facts import list_slots
 
 from .arrays import is_array
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
-from profilerkit.process.contents import Contents, Identity, list_slots
+from profilerkit.process.contents import Contents, Identity
+from profilerkit.process.object_facts import list_slots
 
 from .jax_model import JaxModel
 from .subject import Leaf

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from profilerkit.process.contents import list_slots
+from profilerkit.process.object_facts import list_slots
 
 from ..compat.variables import MethodTarget, ResourceVariable
 from .snapshots import (

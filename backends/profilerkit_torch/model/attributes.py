@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
-from profilerkit.process.contents import list_slots
+from profilerkit.process.object_facts import list_slots
 
 from ..compat.modules import OWN
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType
 from typing import Any
 
-from profilerkit.process.contents import list_slots
+from profilerkit.process.object_facts import list_slots
 
 from ..model.attributes import EMPTY
 from .snapshots import SlotsSnapshot, copy_container, refill

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from profilerkit import ModelInputs
-from profilerkit.process.contents import list_slots
+from profilerkit.process.object_facts import list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from profilerkit import ModelChangedWarning
-from profilerkit.process.contents import list_slots
 from profilerkit.process.locks import Lock
+from profilerkit.process.object_facts import list_slots
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 from profilerkit.process.user_lines import find_stack_level
 

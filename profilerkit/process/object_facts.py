@@ -1,0 +1,135 @@
+"""What can be told of an object of any class, whatever that raises when it is asked: attributes, items and memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from types import CodeType, FunctionType, MemberDescriptorType
+from typing import Any
+
+__all__ = [
+    "hash_items",
+    "hash_memory",
+    "is_installed",
+    "is_value",
+    "list_entries",
+    "list_globals",
+    "list_slots",
+    "read_attribute",
+    "read_shape",
+    "read_strides",
+]
+
+#: Where Python and packages are installed, whose functions keep caches and the like in global variables.
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib is imported for it alone
+_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+def read_attribute(value: Any, name: str) -> Any:
+    """Return an attribute, None where it cannot be read: a property may raise anything."""
+    try:
+        return getattr(value, name, None)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+
+
+def read_shape(array: Any) -> Any:
+    """Return the shape of an array; its text where the rank is not known."""
+    shape = read_attribute(array, "shape")
+    try:
+        return tuple(shape)
+    except (TypeError, ValueError, RuntimeError):
+        return str(shape)
+
+
+def read_strides(array: Any) -> Any:
+    """Return the strides of an array, which a method or an attribute has."""
+    strides = read_attribute(array, "stride")
+    try:
+        return tuple(strides()) if callable(strides) else read_attribute(array, "strides")
+    except MemoryError:
+        raise
+    except Exception:  # it has none
+        return None
+
+
+def list_slots(kind: type) -> list[MemberDescriptorType]:
+    """Return the descriptors of what a class and its bases have named in their ``__slots__``, private names too."""
+    return [
+        slot
+        for base in kind.__mro__
+        if "__slots__" in base.__dict__
+        for slot in base.__dict__.values()
+        if type(slot) is MemberDescriptorType
+    ]
+
+
+def is_value(kind: type) -> bool:
+    """Return whether objects of a class say themselves which of them are equal."""
+    return getattr(kind, "__eq__", None) is not object.__eq__
+
+
+def list_entries(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the entries of a dict in their order, which `OrderedDict` keeps in a way of its own.
+
+    A proxy, as TensorFlow puts around dicts, claims to be one and is none.
+    """
+    is_dict = issubclass(type(value), dict) and not issubclass(type(value), OrderedDict)
+    return dict.items(value) if is_dict else list(value.items())
+
+
+def hash_items(value: Any) -> int:
+    """Return the items of a long container as one number: by their values if all have one, or by their identity."""
+    items: Any = list_entries(value) if isinstance(value, dict) else value
+    unordered = isinstance(value, (set, frozenset))
+    try:
+        return hash(frozenset(items) if unordered else tuple(items))
+    except MemoryError:
+        raise
+    except Exception:  # some of them have none
+        numbers = [id(entry) for item in items for entry in (item if isinstance(value, dict) else (item,))]
+        return hash(tuple(sorted(numbers) if unordered else numbers))
+
+
+def hash_memory(value: Any, most_bytes: int) -> int | None:
+    """Return the bytes of a buffer (`bytearray`, `array.array`, ``ctypes``) as one number; None of all else.
+
+    ``most_bytes`` is the size of the largest that is read.
+    """
+    try:
+        with memoryview(value) as view:
+            return zlib.crc32(view.tobytes()) if view.nbytes <= most_bytes else None
+    except MemoryError:
+        raise
+    except Exception:  # none, or one that is closed
+        return None
+
+
+def is_installed(kind: type) -> bool:
+    """Return whether a class belongs to Python or to an installed package."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return isinstance(file, str) and _is_of_package(file)
+
+
+def _is_of_package(file: str) -> bool:
+    return file.startswith(_STANDARD_LIBRARY) or any(folder in file for folder in _PACKAGES)
+
+
+def list_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the global variables that the code of a function names, and those of the functions inside of it."""
+    waiting = [function.__code__]
+    if _is_of_package(waiting[0].co_filename):
+        return
+    names: dict[str, None] = {}
+    while waiting:
+        code = waiting.pop()
+        names.update(dict.fromkeys(code.co_names))
+        waiting += [const for const in code.co_consts if isinstance(const, CodeType)]
+    for name in names:
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
