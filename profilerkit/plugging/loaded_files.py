@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader, Source
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from weakref import WeakValueDictionary
 
 from .namespace_imports import Importlib, make_imported_spec
@@ -50,8 +50,9 @@ class Namespace:
         self.package.__path__ = self.own_folders
         #: The imported modules by full name, and the state of their files when they were imported.
         self.modules: dict[str, ModuleType] = {self.name: self.package}
-        self._files: dict[str, tuple[int, int]] = {}
-        self._contained: dict[str, bool] = {}
+        self._files: dict[str, _FileState | None] = {}
+        #: What `holds` has answered, by the first part of a module's name.
+        self._answers: dict[str, bool] = {}
         self._loads = 0
         self.is_in_use: bool = False
         #: While it is in use: the folders in which the caller searches, and its modules that are out of the way.
@@ -82,11 +83,12 @@ class Namespace:
     def holds(self, name: str) -> bool:
         """Return whether a module belongs to this namespace: whether it is in a folder that belongs to the file."""
         top = name.partition(".")[0]
-        if self.is_in_use or top not in self._contained:
-            self._contained[top] = self._finds(top)
-        return self._contained[top]
+        if self.is_in_use or top not in self._answers:  # while it is in use, its code may add folders to the path
+            self._answers[top] = self._is_first_here(top)
+        return self._answers[top]
 
-    def _finds(self, top: str) -> bool:
+    def _is_first_here(self, top: str) -> bool:
+        """Return whether a search along the path finds a module in one of the file's folders first."""
         if top in sys.builtin_module_names or (top in sys.stdlib_module_names and top in sys.modules):
             return False  # a module that Python itself has imported is not searched for again
         if top == self.main:
@@ -167,12 +169,13 @@ class Namespace:
             try:
                 yield
             finally:
-                self._keep_path()
+                self._keep_path()  # first, since the folders that the code has added are told by the path
                 self.is_in_use = False
-                self._contained.clear()
+                self._answers.clear()
                 _loading.pop()
                 sys.meta_path.remove(finder)
-                self._take_modules(finder.names)
+                self._drop_plain_names(finder.names)
+                self._keep_modules()
                 sys.modules.update(hidden)
                 self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
 
@@ -190,13 +193,19 @@ class Namespace:
             if name.partition(".")[0] in tops and not str(getattr(module, "__name__", "")).startswith(f"{self.name}."):
                 self._hidden[name] = sys.modules.pop(name)
 
-    def _take_modules(self, plain_names: set[str]) -> None:
-        """Remove this namespace's modules from ``sys.modules``, under their plain names too, and keep them here."""
+    def _drop_plain_names(self, plain_names: set[str]) -> None:
+        """Remove this namespace's modules from ``sys.modules`` where they stand under other names than their full ones.
+
+        ``plain_names`` are names under which they were found; their code may have stored them under others.
+        """
         ids = {id(module) for module in self.modules.values()}
         ids |= {id(module) for name, module in list(sys.modules.items()) if name.startswith(f"{self.name}.")}
         for name, module in list(sys.modules.items()):
             if (name in plain_names or id(module) in ids) and not name.startswith(_PREFIX):
                 del sys.modules[name]
+
+    def _keep_modules(self) -> None:
+        """Keep this namespace's modules here, and remove them from ``sys.modules`` unless they are to stay visible."""
         for name in list(sys.modules):
             if not f"{name}.".startswith(f"{self.name}."):
                 continue
@@ -234,8 +243,11 @@ class _PlainNames:
     """Finds the modules of one namespace by their plain names while a file is loaded."""
 
     def __init__(self, namespace: Namespace) -> None:
-        self.namespace, self.thread, self.names = namespace, threading.get_ident(), set[str]()
+        self.namespace = namespace
+        self.thread = threading.get_ident()
         self.callers_path = list(sys.path)
+        #: The plain names of the modules that it has found.
+        self.names: set[str] = set()
 
     def serves(self, namespace: Namespace) -> bool:
         return self.namespace is namespace and self.thread == threading.get_ident()
@@ -328,12 +340,20 @@ def _rebuild(key: str) -> Namespace | None:
     return namespace
 
 
-def _read_state(file: str) -> tuple[int, int]:
+class _FileState(NamedTuple):
+    """What tells a file from a later one at its path."""
+
+    modified_ns: int
+    size: int
+
+
+def _read_state(file: str) -> _FileState | None:
+    """Return the state of a file; None if there is none."""
     try:
         facts = Path(file).stat()
     except OSError:
-        return (-1, -1)
-    return (facts.st_mtime_ns, facts.st_size)
+        return None
+    return _FileState(facts.st_mtime_ns, facts.st_size)
 
 
 _namespaces: WeakValueDictionary[str, Namespace] = WeakValueDictionary()
