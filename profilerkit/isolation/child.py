@@ -139,14 +139,14 @@ def _profile(channel: Channel, job: Job) -> None:
     channel.send(stage="making its profiler")
     profiler = make_profiler(
         loaded.model,
-        functions=job.all_functions(),
+        functions=job.load_functions(),
         leave_out=job.leave_out,
         name=job.name or loaded.name,
         backend=backend,
         placing=placing,
         inputs=loaded.inputs,
         input_shape=loaded.input_shape,
-        data_splits=job.data_splits(),
+        data_splits=job.load_data_splits(),
     )
     (names,), arguments = read_request([profiler._registry], job.metrics, arguments, strict=job.strict, caller=profile)
     requested = None if job.metrics is None else names

@@ -20,12 +20,19 @@ __all__ = ["Job", "NoModelError", "is_builder", "require_names"]
 
 @dataclass(frozen=True)
 class Job:
-    """One model to profile: the arguments of `profilerkit.profile`, with the model as text, a builder or an object.
+    """One model to profile.
 
-    ``in_turn`` says that several such processes take turns when they measure times; with ``gated`` the process waits
-    before the first function that runs the model until the caller lets it, and then measures by itself. ``folder`` is
-    the current folder of the process. With ``dtype`` the model's weights and the floating-point ``input_shape`` are of
-    that dtype. Functions and data splits may be texts, by which the process loads them: ``data.py:splits``.
+    Attributes:
+        model: The model as text, a class or a function that builds it, or the model itself.
+        data: ``inputs``, ``input_shape`` and ``data_splits``. The splits may be a text by which the process loads them,
+            ``data.py:splits``, and so may each of the functions.
+        arguments: The arguments of `profilerkit.profile` that are no attribute here.
+        in_turn: Whether several such processes take turns when they measure times.
+        own_plugins_alone: Whether the plugins of other packages are left out.
+        gated: Whether the process waits, before the first function that runs the model, until the caller lets it; then
+            it measures by itself.
+        folder: The current folder of the process, if it is another one.
+        dtype: The dtype of the model's weights and of the floating-point ``input_shape``, if it is another one.
     """
 
     model: Any
@@ -75,12 +82,12 @@ class Job:
             return replace(loaded, inputs=None, input_shape=None)
         return loaded
 
-    def data_splits(self) -> Any:
+    def load_data_splits(self) -> Any:
         """Return the data splits: as they are, or what a text leads to, called if it is a function."""
         splits = self.data.get("data_splits")
         return _load_text(splits, self.trust) if isinstance(splits, str) else splits
 
-    def all_functions(self) -> list[Any]:
+    def load_functions(self) -> list[Any]:
         """Return the functions: as they are, or what texts lead to; a function that returns several is called."""
         functions: list[Any] = []
         for function in self.functions:

@@ -64,13 +64,22 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass
 class Progress:
-    """The progress of a job, as its process reported it.
+    """The progress of a job, as its process reported it. Data that is no message of a process raises `ChannelError`.
 
-    ``report`` is what `read_report` has read, with a record for each metric. ``pending`` are the metrics
-    that have no result yet, and ``doing`` those of them that are being computed. ``joint`` are the measurements that a
-    process makes in turn with others. ``waiting`` says that it waits for its turn to compute ``turn``; with a plan in
-    ``ready`` it waits for the request of a sample. The process's warnings are kept in ``warned``, and issued here too
-    unless ``quiet``. Data that is no such message raises `ChannelError`.
+    Attributes:
+        report: What `read_report` has read, with a record for each metric.
+        pending: The metrics that have no result yet.
+        doing: Those of them that are being computed.
+        stage: What the process does before it computes anything.
+        joint: The measurements that it makes in turn with other processes.
+        turn: What it will measure when it is let: one of ``joint``; None for what it measures by itself.
+        waiting: Whether it waits until it is let.
+        ready: The plan of a measurement if it waits for the request of a sample.
+        times_ready: How often it has begun to wait so.
+        sample: The seconds of the last sample.
+        error: The error that it ended with, if it did; ``failure`` is the code of that.
+        done: Whether it has sent all.
+        quiet: Whether its warnings are not issued here; they are kept in ``warned`` in any case.
     """
 
     report: Report | None = None
