@@ -38,6 +38,8 @@ _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
 
 
 class _LayerTime(msgspec.Struct):
+    """The fields of `LayerTime`; its type has another name, because ``type`` says what a mapping is."""
+
     path: str
     layer_type: str
     calls: Annotated[int, msgspec.Meta(ge=0)]
@@ -57,6 +59,7 @@ def to_plain(value: Any) -> Any:
         return _write_float(value)
     if isinstance(value, Measurement):
         return _write_measurement(value)
+    # Of tables those of a class with more than rows come first.
     if isinstance(value, BatchSweep):
         return {"type": "batch_sweep", "rows": [to_plain(dict(row)) for row in value]}
     if isinstance(value, LayerTimeTable):
@@ -115,18 +118,17 @@ def _write_measurement(value: Measurement) -> dict[str, Any]:
 
 
 def _write_layer_time(time: LayerTime) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(
-        _LayerTime(
-            time.path,
-            time.type,
-            time.calls,
-            time.own_forward,
-            time.missing,
-            tuple(map(astuple, time.each_call)),
-            time.own_backward,
-            time.overhead,
-        )
+    form = _LayerTime(
+        path=time.path,
+        layer_type=time.type,
+        calls=time.calls,
+        own_forward=time.own_forward,
+        missing=time.missing,
+        each_call=tuple(map(astuple, time.each_call)),
+        own_backward=time.own_backward,
+        overhead=time.overhead,
     )
+    plain: dict[str, Any] = msgspec.to_builtins(form)
     return plain
 
 
@@ -183,6 +185,10 @@ def _require_field(value: Mapping[str, Any], name: str, kind: type | tuple[type,
     return field
 
 
+def _read_optional_field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    return None if value.get(name) is None else _require_field(value, name, kind, where)
+
+
 def _read_float(value: Mapping[str, Any], where: str) -> float:
     text = _require_field(value, "value", str, where)
     if text not in ("nan", "inf", "-inf"):
@@ -205,16 +211,13 @@ def _read_measurement(value: Mapping[str, Any], where: str) -> Measurement:
     confidence = _require_field(value, "confidence", (int, float), where)
     if not 0 < confidence < 1:
         raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
-    session = None if value.get("session") is None else _require_field(value, "session", str, where)
-    precision = (
-        None if value.get("precision") is None else float(_require_field(value, "precision", (int, float), where))
-    )
+    precision = _read_optional_field(value, "precision", (int, float), where)
     measurement = Measurement(
         samples,
         float(confidence),
-        _read_samples(value, "warmup", where),
-        session,
-        precision,
+        warmup=_read_samples(value, "warmup", where),
+        session=_read_optional_field(value, "session", str, where),
+        precision=None if precision is None else float(precision),
         adaptive=value.get("adaptive") is True,
         conditions=_read_conditions(value.get("conditions"), f"{where}.conditions"),
     )
