@@ -1,21 +1,29 @@
-"""The options that several commands share, and what their texts mean."""
+"""The options that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
 
-from ..arguments.checks import DEPTH, ONE_BATCH_SIZE, TOP, Check, positive
-from ..arguments.shape_text import shapes_of_text
+from ..arguments.checks import DEPTH, TOP
 from ..backend import RUN_CHECKS
-from ..errors import ArgumentError, NotOfferedError
-from ..process.clean_output import results_alone
-from ..process.files import obstacle
 from ..times.sampling import SAMPLING_CHECKS
+from .option_values import (
+    TIMEOUT,
+    check_form,
+    check_memory,
+    check_optimizer,
+    check_outputs,
+    complete_forms,
+    complete_metrics,
+    make_callback,
+    parse_batch_sizes,
+    require_writable,
+    split_names,
+)
 
 __all__ = [
     "SharedOption",
@@ -28,10 +36,7 @@ __all__ = [
     "measuring_options",
     "output_option",
     "output_options",
-    "parse_batch_sizes",
-    "parse_shapes",
     "pick",
-    "require_writable",
     "strict_option",
     "trust_option",
 ]
@@ -50,117 +55,6 @@ def pick(kind: type[T], options: Mapping[str, Any]) -> T:
     """Return a dataclass of those of a command's options that are its fields."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in options.items() if name in names})
-
-
-def parse_shapes(values: tuple[str, ...]) -> Any:
-    """Return ``input_shape``, of one sample, for ``3,224,224`` or ``ids=128:int64``, several of either."""
-    try:
-        return shapes_of_text(values)
-    except ArgumentError as error:
-        raise click.BadParameter(str(error), param_hint="--input-shape") from None
-
-
-def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
-    """Return a callback that checks a value as the function does that takes it: now, and not when all is measured."""
-
-    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        name = parameter.name or ""
-        try:
-            return None if value is None else check(name, value)
-        except ValueError as error:  # `InputError` is one
-            raise click.BadParameter(str(error).removeprefix(f"{name}=")) from None
-
-    return read
-
-
-def _read_batch_size(text: str) -> int:
-    size: int = ONE_BATCH_SIZE("batch_size", int(text))
-    return size
-
-
-def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """Return one batch size for ``8``, several for ``1,8,32``."""
-    if value is None:
-        return None
-    try:
-        sizes = tuple(map(_read_batch_size, value.split(",")))
-    except ValueError:
-        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
-    return sizes if len(sizes) > 1 else sizes[0]
-
-
-def _check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Check a form by the renderers that plugins offer: now, and not when all is measured."""
-    from ..render import renderer
-
-    if context.resilient_parsing:  # nothing runs: only completions are wanted
-        return value
-    try:
-        renderer(value)
-    except NotOfferedError as error:
-        raise click.BadParameter(str(error)) from error
-    return value
-
-
-def _complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from ..plugging.offers import list_renderers
-
-    with results_alone():
-        return [offer.item.name for offer in list_renderers() if offer.item.name.startswith(incomplete)]
-
-
-def _complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
-    from ..piping.status import Metric
-    from ..plugging.offers import list_status_keys
-
-    before, comma, begun = incomplete.rpartition(",")
-    with results_alone():
-        metrics = [offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)]
-        names = [name for metric in metrics for name in (metric.NAME, *metric.ALIASES)]
-    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
-
-
-def _split_names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names that are given one by one, or several with commas between them."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
-
-
-def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
-    """Check where a file is to go: now, and not when all is measured."""
-    if path is None:
-        return None
-    wrong = obstacle(path)
-    if wrong is not None:
-        raise click.BadParameter(wrong)
-    return Path(path)
-
-
-def _check_outputs(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
-    """Check where files are to go, and that their suffixes say a form."""
-    from .output import find_form
-
-    targets = [require_writable(context, parameter, path) for path in paths]
-    if not context.resilient_parsing:
-        for target in targets:
-            find_form(target)
-    return tuple(targets)
-
-
-_TIMEOUT = Check("a number of seconds above zero, such as 30", lambda text: positive("30").read(float(text)))
-
-
-def _check_memory(name: str, text: str) -> int:
-    from ..isolation.limits import parse_memory
-
-    return parse_memory(text)
-
-
-def _check_optimizer(name: str, optimizer: str) -> str:
-    from ..backend_kit.optimizers import optimizer_bytes
-
-    optimizer_bytes(optimizer, ())
-    return optimizer
 
 
 class SharedOption(click.Option):
@@ -210,16 +104,16 @@ measuring_options: CommandDecorator = _combine(
         "--metric",
         multiple=True,
         metavar="NAMES",
-        callback=_split_names,
-        shell_complete=_complete_metrics,
+        callback=split_names,
+        shell_complete=complete_metrics,
         help="Compute only these metrics: macs,latency; it can be repeated.",
     ),
     _make_shared(
         "--leave-out",
         multiple=True,
         metavar="NAMES",
-        callback=_split_names,
-        shell_complete=_complete_metrics,
+        callback=split_names,
+        shell_complete=complete_metrics,
         help="Do not compute these metrics or status keys; it can be repeated.",
     ),
     _make_shared("--static", is_flag=True, help="Do not run the model: counts, sizes and memory only."),
@@ -229,7 +123,7 @@ measuring_options: CommandDecorator = _combine(
     _make_shared(
         "--optimizer",
         metavar="NAME",
-        callback=make_callback(_check_optimizer),
+        callback=make_callback(check_optimizer),
         help="Optimizer whose state is part of the training memory, such as adam. Default: none.",
     ),
     _make_shared(
@@ -258,13 +152,13 @@ isolation_options: CommandDecorator = _combine(
     _make_shared(
         "--timeout",
         metavar="SECONDS",
-        callback=make_callback(_TIMEOUT),
+        callback=make_callback(TIMEOUT),
         help="End a model's process after this time; implies --isolate.",
     ),
     _make_shared(
         "--memory",
         metavar="SIZE",
-        callback=make_callback(_check_memory),
+        callback=make_callback(check_memory),
         help="Most memory that a model's process may use: bytes, or '4 GiB'; implies --isolate.",
     ),
 )
@@ -337,13 +231,13 @@ output_options: CommandDecorator = _combine(
     ),
     format_option(
         "Format of the printed result: a renderer that 'profilerkit list' names.",
-        _check_form,
+        check_form,
         default="summary",
-        shell_complete=_complete_forms,
+        shell_complete=complete_forms,
     ),
     output_option(
         "Also write a file, in the format of its suffix (.json, .html, .csv, ...); repeat it for several.",
-        _check_outputs,
+        check_outputs,
         multiple=True,
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print neither the result nor progress, only errors."),

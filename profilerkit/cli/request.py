@@ -11,7 +11,7 @@ import click
 from ..errors import UnknownStatusError
 from ..piping.requests import Preference
 from .configuration import list_configured
-from .options import parse_shapes
+from .option_values import parse_shapes
 
 if TYPE_CHECKING:
     from ..isolation.job import Job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from profilerkit.backend import RUN_CHECKS
-from profilerkit.cli.options import make_callback, require_writable
+from profilerkit.cli.option_values import make_callback, require_writable
 
 if TYPE_CHECKING:
     from profilerkit.devices.info import DeviceInfo

@@ -11,15 +11,8 @@ import click
 from profilerkit.arguments.checks import DEPTH, TOP
 from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.loading import load_argument
-from profilerkit.cli.options import (
-    TypedOption,
-    console_or_json,
-    make_callback,
-    output_option,
-    parse_shapes,
-    require_writable,
-    trust_option,
-)
+from profilerkit.cli.option_values import make_callback, parse_shapes, require_writable
+from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.count_text import format_count
 from profilerkit.errors import (

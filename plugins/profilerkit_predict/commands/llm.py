@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
-from profilerkit.cli.options import console_or_json, output_option, parse_batch_sizes, require_writable, trust_option
+from profilerkit.cli.option_values import parse_batch_sizes, require_writable
+from profilerkit.cli.options import console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
 from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfilerKitError
 from profilerkit.process.files import write_text

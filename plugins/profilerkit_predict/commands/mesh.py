@@ -9,7 +9,7 @@ import click
 
 from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
 from profilerkit.cli.completing import devices, models
-from profilerkit.cli.options import make_callback, parse_shapes
+from profilerkit.cli.option_values import make_callback, parse_shapes
 from profilerkit.errors import ArgumentError, ProfilerKitError
 
 from ..meshes.layout import OPEN_MESH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from profilerkit.cli.options import make_callback
+from profilerkit.cli.option_values import make_callback
 
 from ..meshes.layout import MESH, SCHEMES
 

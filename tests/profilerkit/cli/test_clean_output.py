@@ -193,14 +193,15 @@ def test_what_plugins_print_when_they_are_imported_is_no_result(
 
 def test_completions_come_without_what_plugins_print(monkeypatch: Any, capsys: Any) -> None:
     from profilerkit import Metric
-    from profilerkit.cli import options
+    from profilerkit.cli import option_values
     from profilerkit.plugging import offers as plugins
 
     offer = types.SimpleNamespace(item=type("Macs", (Metric,), {"NAME": "macs", "name": "json"}))
     for name in ("list_status_keys", "list_renderers"):
         monkeypatch.setattr(plugins, name, lambda: (sys.stdout.write("plugin\n"), [offer])[1])
     completing: Any = (None, None, "")
-    assert (options._complete_metrics(*completing), options._complete_forms(*completing)) == (["macs"], ["json"])
+    assert option_values.complete_metrics(*completing) == ["macs"]
+    assert option_values.complete_forms(*completing) == ["json"]
     assert capsys.readouterr() == ("", "plugin\nplugin\n")
 
 

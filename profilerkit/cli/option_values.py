@@ -1,0 +1,148 @@
+"""What the texts of options mean: each is read now, and not when all is measured, and some are completed by a shell.
+
+The functions are callbacks of click, but for those that take the name and the value of an argument: these are for
+`make_callback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..arguments.checks import ONE_BATCH_SIZE, Check, positive
+from ..arguments.shape_text import shapes_of_text
+from ..errors import ArgumentError, NotOfferedError
+from ..process.clean_output import results_alone
+from ..process.files import obstacle
+
+__all__ = [
+    "TIMEOUT",
+    "check_form",
+    "check_memory",
+    "check_optimizer",
+    "check_outputs",
+    "complete_forms",
+    "complete_metrics",
+    "make_callback",
+    "parse_batch_sizes",
+    "parse_shapes",
+    "require_writable",
+    "split_names",
+]
+
+
+def parse_shapes(values: tuple[str, ...]) -> Any:
+    """Return ``input_shape``, of one sample, for ``3,224,224`` or ``ids=128:int64``, several of either."""
+    try:
+        return shapes_of_text(values)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="--input-shape") from None
+
+
+def make_callback(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """Return a callback that checks a value as the function does that takes it: now, and not when all is measured."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        name = parameter.name or ""
+        try:
+            return None if value is None else check(name, value)
+        except ValueError as error:  # `InputError` is one
+            raise click.BadParameter(str(error).removeprefix(f"{name}=")) from None
+
+    return read
+
+
+def _read_batch_size(text: str) -> int:
+    size: int = ONE_BATCH_SIZE("batch_size", int(text))
+    return size
+
+
+def parse_batch_sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """Return one batch size for ``8``, several for ``1,8,32``."""
+    if value is None:
+        return None
+    try:
+        sizes = tuple(map(_read_batch_size, value.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: give a whole number from 1, or several: 1,8,32") from None
+    return sizes if len(sizes) > 1 else sizes[0]
+
+
+def check_form(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Check a form by the renderers that plugins offer: now, and not when all is measured."""
+    from ..render import renderer
+
+    if context.resilient_parsing:  # nothing runs: only completions are wanted
+        return value
+    try:
+        renderer(value)
+    except NotOfferedError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+def complete_forms(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the forms that begin so."""
+    from ..plugging.offers import list_renderers
+
+    with results_alone():
+        return [offer.item.name for offer in list_renderers() if offer.item.name.startswith(incomplete)]
+
+
+def complete_metrics(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the metrics that begin so, after the last comma; other status keys are nothing that people read."""
+    from ..piping.status import Metric
+    from ..plugging.offers import list_status_keys
+
+    before, comma, begun = incomplete.rpartition(",")
+    with results_alone():
+        metrics = [offer.item for offer in list_status_keys() if issubclass(offer.item, Metric)]
+        names = [name for metric in metrics for name in (metric.NAME, *metric.ALIASES)]
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+def split_names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names that are given one by one, or several with commas between them."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def require_writable(context: click.Context, parameter: click.Parameter, path: Any) -> Any:
+    """Check where a file is to go: now, and not when all is measured."""
+    if path is None:
+        return None
+    wrong = obstacle(path)
+    if wrong is not None:
+        raise click.BadParameter(wrong)
+    return Path(path)
+
+
+def check_outputs(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> tuple[Path, ...]:
+    """Check where files are to go, and that their suffixes say a form."""
+    from .output import find_form
+
+    targets = [require_writable(context, parameter, path) for path in paths]
+    if not context.resilient_parsing:
+        for target in targets:
+            find_form(target)
+    return tuple(targets)
+
+
+TIMEOUT = Check("a number of seconds above zero, such as 30", lambda text: positive("30").read(float(text)))
+
+
+def check_memory(name: str, text: str) -> int:
+    """Return a limit of memory in bytes."""
+    from ..isolation.limits import parse_memory
+
+    return parse_memory(text)
+
+
+def check_optimizer(name: str, optimizer: str) -> str:
+    """Return the name of an optimizer, if there is one of it."""
+    from ..backend_kit.optimizers import optimizer_bytes
+
+    optimizer_bytes(optimizer, ())
+    return optimizer
