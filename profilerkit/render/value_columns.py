@@ -27,7 +27,7 @@ _FEWEST_IN_TWO = 4
 class _Form(NamedTuple):
     """How values are written: the format of a count that ``shown`` rounds, and whether measurements have intervals."""
 
-    count: str
+    count_format: str
     has_intervals: bool
 
 
@@ -78,7 +78,7 @@ def _write_text(record: StatusRecord, form: _Form) -> str:
     if record.value is None:
         return record.completeness.value
     exact, measured = write_in_full(record), record.text_parts
-    text = form.count.format(shown=record.shown, exact=exact) if exact else record.shown
+    text = form.count_format.format(shown=record.shown, exact=exact) if exact else record.shown
     if measured is not None and measured.noise and not form.has_intervals:
         text = measured.without_interval
     return f"{record.sign}{text}{write_interval(record)}"
