@@ -132,8 +132,8 @@ def _cast(loaded: LoadedModel, backend: Any, dtype: str) -> LoadedModel:
     from ..plugging.opening import open_model
     from ..protocols import CastsModels, require_capability
 
-    model, resolved = open_model(loaded.model, backend, None)
-    cast = require_capability(resolved, CastsModels).cast(model, dtype)
+    opened = open_model(loaded.model, backend, None)
+    cast = require_capability(opened.backend, CastsModels).cast(opened.model, dtype)
     return replace(loaded, model=cast, input_shape=_cast_shape(loaded.input_shape, dtype))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -48,32 +48,47 @@ def _is_command(loaded: object) -> bool:
 
 def load_options() -> list[click.Option]:
     """Import the options that plugins add to ``profile``; raises `NotOfferedError` if one cannot be loaded."""
-    return [option for option, _ in _load_offered_options()]
+    return [offered.option for offered in _load_offered_options()]
 
 
 def use_options(values: Mapping[str, Any], report: Report, spec: str) -> None:
     """Let each option that plugins add, and that was given, do what it is for with the report of a model."""
-    for option, offer in _load_offered_options():
-        value = values.get(option.name or "")
-        if value is not None and offer.item.load_use is not None:
-            with contained(offer.plugin, f"option {option.opts[0]}"):
-                offer.item.load_use()(value, report, spec)
+    for offered in _load_offered_options():
+        value, load_use = offered.find_value(values), offered.offer.item.load_use
+        if value is not None and load_use is not None:
+            with contained(offered.offer.plugin, f"option {offered.option.opts[0]}"):
+                load_use()(value, report, spec)
 
 
 def read_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``profile`` that options of plugins are, and that were given."""
-    offered = [(offer.item.argument, values.get(option.name or "")) for option, offer in _load_offered_options()]
-    return {argument: value for argument, value in offered if argument and value is not None}
+    arguments: dict[str, Any] = {}
+    for offered in _load_offered_options():
+        argument, value = offered.offer.item.argument, offered.find_value(values)
+        if argument and value is not None:
+            arguments[argument] = value
+    return arguments
 
 
-def _load_offered_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
-    """Return the options, each with what its plugin says of it; they are imported once."""
+class _OfferedOption(NamedTuple):
+    """An option that a plugin adds, and what the plugin says of it."""
+
+    option: click.Option
+    offer: Offer[OptionInfo]
+
+    def find_value(self, values: Mapping[str, Any]) -> Any:
+        """Return its value among those of all options; None if it was not given."""
+        return values.get(self.option.name or "")
+
+
+def _load_offered_options() -> list[_OfferedOption]:
+    """Return the options that plugins add; they are imported once."""
     return manager().answer_once("options", _import_options)
 
 
-def _import_options() -> list[tuple[click.Option, Offer[OptionInfo]]]:
-    offered = list_offers("profilerkit_options", OptionInfo)
-    return [(load_offer("option", offer, _is_option, "is no option"), offer) for offer in offered]
+def _import_options() -> list[_OfferedOption]:
+    offers = list_offers("profilerkit_options", OptionInfo)
+    return [_OfferedOption(load_offer("option", offer, _is_option, "is no option"), offer) for offer in offers]
 
 
 def _is_option(loaded: object) -> bool:

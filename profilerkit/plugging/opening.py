@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
@@ -19,7 +18,15 @@ from .recognition import find_backend
 
 __all__ = ["OpenedModel", "open_model"]
 
-Stamps = tuple[tuple[str, int, int, int, int], ...]
+
+class _Stamp(NamedTuple):
+    """What tells a file from a later one at its path."""
+
+    path: str
+    size: int
+    device: int
+    inode: int
+    modified_ns: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,21 +37,21 @@ class OpenedModel:
         model: The model itself.
         backend: Its backend.
         path: The path of its file or folder; None for a model that was no path.
-        stamps: The size, device, inode and time of modification of each file there, before the model was read.
+        stamps: What tells each file there from a later one, as it was before the model was read.
     """
 
     model: Any
     backend: Backend
     path: Path | None = None
-    stamps: Stamps = ()
+    stamps: tuple[_Stamp, ...] = ()
 
     @classmethod
     def of(cls, model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> OpenedModel:
         """Return a model as `open_model` does, with the stamps of its files if it is a path."""
         is_path = isinstance(model, (str, os.PathLike))
         path = Path(os.fsdecode(model)).absolute() if is_path else None  # the process may change its folder
-        stamps = () if path is None else _stamps(path)
-        return cls(*open_model(model, backend, kind), path, stamps)
+        stamps = () if path is None else _read_stamps(path)
+        return replace(open_model(model, backend, kind), path=path, stamps=stamps)
 
     def renew(self) -> OpenedModel:
         """Return the model that is in the file now: this one, unless the file has changed.
@@ -53,35 +60,36 @@ class OpenedModel:
         """
         if self.path is None:
             return self
-        stamps = _stamps(self.path)
+        stamps = _read_stamps(self.path)
         if not stamps or stamps == self.stamps:
             return self
-        model, backend = open_model(os.fspath(self.path), self.backend, None)
-        return OpenedModel(model, backend, self.path, stamps)
+        return replace(open_model(os.fspath(self.path), self.backend, None), path=self.path, stamps=stamps)
 
 
-def _stamps(path: Path) -> Stamps:
+def _read_stamps(path: Path) -> tuple[_Stamp, ...]:
     """Return what tells each file at a path from a later one; nothing if there is no file.
 
     Of a folder these are the files in it and in its folders, as a saved model has them.
     """
     try:
         files = [path, *sorted(path.glob("*")), *sorted(path.glob("*/*"))] if path.is_dir() else [path]
-        return tuple(stamp for file in files for stamp in _stamp(file))
+        return tuple(stamp for stamp in map(_read_stamp, files) if stamp is not None)
     except (OSError, ValueError):  # not to be read, or no name of a file
         return ()
 
 
-def _stamp(file: Path) -> Iterator[tuple[str, int, int, int, int]]:
+def _read_stamp(file: Path) -> _Stamp | None:
+    """Return the stamp of a file; None of a folder, whose time changes with any file in it, and where there is none."""
     try:
         status = file.stat()
-    except OSError:  # gone
-        return
-    if not stat.S_ISDIR(status.st_mode):  # the time of a folder changes with any file in it, those of others too
-        yield str(file), status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns
+    except OSError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        return None
+    return _Stamp(str(file), status.st_size, status.st_dev, status.st_ino, status.st_mtime_ns)
 
 
-def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> tuple[Any, Backend]:
+def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | None) -> OpenedModel:
     """Return the model, read from its file if it is a path, and its backend.
 
     ``kind`` is the class of the backend if none is given; without it, the backend is found from the model. Raises
@@ -100,4 +108,4 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
         hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
         raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
-    return model, resolved
+    return OpenedModel(model, resolved)
