@@ -32,8 +32,8 @@ class Conductor:
 
     def __init__(self, runs: Sequence[IsolatedRun]) -> None:
         self.runs = runs
-        #: By the ``id`` of each run: the measurements that it has had its turn for.
-        self._done: dict[int, set[str]] = {id(run): set() for run in runs}
+        #: The measurements that each run has had its turn for.
+        self._done: dict[IsolatedRun, set[str]] = {run: set() for run in runs}
 
     def conduct(self) -> None:
         """Run all processes until they have ended."""
@@ -58,11 +58,11 @@ class Conductor:
         return waiting[:1]
 
     def _is_yet_to_measure(self, run: IsolatedRun, what: str) -> bool:
-        return run.progress.turn == what or (what in run.progress.joint and what not in self._done[id(run)])
+        return run.progress.turn == what or (what in run.progress.joint and what not in self._done[run])
 
     def _grant_turn(self, run: IsolatedRun) -> None:
         if run.progress.turn is not None:
-            self._done[id(run)].add(run.progress.turn)
+            self._done[run].add(run.progress.turn)
         run.progress.waiting, run.progress.turn = False, None
         run.send(go=True)
         self._let_run(run)
