@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from profilerkit import InputError, TensorSpec
+from profilerkit.backend_kit.numpy_data import as_tensor
 
 __all__ = ["as_tensor", "is_made_up", "is_tensor", "random_tensor", "with_batch_size"]
 
@@ -24,18 +25,6 @@ def is_made_up(array: Any) -> bool:
 def is_tensor(value: Any) -> bool:
     """Return whether a value is an array, or the shape of one."""
     return isinstance(value, (jax.Array, np.ndarray, jax.ShapeDtypeStruct))
-
-
-def as_tensor(value: Any) -> Any:
-    """Return an array for a tensor of torch or TensorFlow, and anything else as it is."""
-    if type(value).__module__.partition(".")[0] not in ("torch", "tensorflow"):
-        return value
-    detach = getattr(value, "detach", None)
-    if detach is not None:
-        value = detach().cpu()
-        if str(value.dtype) == "torch.bfloat16":  # which numpy lacks
-            return value.float().numpy().astype(jax.numpy.bfloat16)
-    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def random_tensor(spec: TensorSpec, batch_size: int) -> Any:

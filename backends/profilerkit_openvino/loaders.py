@@ -13,7 +13,9 @@ from .runtime import openvino
 __all__ = ["open_model", "shorten"]
 
 #: What an .xml file of the format begins with, after its declaration.
-_MARK, _HEAD = b"<net", 4096
+_MARK = b"<net"
+#: In how many of its first bytes that is looked for.
+_HEAD_BYTES = 4096
 
 
 def open_model(model: Any) -> Any:
@@ -27,10 +29,31 @@ def open_model(model: Any) -> Any:
     path = Path(model)
     if not path.is_file():
         raise InputError(f"the path {str(path)!r} does not exist or is no file; give the path of an .xml file")
+    _require_network(path)
+    _require_inside_folder(path)
+    try:
+        reader = openvino.frontend.FrontEndManager().load_by_framework("ir")
+        network = reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
+    except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
+        raise InputError(
+            f"the file {str(path)!r} cannot be read as an OpenVINO model: {shorten(error)}; is the .bin file of the "
+            "same name beside it, and whole? if not, convert the model again"
+        ) from error
+    if not network.get_results():
+        raise InputError(f"the file {str(path)!r} holds no network: nothing of it is returned; convert the model again")
+    return network
+
+
+def _require_network(path: Path) -> None:
+    """Raise `InputError` for a file of another format."""
     with path.open("rb") as file:
-        is_network = _MARK in file.read(_HEAD)
+        is_network = _MARK in file.read(_HEAD_BYTES)
     if not is_network:
         raise InputError(f"the file {str(path)!r} is no OpenVINO model: it does not begin with <net>; convert it again")
+
+
+def _require_inside_folder(path: Path) -> None:
+    """Raise `InputError` if the file of a model, or that of its weights, is a link to another folder."""
     folder = path.parent.resolve()
     for file_path in (path, path.with_suffix(".bin")):
         if not file_path.resolve().is_relative_to(folder):
@@ -38,17 +61,6 @@ def open_model(model: Any) -> Any:
                 f"{str(file_path)!r} leads outside of the folder of the model, from where nothing is read; put the "
                 "file itself beside the model"
             )
-    try:
-        reader = openvino.frontend.FrontEndManager().load_by_framework("ir")
-        model = reader.convert(reader.load(str(path), False))  # not mapped: the file may be overwritten
-    except (RuntimeError, ValueError) as error:  # UnicodeDecodeError is one
-        raise InputError(
-            f"the file {str(path)!r} cannot be read as an OpenVINO model: {shorten(error)}; is the .bin file of the "
-            "same name beside it, and whole? if not, convert the model again"
-        ) from error
-    if not model.get_results():
-        raise InputError(f"the file {str(path)!r} holds no network: nothing of it is returned; convert the model again")
-    return model
 
 
 def shorten(error: Exception) -> str:

@@ -17,6 +17,9 @@ from profilerkit.process.restoring import assign_dict
 
 __all__ = ["list_variables", "save_state"]
 
+#: A tuple cannot change; what it holds may.
+_CONTAINERS = (list, dict, set, tuple)
+
 
 def save_state(model: Any) -> Callable[[], None]:
     """Return what puts a Keras model back: the attributes of each layer, the containers in them, and variables."""
@@ -24,13 +27,7 @@ def save_state(model: Any) -> Callable[[], None]:
     containers = _list_containers(value for layer in layers for value in vars(layer).values())
     steps = [
         *[partial(_restore_attributes, layer, dict(vars(layer))) for layer in layers],
-        *[partial(assign_dict, container, dict(container)) for container in containers if isinstance(container, dict)],
-        *[
-            partial(_restore_list, container, list(container))
-            for container in containers
-            if isinstance(container, list)
-        ],
-        *[partial(_restore_set, container, set(container)) for container in containers if isinstance(container, set)],
+        *[partial(_refill, container, _copy(container)) for container in containers],
         *[partial(set_variable_value, variable, read_variable_value(variable)) for variable in list_variables(model)],
     ]
 
@@ -53,10 +50,16 @@ def _list_containers(values: Iterable[Any]) -> list[Any]:
     waiting = list(values)
     while waiting:
         value = waiting.pop()
-        if isinstance(value, (list, dict, set, tuple)) and id(value) not in containers:
+        if isinstance(value, _CONTAINERS) and id(value) not in containers:
             containers[id(value)] = value
             waiting += value.values() if isinstance(value, dict) else value
     return list(containers.values())
+
+
+def _copy(container: Any) -> Any:
+    """Return what a container holds, in one of Python's own types."""
+    kind: Any = next(kind for kind in _CONTAINERS if isinstance(container, kind))
+    return kind(container)
 
 
 # Attributes are set, and containers filled, by the methods of Python's own types: those of Keras note every change.
@@ -71,12 +74,12 @@ def _restore_attributes(layer: Any, attributes: Mapping[str, Any]) -> None:
             object.__setattr__(layer, name, value)
 
 
-def _restore_list(container: list[Any], items: list[Any]) -> None:
-    if len(container) != len(items) or not all(map(is_, container, items)):
-        list.__setitem__(container, slice(None), items)
-
-
-def _restore_set(container: set[Any], members: set[Any]) -> None:
-    if container != members:
+def _refill(container: Any, content: Any) -> None:
+    if isinstance(content, dict):
+        assign_dict(container, content)
+    elif isinstance(content, list):
+        if len(container) != len(content) or not all(map(is_, container, content)):
+            list.__setitem__(container, slice(None), content)
+    elif isinstance(content, set) and container != content:
         set.clear(container)
-        set.update(container, members)
+        set.update(container, content)

@@ -39,7 +39,9 @@ def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
         seen[id(value)] = value
         if is_module(value):
             modules[id(value)] = value
-        elif (parts := _take_apart(value)) is not None:
+            continue
+        parts = _take_apart(value)
+        if parts is not None:
             waiting += reversed(parts.values)
     return list(modules.values())
 

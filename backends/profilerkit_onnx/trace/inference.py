@@ -53,15 +53,15 @@ def infer(
         return infer_for_runtime(node, inputs) or nothing
     if not schema.has_type_and_shape_inference_function:
         return nothing
-    types, arrays = {}, {}
-    for name, value in zip(node.input, inputs, strict=True):
-        if value is not None:
-            types[name] = value.type
-            if value.array is not None and _may_tell_sizes(value.array):
-                arrays[name] = value.array
+    values = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
+    types = {name: value.type for name, value in values.items()}
     if any(kind.WhichOneof("value") is None for kind in types.values()):
         return nothing
-    data: dict[str, TensorProto] = {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
+    data = {
+        name: numpy_helper.from_array(value.array, name)
+        for name, value in values.items()
+        if value.array is not None and _may_tell_sizes(value.array)
+    }
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
         outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)

@@ -60,6 +60,7 @@ def price(
     attributes: Mapping[str, Any],
 ) -> tuple[Cost, str]:
     """Return the cost of one run of a node, and what is not counted of it, in words; nothing where all is."""
+    arrays = [None if value is None else value.array for value in inputs]
     call = NodeCall(
         name_operator(node),
         Shapes([None if value is None else value.shape for value in inputs]),
@@ -67,6 +68,6 @@ def price(
         tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
         tuple(value.info.dtype for value in outputs),
         attributes,
-        value=lambda index: None if (value := inputs[index]) is None else value.array,
+        value=lambda index: arrays[index],
     )
     return OPERATORS.price(call)

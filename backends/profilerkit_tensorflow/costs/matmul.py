@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from profilerkit.backend_kit.einsum_labels import read_sizes
 from profilerkit.costs import matmul
 
@@ -21,14 +23,8 @@ def batch_matmul(call: OpCall) -> Cost:
     a, b = call.inputs[0], call.inputs[1]
     rows, summed = (a[-1], a[-2]) if call.attribute("adj_x") else (a[-2], a[-1])
     columns = b[-2] if call.attribute("adj_y") else b[-1]
-    batch = _broadcast(Shape(a[:-2]), Shape(b[:-2])).numel
+    batch = Shape(np.broadcast_shapes(a[:-2], b[:-2])).numel
     return matmul.matrix_product(rows, summed, columns, batch=batch)
-
-
-def _broadcast(a: Shape, b: Shape) -> Shape:
-    length = max(len(a), len(b))
-    padded = [(1,) * (length - len(shape)) + tuple(shape) for shape in (a, b)]
-    return Shape(y if x == 1 else x for x, y in zip(*padded, strict=True))
 
 
 @register_op_costs("Einsum", "XlaEinsum", "_MklEinsum")

@@ -39,7 +39,8 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
     device = DEVICE("device", device)
     if device is None:
         return find_device(model)
-    here = [_shorten(named) for logical in tf.config.list_logical_devices() if (named := _NAME.fullmatch(logical.name))]
+    names = [_NAME.fullmatch(logical.name) for logical in tf.config.list_logical_devices()]
+    here = [_shorten(name) for name in names if name is not None]
     if device is Device.GPU and not any(name.startswith("/GPU:") for name in here):
         raise DeviceNotAvailableError(
             f"Device.GPU was requested, but tensorflow {tf.__version__} sees no GPU here; use Device.CPU, or a build "

@@ -106,14 +106,20 @@ def trace_program(
 ) -> Program:
     """Trace the model for inputs of these shapes; an error of the model is raised as it is.
 
-    In training the program returns the sum of the outputs and its gradients by the trainable variables. ``compiled``
-    makes it one for XLA. ``apart`` hands the model back right after the trace: one that is traced again would find in
-    its caches what this trace has put there. ``followed`` gets the calls of layers, also those before an error. Use
-    inside `preserve`: a model that is not built is built until the end of that block, without values.
+    Use inside `preserve`: a model that is not built is built until the end of that block, without values.
+
+    Args:
+        model: The model.
+        inputs: What it is called with.
+        training: Trace a training step: it returns the sum of the outputs, and its gradients by trainable variables.
+        compiled: Make it a program for XLA.
+        apart: Hand the model back right after the trace: one that is traced again would find in its caches what this
+            trace has put there. A model that this builds is not: it would be without variables again.
+        followed: Gets the calls of layers, also those before an error.
     """
     start = time.perf_counter()
-    unbuilt = is_unbuilt(model)
-    unvalued = build_symbolically(model, inputs) if unbuilt else []
+    is_built_here = is_unbuilt(model)
+    unvalued = build_symbolically(model, inputs) if is_built_here else []
     layers = list_layers(model)
     calls = LayerCalls(layers, training)
     if followed is not None:
@@ -134,7 +140,8 @@ def trace_program(
             return compute_traced_outputs(model, model_inputs)
 
     function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
-    with preserve(model) if apart and not unbuilt else nullcontext(), quietly():
+    restoring = preserve(model) if apart and not is_built_here else nullcontext()
+    with restoring, quietly():
         concrete = function.get_concrete_function(*fed.specs)
         variables = tuple(concrete.graph.variables)
     return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_inputs(inputs)), variables)

@@ -13,7 +13,7 @@ from profilerkit.trace.records import LayerRecord, MemoryTimeline
 
 from ..model.kinds import is_saved_model, is_variable
 from ..model.replicas import find_strategy, note_of_replicas
-from ..model.saved_packing import read_packing
+from ..model.saved_packing import SavedPacking, read_packing
 from ..model.weights import count_bytes, identify
 from .call_values import Argument, list_arguments
 from .control_flow import HANDLERS
@@ -36,25 +36,21 @@ def trace_of_program(program: Program, *, training: bool = False) -> ModelTrace:
     """Walk over a traced program, of a pass or of a training step, and return its trace."""
     with Walk(program.calls.ownership, HANDLERS) as walk:
         arguments = list_arguments(program, walk.folding)
-        results = walk.run(program.graph, [argument.value for argument in arguments])
-        call = _CallMemory(arguments, results)
+        call = _CallMemory(arguments, walk.run(program.graph, [argument.value for argument in arguments]))
         work, executed = walk.work, walk.work.executed
         live = call.list_live_bytes(executed, work.spans)
         shown = select_shown(executed, live, call.list_input_numbers(), training)
-        parameters = _select_parameters(program.graph.variables, program.model)
-        packing = read_packing(program.layers, parameters)
-        records = layer_records(program.layers, program.calls.calls, parameters, packing.counts)
-        variable_bytes = _count_variable_bytes(program, records, parameters)
-        held_bytes = variable_bytes + call.capture_bytes + count_constant_bytes(executed)
+        weights = _read_weights(program)
+        held_bytes = weights.bytes + call.capture_bytes + count_constant_bytes(executed)
         unsized = find_unsized_tensors(executed, call.tensors)
         return ModelTrace(
-            layers=records,
+            layers=weights.records,
             operators=shown.operators,
             memory=MemoryTimeline(held_bytes, call.input_bytes, shown.live_bytes, _AS_A_GRAPH, unsized),
             uncounted=dict(work.count_missing()),
             method="a traced graph",
-            notes=(*_list_notes(walk, program), *_note_packed(packing.counts)),
-            unmade_weights=packing.describe_unknown(op.type for op in executed),
+            notes=(*_list_notes(walk, program), *_note_packed(weights.packing.counts)),
+            unmade_weights=weights.packing.describe_unknown(op.type for op in executed),
             program=program,
             choices=tuple(work.choices),
             operator_macs=count_operator_macs(executed),
@@ -122,11 +118,28 @@ class _CallMemory(NamedTuple):
         return live_bytes(steps, sizes, kept, spans)
 
 
-def _count_variable_bytes(program: Program, records: Iterable[LayerRecord], parameters: Iterable[Any]) -> int:
-    """Return the bytes of the weights, and of the captured variables that are none."""
+class _Weights(NamedTuple):
+    """The variables that a program captures.
+
+    Attributes:
+        records: The layers, with the parameters and buffers of each.
+        packing: How the weights of saved models keep several numbers in one element.
+        bytes: The bytes of all weights, and of the captured variables that are none.
+    """
+
+    records: tuple[LayerRecord, ...]
+    packing: SavedPacking
+    bytes: int
+
+
+def _read_weights(program: Program) -> _Weights:
+    captured = program.graph.variables
+    parameters = _select_parameters(captured, program.model)
+    packing = read_packing(program.layers, parameters)
+    records = layer_records(program.layers, program.calls.calls, parameters, packing.counts)
     of_parameters = set(map(identify, parameters))
-    others = [variable for variable in program.graph.variables if identify(variable) not in of_parameters]
-    return count_weight_bytes(records) + sum(map(count_bytes, others))
+    others = [variable for variable in captured if identify(variable) not in of_parameters]
+    return _Weights(records, packing, count_weight_bytes(records) + sum(map(count_bytes, others)))
 
 
 def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
