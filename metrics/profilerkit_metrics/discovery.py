@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from profilerkit import ProfilerFunction, StatusKey
 from profilerkit.piping.usable import PROVIDED
@@ -16,26 +16,39 @@ from profilerkit.process.modules import import_modules
 __all__ = ["default_functions", "find_public_names", "import_metric_modules", "status_keys"]
 
 _PACKAGE = __name__.rpartition(".")[0]
-#: The modules that define no metric.
-_OTHERS = frozenset(
-    {"discovery", "evaluation_functions", "kinds", "output_arrays", "plugin", "scoring", "scoring_arrays"}
-    | {"scoring_notes"}
+#: The modules that define no metric. They are not imported, as some need numpy. A test finds one that is missing here.
+_OTHERS = (
+    "discovery",
+    "evaluation_functions",
+    "kinds",
+    "output_arrays",
+    "plugin",
+    "scoring",
+    "scoring_arrays",
+    "scoring_notes",
 )
+
+#: A function that all profilers share, as ``@metric`` makes it, or the class that makes one for each of them.
+_Source: TypeAlias = ProfilerFunction | type[ProfilerFunction]
 
 
 class _Default(NamedTuple):
-    """A function that profilers may have by default."""
+    """A function that profilers may have by default.
 
-    #: An instance, which is asked for its keys and parameters.
-    function: ProfilerFunction
-    #: What profilers get: an instance of this class, made for each of them; or this instance itself.
-    source: type[ProfilerFunction] | ProfilerFunction
+    Attributes:
+        source: What `_make_function` makes it of.
+        keys: The names of its status keys.
+        order: What sorts it among the others; see `default_functions`.
+    """
+
+    source: _Source
     keys: frozenset[str]
+    order: tuple[int, ...]
 
 
-def import_metric_modules() -> Iterator[ModuleType]:
-    """Yield every module of the package that defines metrics."""
-    yield from import_modules(_PACKAGE, import_module(_PACKAGE).__path__, but=_OTHERS).values()
+def import_metric_modules() -> list[ModuleType]:
+    """Import every module of the package that defines metrics."""
+    return _import_modules(_find_folders())
 
 
 def find_public_names() -> dict[str, str]:
@@ -44,30 +57,36 @@ def find_public_names() -> dict[str, str]:
 
 
 def status_keys() -> list[type[StatusKey]]:
-    """Return every status key whose name is its own."""
+    """Return every status key with a name of its own: not those that get their names when they are made."""
     return list(_find_status_keys(_find_folders()))
 
 
 def default_functions() -> list[ProfilerFunction]:
     """Return what profilers have by default: every function that is made without arguments.
 
-    Of functions with common keys the one with the most keys is used. First comes what follows from the trace, then what
-    uses the model, then what follows from other metrics; what is computed on demand comes last. Within each of these
-    the functions with most keys come first, so that a new metric does not move the established ones, whatever its file
-    is called.
+    A function is left out if another one computes all its keys, and more. The order is by these questions:
+
+    1. Is it computed always, or on demand?
+    2. Does it follow from the trace, use the model, or follow from other metrics?
+    3. How many keys has it? Those with most keys come first, so that a new metric does not move the established ones,
+       whatever its file is called.
     """
-    return [source() if isinstance(source, type) else source for source in _find_defaults(_find_folders())]
+    return [_make_function(default.source) for default in _find_defaults(_find_folders())]
 
 
 def _find_folders() -> tuple[str, ...]:
-    """Return the folders of the package: what was found is remembered for them, because each profiler asks."""
+    """Return the folders of the package: while these are the same, it is searched once for all profilers."""
     return tuple(import_module(_PACKAGE).__path__)
+
+
+def _import_modules(folders: Iterable[str]) -> list[ModuleType]:
+    return list(import_modules(_PACKAGE, folders, but=_OTHERS).values())
 
 
 @lru_cache(maxsize=4)
 def _find_status_keys(folders: tuple[str, ...]) -> tuple[type[StatusKey], ...]:
     """Return the status keys of the package in these folders: the public ones, and those of public functions."""
-    members = [member for module in import_metric_modules() for member in _find_members(module).values()]
+    members = [member for module in _import_modules(folders) for member in _find_members(module).values()]
     classes = [member for member in members if isinstance(member, type) and issubclass(member, StatusKey)]
     function_keys = [
         type(key) for member in members if isinstance(member, ProfilerFunction) for key in member.list_keys()
@@ -76,35 +95,40 @@ def _find_status_keys(folders: tuple[str, ...]) -> tuple[type[StatusKey], ...]:
 
 
 @lru_cache(maxsize=4)
-def _find_defaults(folders: tuple[str, ...]) -> tuple[type[ProfilerFunction] | ProfilerFunction, ...]:
-    """Return the default functions of the package in these folders, or the classes to make them of, in order."""
-    candidates = [candidate for module in import_metric_modules() for candidate in _list_candidates(module)]
+def _find_defaults(folders: tuple[str, ...]) -> tuple[_Default, ...]:
+    """Return the default functions of the package in these folders, in order."""
+    candidates = [_describe(source) for module in _import_modules(folders) for source in _list_sources(module)]
     defaults = [candidate for candidate in candidates if not any(candidate.keys < other.keys for other in candidates)]
-    defaults.sort(key=lambda default: (default.function.ON_DEMAND, _rank(default.function), -len(default.keys)))
-    return tuple(default.source for default in defaults)
+    return tuple(sorted(defaults, key=lambda default: default.order))
 
 
-def _list_candidates(module: ModuleType) -> Iterator[_Default]:
-    """Yield the functions of a module that need no arguments."""
+def _list_sources(module: ModuleType) -> Iterator[_Source]:
+    """Yield the public functions of a module, and the classes that make one without arguments."""
     for member in _find_members(module).values():
-        if isinstance(member, ProfilerFunction):
-            function = member
-        elif issubclass(member, ProfilerFunction) and _needs_no_arguments(member):
-            function = member()
-        else:
-            continue
-        yield _Default(function, member, frozenset(key.NAME for key in function.list_keys()))
+        is_function = isinstance(member, ProfilerFunction)
+        if is_function or (issubclass(member, ProfilerFunction) and _needs_no_arguments(member)):
+            yield member
+
+
+def _describe(source: _Source) -> _Default:
+    function = _make_function(source)
+    keys = frozenset(key.NAME for key in function.list_keys())
+    return _Default(source, keys, order=(function.ON_DEMAND, _rank(function), -len(keys)))
+
+
+def _make_function(source: _Source) -> ProfilerFunction:
+    return source() if isinstance(source, type) else source
 
 
 def _find_members(module: ModuleType) -> dict[str, Any]:
     """Return the public status keys and functions of a module by name: classes, and instances such as ``@metric``'s."""
-    kinds = (StatusKey, ProfilerFunction)
     public = {name: getattr(module, name) for name in module.__all__}
-    return {
-        name: value
-        for name, value in public.items()
-        if (issubclass(value, kinds) if isinstance(value, type) else isinstance(value, kinds))
-    }
+    return {name: value for name, value in public.items() if _is_member(value)}
+
+
+def _is_member(value: Any) -> bool:
+    kinds = (StatusKey, ProfilerFunction)
+    return issubclass(value, kinds) if isinstance(value, type) else isinstance(value, kinds)
 
 
 def _needs_no_arguments(cls: type) -> bool:
