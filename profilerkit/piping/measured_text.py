@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..count_text import format_count
 from ..times.measurement import Measurement
-from ..times.wording import noise_text
+from ..times.wording import format_noise
 from .quantity import Quantity, format_known
 
 __all__ = ["MeasuredText", "write_measurement"]
@@ -60,5 +60,5 @@ def write_measurement(value: Measurement, shown: Quantity) -> MeasuredText:
         ends = f"{low_text} to {high_text}, " if len(value.samples) > 1 else ""
         interval = f"{ends}{format_count(len(value.samples), 'sample')}"
     is_doubtful = (value.is_noisy or value.is_range) and 0 < value.noise < math.inf
-    noise = noise_text(value.uncertainty, 0) if is_doubtful else ""
+    noise = format_noise(value.uncertainty, digits=0) if is_doubtful else ""
     return MeasuredText(format_known(shown.number, uncertainty), shown.unit, noise, f"[{interval}]")

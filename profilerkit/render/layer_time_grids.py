@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..piping.titles import split_words, write_title
 from ..times.layer_times import LayerTimeTable
-from ..times.wording import noise_text
+from ..times.wording import format_noise
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from .columns import Column, share_text
@@ -164,4 +164,4 @@ def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
     if not isinstance(layers, LayerTimeTable) or not row[column]:
         return text
     measured = layers.measurement(row["path"], column)
-    return f"{text} {noise_text(measured.noise, 0)}" if len(measured.samples) > 1 else text
+    return f"{text} {format_noise(measured.noise, digits=0)}" if len(measured.samples) > 1 else text

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..times.layer_times import LayerTimeTable
-from ..times.wording import noise_text
+from ..times.wording import format_noise
 from .columns import Column, share_text
 from .ranking import SUPERLATIVES, Ranked, rank_rows
 
@@ -73,4 +73,4 @@ def _write_large_noise(table: Table, row: Mapping[str, Any], by: str) -> str:
     if not isinstance(table, LayerTimeTable):
         return ""
     noise = table.measurement(row["path"], by).noise
-    return f" {noise_text(noise, 0)}" if noise > _MUCH_NOISE else ""
+    return f" {format_noise(noise, digits=0)}" if noise > _MUCH_NOISE else ""

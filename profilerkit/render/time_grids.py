@@ -11,7 +11,7 @@ from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement
 from ..times.percentiles import is_supported
 from ..times.ratio import Ratio
-from ..times.wording import noise_text
+from ..times.wording import format_noise
 from .grids import Grid, list_records
 from .origins import list_timed
 
@@ -93,7 +93,7 @@ def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
     return {
         "Median": show(value.median),
         f"{value.interval_name[:1].upper()}{value.interval_name[1:]}": f"{show(low)} to {show(high)}",
-        "Noise": noise_text(value.noise),
+        "Noise": format_noise(value.noise),
         "Mean": show(value.mean),
         **({"Standard deviation": show(value.std)} if len(value.samples) > 1 else {}),
         "Interquartile range": show(value.iqr),

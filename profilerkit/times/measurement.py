@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from .conditions import Conditions
 from .median import MedianInterval, find_median_interval
 from .number_by_median import NumberByMedian
-from .wording import interval_name, noise_warning
+from .wording import format_percent, name_range, warn_of_noise
 
 __all__ = ["PERCENTILES", "Measurement"]
 
@@ -162,7 +162,9 @@ class Measurement(NumberByMedian):
     @property
     def interval_name(self) -> str:
         """The name of the interval: "95 % interval", or "range of 3 samples, 75 %"."""
-        return interval_name(self._median_interval, self.confidence, len(self.samples), "sample")
+        if self.is_range:
+            return name_range(len(self.samples), "sample", self.coverage)
+        return f"{format_percent(self.confidence)} interval"
 
     @property
     def noise(self) -> float:
@@ -194,9 +196,15 @@ class Measurement(NumberByMedian):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Reasons to doubt the number, one sentence each: too much noise, or a busy machine."""
-        noise = noise_warning(self._median_interval, self.noise, self.precision or 0, len(self.samples), "median")
-        busy = "" if self.conditions is None else self.conditions.busy
-        return tuple(filter(None, (noise if self.is_noisy else "", busy)))
+        warnings = []
+        if self.is_noisy and self.precision is not None:
+            number, interval = len(self.samples), self._median_interval
+            warnings.append(
+                warn_of_noise(interval, self.noise, self.precision, number=number, sample="sample", result="median")
+            )
+        if self.conditions is not None and self.conditions.busy:
+            warnings.append(self.conditions.busy)
+        return tuple(warnings)
 
     @property
     def warning(self) -> str | None:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..arguments.checks import Check, one_number
-from ..count_text import format_count
 from .measurement import Measurement
 from .median import MedianInterval, find_median_interval
-from .wording import format_percent, noise_warning
+from .wording import name_range, warn_of_noise
 
 __all__ = ["Ratio"]
 
@@ -29,12 +28,18 @@ _AMOUNT = Check("a number or a Measurement", _read_amount)
 class Ratio:
     """The ratio of two values, with its confidence interval: ``value``, ``low``, ``high``.
 
-    For two exact values, ``low`` and ``high`` are the value. ``paired`` is True if the samples were taken in turn;
-    otherwise the interval is the widest that both measurements allow. ``coverage`` is the probability that the interval
-    contains the ratio; if the samples are not paired, it is the smaller coverage of the two. ``is_range`` is True if
-    there are too few ``pairs`` (or samples) for an interval; the interval is then their range, and shows no difference.
-    ``effective_pairs`` is the number of independent pairs that give the same precision. ``precision`` is half the
-    requested relative width.
+    Attributes:
+        value: The ratio.
+        low: The lower end of its interval; of two exact values, the value.
+        high: The upper end, likewise.
+        paired: Whether the samples were taken in turn. If not, the interval is the widest that both measurements allow.
+        coverage: The probability that the interval contains the ratio. If the samples are not paired, it is the smaller
+            coverage of the two.
+        is_range: Whether there are too few pairs, or samples, for an interval. It is then their range, and shows no
+            difference.
+        pairs: The number of pairs; 0 if the samples are not paired.
+        effective_pairs: The number of independent pairs that give the same precision.
+        precision: The ``noise`` that was requested, or None.
     """
 
     value: float
@@ -55,7 +60,7 @@ class Ratio:
     @property
     def is_single(self) -> bool:
         """Whether one of the two values was measured only once, so that nothing is known of their difference."""
-        return self.is_range and not self.coverage
+        return self.is_range and not self.coverage  # the range of one sample is a point, which covers nothing
 
     @property
     def noise(self) -> float:
@@ -67,9 +72,7 @@ class Ratio:
         """The name of the interval: "interval", or "range of 3 pairs, 75 %"."""
         if not self.is_range:
             return "interval"
-        if not self.pairs:
-            return "range"
-        return f"range of {format_count(self.pairs, 'pair')}, {format_percent(self.coverage)}"
+        return name_range(self.pairs, "pair", self.coverage) if self.pairs else "range"
 
     @property
     def warning(self) -> str | None:
@@ -77,11 +80,14 @@ class Ratio:
         if self.precision is None or not (self.is_range or self.noise > self.precision):
             return None
         interval = MedianInterval(self.low, self.high, self.coverage, self.is_range, self.effective_pairs)
-        return noise_warning(interval, self.noise, self.precision, self.pairs, "ratio")
+        return warn_of_noise(interval, self.noise, self.precision, number=self.pairs, sample="pair", result="ratio")
 
     @classmethod
     def of(cls, reference: float | Measurement, other: float | Measurement) -> Ratio:
-        """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn."""
+        """Return ``other`` divided by ``reference``, from the pairs if the two were sampled in turn.
+
+        The interval is right for times, counts and other values that are never negative.
+        """
         reference, other = _AMOUNT("reference", reference), _AMOUNT("other", other)
         if isinstance(reference, Measurement) and isinstance(other, Measurement) and reference.is_paired_with(other):
             return _divide_pairs(reference, other)
@@ -122,6 +128,6 @@ def _divide_pairs(reference: Measurement, other: Measurement) -> Ratio:
         is_range=interval.is_range,
         pairs=len(quotients),
         effective_pairs=interval.effective,
-        # Of two things that are much alike the difference is wanted, so their ratio is to be known twice as well.
+        # What is wanted is the difference of two things that are much alike: their ratio is to be known twice as well.
         precision=None if reference.precision is None else reference.precision / 2,
     )

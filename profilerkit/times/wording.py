@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..count_text import format_count
 from .median import MedianInterval
 
-__all__ = ["format_percent", "interval_name", "noise_text", "noise_warning"]
+__all__ = ["format_noise", "format_percent", "name_range", "warn_of_noise"]
 
 
 def format_percent(probability: float) -> str:
@@ -13,33 +13,45 @@ def format_percent(probability: float) -> str:
     return f"{100 * probability:.4g} %"
 
 
-def noise_text(noise: float, digits: int = 1) -> str:
-    """Return how far a value may be off as text: "±4.7%"; a small one is never said to be none.
+def format_noise(noise: float, digits: int = 1) -> str:
+    """Return how far a value may be off as text: "±4.7%"; a small noise is never written as 0.
 
-    >>> noise_text(0.047), noise_text(0.047, 0), noise_text(0.002, 0), noise_text(0.0001), noise_text(80.3)
-    ('±4.7%', '±5%', '±0.2%', '±<0.1%', '±>100%')
+    >>> format_noise(0.047), format_noise(0.047, digits=0), format_noise(0.002, digits=0)
+    ('±4.7%', '±5%', '±0.2%')
+    >>> format_noise(0.0001), format_noise(80.3)
+    ('±<0.1%', '±>100%')
     """
-    if not noise <= 1:
+    if not noise <= 1:  # NaN too
         return "±>100%"
     if 0 < noise < 0.0005:
         return "±<0.1%"
-    return f"±{noise:.{1 if noise < 0.005 else digits}%}"
+    if noise < 0.005:
+        digits = 1
+    return f"±{noise:.{digits}%}"
 
 
-def interval_name(interval: MedianInterval, confidence: float, number: int, thing: str) -> str:
-    """Return what an interval is: "95 % interval", or "range of 3 samples, 75 %"."""
+def name_range(number: int, sample: str, coverage: float) -> str:
+    """Return the name of an interval of too few samples, or pairs: "range of 3 samples, 75 %"."""
+    return f"range of {format_count(number, sample)}, {format_percent(coverage)}"
+
+
+def warn_of_noise(
+    interval: MedianInterval, noise: float, requested: float, *, number: int, sample: str, result: str
+) -> str:
+    """Return why a median or a ratio is less precise than requested: it scatters, or has too few independent samples.
+
+    Args:
+        interval: Where the result lies.
+        noise: Half the width of the interval over the result.
+        requested: The noise that was requested.
+        number: From how many samples or pairs the result comes.
+        sample: What one of these is called: "sample", or "pair".
+        result: "median", or "ratio".
+    """
     if not interval.is_range:
-        return f"{format_percent(confidence)} interval"
-    return f"range of {format_count(number, thing)}, {format_percent(interval.coverage)}"
-
-
-def noise_warning(interval: MedianInterval, noise: float, requested: float, number: int, what: str) -> str:
-    """Return the warning for a median or a ratio that is less precise than requested."""
-    if not interval.is_range:
-        return f"noisy: the {what} is precise to {noise_text(noise)}, ±{requested:.1%} was requested"
-    things = format_count(number, "pair" if what == "ratio" else "sample")
+        return f"noisy: the {result} is precise to {format_noise(noise)}, ±{requested:.1%} was requested"
     if interval.effective < number:
-        worth = f"{number} dependent samples, worth {interval.effective:.1f} independent ones"
-        return f"noisy: {worth}; ±{requested:.1%} was requested"
-    are = "is" if number == 1 else "are"
-    return f"noisy: {things} {are} too few for an interval; ±{requested:.1%} was requested"
+        reason = f"{number} dependent samples, worth {interval.effective:.1f} independent ones"
+    else:
+        reason = f"{format_count(number, sample)} {'is' if number == 1 else 'are'} too few for an interval"
+    return f"noisy: {reason}; ±{requested:.1%} was requested"
