@@ -24,11 +24,17 @@ def product(macs: int, biased: int = 0) -> Cost:
 def matrix_product(rows: int, summed: int, columns: int, has_bias: bool = False, batch: int = 1) -> Cost:
     """``(b, m, k) @ (b, k, n)``: b * m * k * n, and an addition for each output element where there is a bias."""
     outputs = batch * rows * columns
-    return product(outputs * summed, outputs * has_bias)
+    return product(outputs * summed, outputs if has_bias else 0)
 
 
 def product_gradient(macs: int, by_factors: int, biased: int = 0) -> Cost:
-    """Return the cost of the gradients by one or both factors; the bias takes the sum of ``biased`` elements."""
+    """Return the cost of the gradients of a product by one or two of its factors, and by its bias.
+
+    Args:
+        macs: The multiply-accumulates of the product.
+        by_factors: The number of factors whose gradients are computed.
+        biased: The elements that are added up for the gradient of the bias; 0 if there is none.
+    """
     return product(macs * by_factors, biased)
 
 
@@ -38,7 +44,7 @@ def trilinear(macs: int) -> Cost:
 
 
 def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
-    """Return the cost of an einsum whose terms have these labels, of these sizes.
+    """Return the cost of an einsum; each term has the sizes of its labels, ``result`` the labels of the result.
 
     A label that one term alone has, and the result lacks, is summed over first: an addition for each element of that
     term. Then each combination of the other labels takes a multiply-accumulate if something is left to sum over, as in
@@ -46,13 +52,13 @@ def einsum(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> Cost:
     embeddings. A label of size 1 sums nothing. This is how torch's ``einsum`` goes about it.
     """
     sizes = {label: size for term in terms for label, size in term.items() if size != 1}
-    alone = {label for label in sizes if label not in result and sum(label in term for term in terms) == 1}
-    summed = [term for term in terms if alone & term.keys()]
-    added = sum(math.prod(term.values()) for term in summed) * c.ADD
+    summed_first = {label for label in sizes if label not in result and sum(label in term for term in terms) == 1}
+    added = sum(math.prod(term.values()) for term in terms if summed_first & term.keys()) * c.ADD
     if len(terms) == 1:
         return Cost(0, added)
-    combinations = math.prod(size for label, size in sizes.items() if label not in alone)
-    if sizes.keys() - alone - set(result):
+    combinations = math.prod(size for label, size in sizes.items() if label not in summed_first)
+    sums_products = bool(sizes.keys() - summed_first - set(result))
+    if sums_products:
         return Cost.of_macs(combinations, added)
     return Cost(0, (len(terms) - 1) * combinations * c.MULTIPLY + added)
 
@@ -63,28 +69,34 @@ def contraction(terms: Sequence[Mapping[str, int]], result: Collection[str]) -> 
     Each pair keeps the labels that the result or a later term has. So ``ij,jk,kl->il`` is ``(a @ b) @ c``. onnxruntime
     goes about it so, and so does torch unless ``opt_einsum`` finds another order.
     """
-    first, *others = terms
-    cost = einsum([first], result) if not others else Cost(0, 0)
-    while others:
-        second, *others = others
-        sizes = {label: max(first.get(label, 1), second.get(label, 1)) for label in (*first, *second)}
-        kept = set(result).union(*others)
-        cost = cost.plus(einsum((first, second), kept))
-        first = {label: size for label, size in sizes.items() if label in kept}
+    product, *others = terms
+    if not others:
+        return einsum([product], result)
+    cost = Cost(0, 0)
+    for position, term in enumerate(others, start=1):
+        kept = set(result).union(*others[position:])
+        cost = cost.plus(einsum((product, term), kept))
+        labels = [label for label in (*product, *term) if label in kept]
+        product = {label: max(product.get(label, 1), term.get(label, 1)) for label in labels}
     return cost
 
 
 def einsum_gradient(terms: Sequence[Mapping[str, int]], result: Mapping[str, int]) -> Cost:
     """Return the cost of the gradient of an einsum by one of its two terms, which is an einsum as well.
 
-    Its terms are the gradient of the einsum's result, and the other term. It takes as many multiply-accumulates as the
-    einsum, also where it sums nothing itself: ``i,j->ij`` is the gradient of the product ``ij,j->i`` by its matrix. If
-    the einsum sums nothing, its gradient takes as many multiplications, and additions where it sums: none of these are
-    multiply-accumulates.
+    Args:
+        terms: The two terms of the gradient: the gradient of the einsum's result, and the einsum's other term.
+        result: The result of the gradient, with the labels of the term by which it is.
+
+    The gradient takes as many multiply-accumulates as the einsum, also where it sums nothing itself: ``i,j->ij`` is the
+    gradient of the product ``ij,j->i`` by its matrix. If the einsum sums nothing, its gradient takes as many
+    multiplications, and additions where it sums: none of these are multiply-accumulates.
     """
-    of_result, other = terms
-    product = einsum((result, other), of_result)
-    return product if product.macs else Cost(0, product.flops + einsum(terms, result).macs * c.ADD)
+    gradient_of_result, other = terms
+    forward = einsum((result, other), gradient_of_result)
+    if forward.macs:
+        return forward
+    return Cost(0, forward.flops + einsum(terms, result).macs * c.ADD)
 
 
 def distances(pairs: int, coordinates: int) -> Cost:
@@ -97,5 +109,7 @@ def distances_gradient(pairs: int, coordinates: int, among_themselves: bool = Fa
 
     Of the distances of points among themselves, what one of a pair gains the other loses: a subtraction more.
     """
-    operations = c.SUBTRACT + c.MULTIPLY + c.ADD + among_themselves * c.SUBTRACT
+    operations = c.SUBTRACT + c.MULTIPLY + c.ADD
+    if among_themselves:
+        operations += c.SUBTRACT
     return Cost(0, pairs * (coordinates * operations + c.DIVIDE))
