@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..times.layer_times import LayerTime
-from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes
+from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
 from .graph_work import Executed
 from .named_layers import Scopes
 from .scoped_calls import Scope
@@ -106,7 +106,7 @@ def time_operators(ran: RanGraph) -> OperatorTimes:
 def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]) -> OperatorTime:
     """Return the time of all nodes of one operator in one layer; each comes with its place in the graph."""
     seconds = tuple(map(sum, zip(*(node.seconds for _, node in members), strict=True)))
-    called = tuple((order, node.called) for order, node in members)
+    called = tuple(OrderedCall(order, node.called) for order, node in members)
     kernels = (KernelTime(operator, len(members), seconds),)  # the runtime tells of no kernels inside a node
     return OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called)
 

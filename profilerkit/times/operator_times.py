@@ -17,7 +17,7 @@ from ..trace.cross_check import ObservedRun
 from ..trace.table import Table
 from .measurement import Measurement
 
-__all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", "OperatorTimes"]
+__all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", "OperatorTimes", "OrderedCall"]
 
 #: The columns of the table as it is, by operator and layer.
 COLUMNS = (
@@ -48,6 +48,13 @@ class CalledOperator:
     layer: str | None = None
 
 
+class OrderedCall(NamedTuple):
+    """A call of an operator, and its place in the order of the layer's calls: the same for all if it is not known."""
+
+    order: int
+    operator: CalledOperator
+
+
 @dataclass(frozen=True, slots=True)
 class KernelTime:
     """Seconds of a kernel of an operator, by its own name, without the kernels that it called, for each pass."""
@@ -61,10 +68,9 @@ class KernelTime:
 class OperatorTime:
     """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
 
-    ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside, each with
-    its place in the order of the layer's calls (the same place where the order is not known). Where the profiler does
-    not tell what it called, ``called`` is None, and its work is what the static trace has for operators of its name in
-    its layer. ``phase`` is "forward" or "backward".
+    ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside. Where the
+    profiler does not tell what it called, ``called`` is None, and its work is what the static trace has for operators
+    of its name in its layer. ``phase`` is "forward" or "backward".
     """
 
     operator: str
@@ -73,7 +79,7 @@ class OperatorTime:
     calls: int
     seconds: tuple[float, ...]
     kernels: tuple[KernelTime, ...] = ()
-    called: tuple[tuple[int, CalledOperator], ...] | None = None
+    called: tuple[OrderedCall, ...] | None = None
 
 
 @dataclass(frozen=True)

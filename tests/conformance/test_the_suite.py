@@ -24,7 +24,7 @@ from profilerkit.backend import AS_IT_IS, RunOptions
 from profilerkit.testing import ARCHITECTURES, BackendConformance, FakeBackend, FakeModel, FakeTensor
 from profilerkit.testing.subject import PRECISIONS, BackendSubject
 from profilerkit.times.layer_times import LayerTime
-from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes
+from profilerkit.times.operator_times import CalledOperator, OperatorTime, OperatorTimes, OrderedCall
 from profilerkit.trace.records import LayerCall
 
 # Methods that are wrong -----------------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ CAUGHT: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "test_operator_tables_add_up_to_the_trace",
-        {"operator_times": give_operator_times("first", called=((0, CalledOperator("fake::op")),))},
+        {"operator_times": give_operator_times("first", called=(OrderedCall(0, CalledOperator("fake::op")),))},
         "the operator table of mlp has 1920 macs, its trace 3936",
     ),
     (

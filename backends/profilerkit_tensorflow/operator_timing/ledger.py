@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime
+from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OrderedCall
 
 from ..trace.operator_records import BOOKKEEPING
 from .events import PassTimes
@@ -94,7 +94,7 @@ class Ledger:
                 calls=sum(kernel.calls for kernel in kernels),
                 seconds=tuple(sum(kernel.seconds[index] for kernel in kernels) for index in passes),
                 kernels=tuple(kernels),
-                called=tuple((0, called) for called in entry.called),
+                called=tuple(OrderedCall(0, called) for called in entry.called),
             )
 
 

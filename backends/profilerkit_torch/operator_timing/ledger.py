@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from profilerkit.times.operator_times import CalledOperator, OperatorTimes
+from profilerkit.times.operator_times import CalledOperator, OperatorTimes, OrderedCall
 
 from .event_walk import EventWalk, OpenEvent
 from .events import Event, EventKind, Kernel
@@ -79,7 +79,7 @@ class OperatorLedger:
             row.charge(number, kernel, is_call=not (is_node and outer is not None))  # the engine has counted it
         operator = CalledOperator(event.name, tuple(closed.called), is_node or self._is_free(event.name))
         if outer is None:
-            row.called.append((closed.order, operator))
+            row.called.append(OrderedCall(closed.order, operator))
         elif "::" in event.name:
             outer.called.append(operator)
         else:  # a call of the device's driver, or the node inside the engine's work around it

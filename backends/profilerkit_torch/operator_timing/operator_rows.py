@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime
+from profilerkit.times.operator_times import KernelTime, OperatorTime, OrderedCall
 
 from .events import Kernel
 
@@ -24,7 +24,7 @@ class Row:
     kernels: defaultdict[str, defaultdict[int, float]] = field(default_factory=lambda: defaultdict(_by_pass))
     #: Of the last pass alone, with the order in which they began.
     kernel_calls: Counter[str] = field(default_factory=Counter)
-    called: list[tuple[int, CalledOperator]] = field(default_factory=list)
+    called: list[OrderedCall] = field(default_factory=list)
 
     def charge(self, number: int, kernel: Kernel, *, is_call: bool) -> None:
         """Add what a kernel took in a pass, or what the operator took itself; ``is_call`` unless it was counted."""
@@ -49,7 +49,7 @@ class Row:
                 KernelTime(name, self.kernel_calls[name], _list_passes(seconds, passes))
                 for name, seconds in self.kernels.items()
             ),
-            called=tuple(sorted(self.called, key=lambda call: call[0])),
+            called=tuple(sorted(self.called, key=lambda call: call.order)),
         )
 
 

@@ -4,7 +4,14 @@ import pytest
 from replacing import replace
 
 from profilerkit.backend_kit.operator_join import operator_table
-from profilerkit.times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OperatorTimeTable
+from profilerkit.times.operator_times import (
+    CalledOperator,
+    KernelTime,
+    OperatorTime,
+    OperatorTimes,
+    OperatorTimeTable,
+    OrderedCall,
+)
 from profilerkit.trace.ignoring import without_layers
 from profilerkit.trace.records import LayerRecord, ModelTrace, OpRecord
 
@@ -13,13 +20,11 @@ def op(operator: str, layer: str, macs: int, flops: int) -> OpRecord:
     return OpRecord(operator, layer, 0, macs, flops, 0, 0, ())
 
 
-def make_call(order: int, name: str, *inside: CalledOperator, is_free: bool = False) -> tuple[int, CalledOperator]:
-    return order, CalledOperator(name, inside, is_free)
+def make_call(order: int, name: str, *inside: CalledOperator, is_free: bool = False) -> OrderedCall:
+    return OrderedCall(order, CalledOperator(name, inside, is_free))
 
 
-def make_timed(
-    operator: str, layer: str, *calls: tuple[int, CalledOperator], seconds: tuple[float, ...] = (1.0,)
-) -> OperatorTime:
+def make_timed(operator: str, layer: str, *calls: OrderedCall, seconds: tuple[float, ...] = (1.0,)) -> OperatorTime:
     return OperatorTime(operator, layer, "forward", len(calls), seconds, called=calls)
 
 
