@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["format_count"]
+__all__ = ["format_count", "name_several"]
 
 
 def format_count(number: int, thing: str) -> str:
@@ -11,4 +11,9 @@ def format_count(number: int, thing: str) -> str:
     >>> format_count(1, "layer"), format_count(2000, "layer")
     ('1 layer', '2,000 layers')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {name_several(thing, number)}"
+
+
+def name_several(thing: str, number: int) -> str:
+    """Return the name of one or several things: "layer" or "layers"."""
+    return thing if number == 1 else f"{thing}s"

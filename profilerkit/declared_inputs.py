@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .count_text import name_several
 from .errors import InputError
 from .input_shapes import InputShapes, TensorSpec, dtype_name, write_shapes
 from .inputs import ModelInputs
@@ -88,7 +89,7 @@ def _sizes(leaf: DeclaredInput, declared: ModelInputs) -> tuple[Any, ...]:
         )
     missing = [index for index, size in enumerate(leaf.shape) if index and size is None]
     if missing:
-        which = f"dimension{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+        which = f"{name_several('dimension', len(missing))} {', '.join(map(str, missing))}"
         raise InputError(
             f"the model declares {leaf}, which leaves {which} open; give all sizes but the batch's: "
             f"input_shape={_suggest_shape(declared)}, or example inputs: inputs=x"

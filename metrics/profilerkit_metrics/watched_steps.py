@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from profilerkit import Measurement, Metric, Noted, ProfilerFunction, Scale, Unavailable
 from profilerkit.arguments.checks import Check, instance
+from profilerkit.count_text import name_several
 from profilerkit.piping.function import Keys
 from profilerkit.piping.quantity import scale_value
 from profilerkit.times.steps import WatchedSteps
@@ -155,7 +156,7 @@ class ComputeWatchedSteps(ProfilerFunction):
 
 def _add_notes(seconds: list[float], watched: WatchedSteps) -> Any:
     numbers = ", ".join(map(str, watched.steps))
-    notes = [f"of step{'s' if len(watched.steps) > 1 else ''} {numbers} of a loop of {watched.loop_steps}"]
+    notes = [f"of {name_several('step', len(watched.steps))} {numbers} of a loop of {watched.loop_steps}"]
     if watched.unwatched:
         usual = scale_value(median(watched.unwatched), "s", Scale.TIME)
         notes.append(f"the steps that were not measured took {usual} (median of {len(watched.unwatched)})")

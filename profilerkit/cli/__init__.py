@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..count_text import name_several
 from ..errors import ProfilerKitError, by_likeness
 from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import limit_to_own_plugins
@@ -85,7 +86,7 @@ def _require_once(context: click.Context, arguments: list[str]) -> None:
 
 def _write_examples(examples: tuple[str, ...]) -> str:
     r"""Return the examples of a command as click shows them, each in a line of its own."""
-    heading = f"Example{'s' if len(examples) > 1 else ''}:"
+    heading = f"{name_several('Example', len(examples))}:"
     return "\n".join(("\b", heading, *(f"  {line}" for line in examples))) if examples else ""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..arguments.checks import Check, at_least, several
-from ..count_text import format_count
+from ..count_text import format_count, name_several
 from ..inputs import ModelInputs
 from .layer_times import LayerTime
 
@@ -60,10 +60,10 @@ class WatchedSteps:
         missed = [step for step in self.asked if step not in self.steps]
         if not missed:
             return ""
-        several = len(missed) > 1
-        which = f"step{'s' if several else ''} {', '.join(map(str, missed))} {'were' if several else 'was'} requested"
+        which = f"{name_several('step', len(missed))} {', '.join(map(str, missed))}"
+        was = "was" if len(missed) == 1 else "were"
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
-        return f"{which}, the loop ended after {format_count(self.loop_steps, 'step')}{hint}"
+        return f"{which} {was} requested, the loop ended after {format_count(self.loop_steps, 'step')}{hint}"
 
 
 def _read_steps(value: Any) -> tuple[int, ...]:

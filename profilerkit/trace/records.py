@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..count_text import format_count
 from ..process.cached import cached_property
 from .bounds import Bounds, Choice, PeakSpread
 from .layer_bounds import find_bounds
@@ -209,7 +210,8 @@ class MemoryTimeline:
     def missing(self) -> tuple[str, ...]:
         """A text about the bytes that are not counted."""
         return tuple(
-            f"{operator} of unknown size ({_calls(calls)})" for operator, calls in sorted(self.unsized.items())
+            f"{operator} of unknown size ({format_count(calls, 'call')})"
+            for operator, calls in sorted(self.unsized.items())
         )
 
     @property
@@ -287,7 +289,9 @@ class ModelTrace:
     @property
     def missing(self) -> tuple[str, ...]:
         """Texts about what is not counted."""
-        return tuple(f"{operator} ({_calls(calls)})" for operator, calls in sorted(self.uncounted.items()))
+        return tuple(
+            f"{operator} ({format_count(calls, 'call')})" for operator, calls in sorted(self.uncounted.items())
+        )
 
     def bounds(self, column: str, path: str = "") -> Bounds:
         """Return the two bounds of the "macs" or "flops" of a layer, with the layers inside it, or of the model."""
@@ -355,10 +359,6 @@ class ModelTrace:
     def layer(self, path: str) -> LayerRecord:
         """Return the record of a layer; an unknown path raises `KeyError` with the nearest ones."""
         return self.layers[self.table.position(path)]
-
-
-def _calls(number: int) -> str:
-    return f"{number} call{'s' if number > 1 else ''}"
 
 
 def distinct(weights: Iterable[WeightRecord]) -> tuple[WeightRecord, ...]:
