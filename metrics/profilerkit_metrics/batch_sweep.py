@@ -19,7 +19,7 @@ from profilerkit.piping.quantity import format_number
 from profilerkit.times.batch_sweep import BatchSweep as Sweep
 from profilerkit.times.sampling import Sampling
 
-from .execution_time import measure_in_turn
+from .execution_time import TimedCall, measure_in_turn
 
 __all__ = ["BatchSweep", "ComputeBatchSweep"]
 
@@ -122,12 +122,15 @@ class ComputeBatchSweep(JointFunction):
 def _measure_size(size: int, calls: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield the row of each model at a size, computed by clones: the profilers remember values of their own inputs."""
     twins = [_Twin(call["profiler"].clone(), call, size) for call in calls]
-    inputs = [twin.make_inputs() for twin in twins]
-    for twin, (time, _) in zip(twins, measure_in_turn(calls, inputs), strict=True):
+    timed_calls = [
+        TimedCall(call["model"], call["backend"], twin.make_inputs(), call["run_options"])
+        for twin, call in zip(twins, calls, strict=True)
+    ]
+    for twin, timed in zip(twins, measure_in_turn(timed_calls, calls[0]["sampling"]), strict=True):
         yield {
             "batch_size": size,
-            "execution_time": time,
-            "throughput": size / time.median,
+            "execution_time": timed.time,
+            "throughput": size / timed.time.median,
             "memory_footprint": twin.find_peak(),
         }
 

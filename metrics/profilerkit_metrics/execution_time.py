@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import Comparative, InputError, JointFunction, Measurement, Metric, ProfilerFunction, Run, Unavailable
 from profilerkit.backend import Backend, RunOptions
@@ -122,7 +122,7 @@ class ComputeExecutionTime(JointFunction):
     def __call__(
         self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling
     ) -> dict[str, Any]:
-        """Return the `Measurement` of a forward pass, or of a training step.
+        """Return the `Measurement` of a forward pass, or of a training step: what `measure_together` has for one model.
 
         Args:
             model: The model; it runs in inference mode unless the options say otherwise.
@@ -131,25 +131,65 @@ class ComputeExecutionTime(JointFunction):
             run_options: A `RunOptions`, instead of the single arguments ``mode``, ``device``, ``training`` and others.
             sampling: A `Sampling`, instead of the single arguments ``num_iters``, ``max_seconds`` and others.
         """
-        times: dict[str, Any] = self.alone(
+        values: dict[str, Any] = self.alone(
             model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling
         )
-        return times
+        return values
 
     def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
         """Return the measurements of several models, taken in turn."""
-        inputs = [ModelInputs.of(call["inputs"]) for call in calls]
-        measured = measure_in_turn(calls, inputs)
+        timed_calls = [_read_call(arguments) for arguments in calls]
+        times = measure_in_turn(timed_calls, calls[0]["sampling"])
+        return [_make_values(call, timed) for call, timed in zip(timed_calls, times, strict=True)]
+
+
+class ComputeTrainingTime(JointFunction):
+    """Measures the time of a training step; of several models in turn. Computed only if requested by name."""
+
+    KEYS: ClassVar[Keys] = (TrainingTime,)
+    ON_DEMAND: ClassVar[bool] = True
+    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
+
+    def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling) -> Any:
+        """Return the `Measurement` of a training step; the arguments are those of `ComputeExecutionTime`."""
+        return self.alone(model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling)
+
+    def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Return the measurements of several models, taken in turn."""
+        steps = [_read_call(arguments, training=True) for arguments in calls]
+        times = measure_in_turn(steps, calls[0]["sampling"])
+        # The note is of the other options: that it is a training step is what the metric is about.
         return [
-            {
-                ExecutionTime.NAME: Witnessed(_add_note(time, call["run_options"]), runs),
-                Throughput.NAME: _add_note(
-                    _compute_throughput(time, find_batch_size(call_inputs, call["backend"], call["model"])),
-                    call["run_options"],
-                ),
-            }
-            for call, call_inputs, (time, runs) in zip(calls, inputs, measured, strict=True)
+            _add_note(timed.time, replace(step.run_options, training=False))
+            for step, timed in zip(steps, times, strict=True)
         ]
+
+
+class TimedCall(NamedTuple):
+    """What a model is timed with; see the arguments of `ComputeExecutionTime`."""
+
+    model: Any
+    backend: Backend
+    inputs: ModelInputs
+    run_options: RunOptions
+
+
+class TimedModel(NamedTuple):
+    """The time of a model, and what was seen of the runs that it took, which are compared with the static trace."""
+
+    time: Measurement
+    runs: tuple[ObservedRun, ...]
+
+
+def measure_in_turn(calls: Sequence[TimedCall], sampling: Sampling) -> list[TimedModel]:
+    """Return the time of each model; they take turns."""
+    _require_equal_calls(sampling, max(_count_ranks(call.backend, call.model) for call in calls))
+    with ExitStack() as running:
+        passes = [
+            Run.of(running.enter_context(call.backend.run(call.model, call.inputs, call.run_options))) for call in calls
+        ]
+        times = measure_interleaved(passes, sampling)
+        return [TimedModel(time, tuple(run.runs)) for time, run in zip(times, passes, strict=True)]
 
 
 def _require_equal_calls(sampling: Sampling, ranks: int) -> None:
@@ -166,43 +206,21 @@ def _count_ranks(backend: Backend, model: Any) -> int:
     return backend.ranks(model) if implements(backend, RunsInRanks) else 1
 
 
-class ComputeTrainingTime(JointFunction):
-    """Measures the time of a training step; of several models in turn. Computed only if requested by name."""
-
-    KEYS: ClassVar[Keys] = (TrainingTime,)
-    ON_DEMAND: ClassVar[bool] = True
-    ONLY_THROUGH_BACKEND: ClassVar[bool] = True
-
-    def __call__(self, model: Any, backend: Backend, inputs: Any, run_options: RunOptions, sampling: Sampling) -> Any:
-        """Return the `Measurement` of a training step; the arguments are those of `ComputeExecutionTime`."""
-        return self.alone(model=model, backend=backend, inputs=inputs, run_options=run_options, sampling=sampling)
-
-    def measure_together(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
-        """Return the measurements of several models, taken in turn."""
-        steps = [{**call, "run_options": replace(call["run_options"], training=True)} for call in calls]
-        measured = measure_in_turn(steps, [ModelInputs.of(call["inputs"]) for call in calls])
-        return [
-            _add_note(time, replace(call["run_options"], training=False))
-            for (time, _), call in zip(measured, calls, strict=True)
-        ]
+def _read_call(arguments: Mapping[str, Any], training: bool = False) -> TimedCall:
+    """Return a call of a function's arguments by name, as ``measure_together`` gets them."""
+    options = arguments["run_options"]
+    if training:
+        options = replace(options, training=True)
+    return TimedCall(arguments["model"], arguments["backend"], ModelInputs.of(arguments["inputs"]), options)
 
 
-def measure_in_turn(
-    calls: Sequence[Mapping[str, Any]], inputs: Sequence[ModelInputs]
-) -> list[tuple[Measurement, tuple[ObservedRun, ...]]]:
-    """Return the time of each model, taken in turn, and what was seen of its runs.
-
-    The arguments are those of `ComputeExecutionTime`.
-    """
-    sampling: Sampling = calls[0]["sampling"]
-    _require_equal_calls(sampling, max(_count_ranks(call["backend"], call["model"]) for call in calls))
-    with ExitStack() as running:
-        passes = [
-            Run.of(running.enter_context(call["backend"].run(call["model"], call_inputs, call["run_options"])))
-            for call, call_inputs in zip(calls, inputs, strict=True)
-        ]
-        measured = measure_interleaved(passes, sampling)
-        return [(time, tuple(run.runs)) for time, run in zip(measured, passes, strict=True)]
+def _make_values(call: TimedCall, timed: TimedModel) -> dict[str, Any]:
+    """Return execution time and throughput by name."""
+    throughput = _compute_throughput(timed.time, find_batch_size(call.inputs, call.backend, call.model))
+    return {
+        ExecutionTime.NAME: Witnessed(_add_note(timed.time, call.run_options), timed.runs),
+        Throughput.NAME: _add_note(throughput, call.run_options),
+    }
 
 
 def _add_note(value: Any, options: RunOptions) -> Any:
