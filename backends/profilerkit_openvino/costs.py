@@ -15,6 +15,7 @@ import numpy as np
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
 from profilerkit.costs import (
+    CallForm,
     Cost,
     CostRegistry,
     Shape,
@@ -38,7 +39,7 @@ from .recurrent_inputs import RECURRENT
 
 __all__ = ["COSTS", "OPERATORS", "Call", "Cost", "Shapes", "UnknownShapeError", "register_op_cost"]
 
-COSTS = CostRegistry("OpenVINO", called_with={"operator": (("call",), ())})
+COSTS = CostRegistry("OpenVINO", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="Convolution")
 register_op_cost: RegisterCost = OPERATORS.register
 _register = OPERATORS.register_all

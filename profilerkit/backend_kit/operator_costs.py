@@ -1,9 +1,9 @@
 """Costs of the operators of a graph, by name: for frameworks whose operators have input and output shapes and dtypes.
 
-A backend makes one `CostRegistry` for its formulas, and one `OperatorCosts` over it. Its adapters register operators in
-one of four ways, and its trace asks for the cost of one `OperatorCall` at a time::
+A backend makes one `CostRegistry` for its formulas, and one `OperatorCosts` over it. Its adapters register operators,
+and its trace asks for the cost of one `OperatorCall` at a time::
 
-    COSTS = CostRegistry("JAX", called_with={"operator": (("call",), ())})
+    COSTS = CostRegistry("JAX", called_with={"operator": CallForm(("call",))})
     OPERATORS = OperatorCosts(COSTS, example="dot_general")
 
     OPERATORS.register_free("reshape", "transpose")
@@ -33,7 +33,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
 from ..error_text import shown
-from ..errors import ArgumentError
+from ..errors import ArgumentError, CostFormulaError
 from .operator_calls import OperatorCall, UnknownCostError, UnknownShapeError
 
 __all__ = [
@@ -57,8 +57,8 @@ class OperatorCosts:
     registers.
 
     Args:
-        registry: Keeps the operators' own formulas. Make it with ``called_with={"operator": (("call",), ())}``: a
-            formula is called with one `OperatorCall`.
+        registry: Keeps the operators' own formulas. Make it with ``called_with={"operator": CallForm(("call",))}``: it
+            then refuses a formula that cannot be called with one `OperatorCall`.
         example: The name of an operator, for the message to a user who registers a formula for what is no name.
 
     Attributes:
@@ -67,8 +67,9 @@ class OperatorCosts:
         reductions: The formula of each reduction, over the elements of its first input.
 
     >>> from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes
-    >>> from profilerkit.costs import CostRegistry, Shape, elementwise
-    >>> operators = OperatorCosts(CostRegistry("example"), example="dot_general")
+    >>> from profilerkit.costs import CallForm, CostRegistry, Shape, elementwise
+    >>> registry = CostRegistry("example", called_with={"operator": CallForm(("call",))})
+    >>> operators = OperatorCosts(registry, example="dot_general")
     >>> operators.register_elementwise(elementwise.elementary("ADD"), "add")
     >>> matrix = Shapes([Shape((2, 3))])
     >>> operators.cost(OperatorCall("add", Shapes([*matrix, *matrix]), matrix, ("float32",) * 2, ("float32",)))
@@ -99,9 +100,9 @@ class OperatorCosts:
             op: The operator, as the framework spells it: ``"Conv2D"`` for Keras, ``"dot_general"`` for JAX, ``"Conv"``
                 for ONNX, or ``"com.example::Conv"`` in a domain that is not ONNX's own.
             formula: Called with the `OperatorCall`; returns a `Cost`. It raises `UnknownCostError` for a variant of the
-                operator that it does not know, and lets `UnknownShapeError` pass. Of calls on integers alone two
-                FLOPs for each MAC count, and no others; of calls on complex numbers `Cost.of_macs` returns four MACs
-                and eight FLOPs for each.
+                operator that it does not know, and lets `UnknownShapeError` pass. It need not ask for dtypes: in a call
+                on integers alone only multiply-accumulates count, so that 4 MACs and 11 FLOPs become 4 and 8; in one on
+                complex numbers `Cost.of_macs` returns four MACs and eight FLOPs for each.
             override: Replace an existing formula; without it that raises `RegistrationConflictError`.
 
         >>> from profilerkit.costs import CostRegistry
@@ -138,7 +139,7 @@ class OperatorCosts:
         self.reductions.update(dict.fromkeys(types, formula))
 
     def register_unless_neutral(self, constant: str, *types: str, neutral: float, operands: tuple[int, ...]) -> None:
-        """Register element-wise operators that are free if an operand is known to be the neutral element.
+        """Register a formula for element-wise operators that are free if an operand is known to be neutral.
 
         Frameworks and exporters write such operators where nothing is to be done, as ``x * 1.0``, and every runtime
         removes them.
@@ -146,7 +147,7 @@ class OperatorCosts:
         Args:
             constant: The name of the cost for each output element, in `profilerkit.costs.convention`.
             types: The operators.
-            neutral: The neutral element: 0 of an addition.
+            neutral: The neutral element: 0 for an addition.
             operands: The indices of the inputs that it may stand in: a subtraction of it is free, one from it is not.
         """
         function = elementwise.elementary(constant)
@@ -179,7 +180,7 @@ class OperatorCosts:
                 lambda: f"inputs={call.inputs}, outputs={call.outputs}",
                 call.numbers,
             )
-        except Exception as error:
+        except CostFormulaError as error:  # its cause is what the formula raised
             if isinstance(error.__cause__, UnknownShapeError):
                 raise error.__cause__ from None
             if isinstance(error.__cause__, UnknownCostError):

@@ -13,10 +13,11 @@ from types import ModuleType
 from ..process.modules import import_modules
 from .cost import UNCOUNTED, Cost, Formula, PerElement, Shape, apply_formula, evaluate_formula
 from .numbers import Numbers, constants
-from .registry import CostRegistry
+from .registry import CallForm, CostRegistry
 
 __all__ = [
     "UNCOUNTED",
+    "CallForm",
     "Cost",
     "CostRegistry",
     "Formula",

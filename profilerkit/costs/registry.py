@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -21,11 +21,38 @@ from ..errors import ArgumentError, RegistrationConflictError
 from ..process.restoring import undone_in_child
 from .cost import Cost, Formula
 
-__all__ = ["CostRegistry", "add_whole", "read_formulas"]
+__all__ = ["CallForm", "CostRegistry", "add_whole", "read_formulas"]
 
 
 def _never(key: Any) -> bool:
     return False
+
+
+class CallForm(NamedTuple):
+    """What formulas of a kind are called with.
+
+    Attributes:
+        positional: Names for the arguments by position; none where these differ from formula to formula.
+        keywords: The names of the arguments by keyword.
+    """
+
+    positional: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join([*self.positional, *(f"{keyword}=" for keyword in self.keywords)])
+
+    def require_fit(self, signature: inspect.Signature) -> None:
+        """Raise `TypeError` for the signature of a function that cannot be called so."""
+        bind = signature.bind if self.positional else signature.bind_partial
+        bind(*self.positional, **dict.fromkeys(self.keywords))
+
+
+class _Added(NamedTuple):
+    """What `CostRegistry.list_added` returned, and the version of the registry that it was for."""
+
+    version: object
+    formulas: Mapping[Any, Formula]
 
 
 class _Scope(NamedTuple):
@@ -42,8 +69,7 @@ class CostRegistry:
         framework: The framework's name, for messages.
         shipped: Says of a class of layers whether the framework ships it: a formula for one needs ``override=True``,
             because it replaces the counts of the operators inside.
-        called_with: How formulas are called, by kind: names for the arguments by position, none where these differ from
-            formula to formula, and the names of those by keyword.
+        called_with: How formulas are called, by kind: "operator", "layer" or "module".
         package: The package of the backend, to tell its formulas from a user's. Default: the package that creates the
             registry.
 
@@ -59,7 +85,7 @@ class CostRegistry:
         self,
         framework: str,
         shipped: Callable[[Any], bool] = _never,
-        called_with: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
+        called_with: Mapping[str, CallForm] | None = None,
         package: str | None = None,
     ) -> None:
         self.framework = framework
@@ -72,8 +98,7 @@ class CostRegistry:
         self._replaced: dict[Any, list[Formula]] = {}
         self._scopes: ContextVar[tuple[_Scope, ...]] = ContextVar(f"{framework}_cost_scopes", default=())
         self._changes = 0
-        #: What `list_added` returned last, and the version that it was for.
-        self._added: tuple[object, dict[Any, Formula]] = None, {}
+        self._added = _Added(None, {})
 
     def register(
         self, key: Any, formula: Any = None, *, override: bool = False, kind: str = "operator", name: str | None = None
@@ -84,7 +109,7 @@ class CostRegistry:
             key: What the formula is for: the name of an operator, a class, or the name of a class.
             formula: Called by the backend's rules; returns a `Cost`.
             override: Replace a formula that is there already, or the counts of a layer that the framework ships.
-            kind: What the key is, for messages: "operator" or "layer".
+            kind: What the key is, also for messages: "operator", "layer" or "module".
             name: The key's name in messages.
 
         Raises `RegistrationConflictError` where ``override`` is missing, `ArgumentError` for what is no function, and
@@ -92,17 +117,17 @@ class CostRegistry:
         """
         if formula is None:
             return lambda function: self.register(key, function, override=override, kind=kind, name=name)
-        called = name or str(key)
-        self.require_formula(formula, kind, called)
+        title = name or str(key)
+        self.require_formula(formula, kind, title)
         override = FLAG("override", override)
         earlier = self.get(key)
         if not override and earlier is not None:
             raise RegistrationConflictError(
-                f"{kind} {called} has a cost formula already; pass override=True to replace it"
+                f"{kind} {title} has a cost formula already; pass override=True to replace it"
             )
         if not override and earlier is None and kind != "operator" and self._shipped(key):
             raise RegistrationConflictError(
-                f"{kind} {called} comes with {self.framework}, and its operators are counted; pass override=True to "
+                f"{kind} {title} comes with {self.framework}, and its operators are counted; pass override=True to "
                 "count the whole of it by this formula instead"
             )
         self._put(key, formula)
@@ -116,17 +141,16 @@ class CostRegistry:
             )
         if kind not in self._called_with:
             return
-        positional, keywords = self._called_with[kind]
+        form = self._called_with[kind]
         try:
             signature = inspect.signature(formula)
         except ValueError:  # a function of C's, which does not tell
             return
         try:
-            (signature.bind if positional else signature.bind_partial)(*positional, **dict.fromkeys(keywords))
+            form.require_fit(signature)
         except TypeError as error:
-            example = ", ".join([*positional, *(f"{keyword}=" for keyword in keywords)])
             raise ArgumentError(
-                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {example}: {error}"
+                f"formula={shown(formula)} for {kind} {name} cannot be called as formulas are, with {form}: {error}"
             ) from None
 
     def register_whole(self, formulas: Mapping[Any, Formula], register: Callable[[Any, Formula], object]) -> None:
@@ -179,11 +203,12 @@ class CostRegistry:
     def list_added(self) -> dict[Any, Formula]:
         """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
         version = self.version
-        if self._added[0] != version:
+        if self._added.version != version:
             tables = (self._formulas, *(scope.formulas for scope in self._scopes.get()))
             joined = {key: formula for table in tables for key, formula in table.items()}
-            self._added = version, {key: value for key, value in joined.items() if not self._comes_with_backend(value)}
-        return dict(self._added[1])
+            added = {key: formula for key, formula in joined.items() if not self._comes_with_backend(formula)}
+            self._added = _Added(version, added)
+        return dict(self._added.formulas)
 
     def _comes_with_backend(self, formula: Any) -> bool:
         while isinstance(formula, partial):

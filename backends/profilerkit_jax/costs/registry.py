@@ -15,7 +15,7 @@ from typing import Any
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
-from profilerkit.costs import Cost, CostRegistry, Shape
+from profilerkit.costs import CallForm, Cost, CostRegistry, Shape
 
 __all__ = [
     "COSTS",
@@ -38,7 +38,7 @@ __all__ = [
     "scoped_costs",
 ]
 
-COSTS = CostRegistry("JAX", called_with={"operator": (("call",), ())})
+COSTS = CostRegistry("JAX", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="dot_general")
 #: Why a primitive of JAX is not counted, by its name.
 UNCOUNTED: dict[str, str] = {}

@@ -12,11 +12,11 @@ from ai_edge_litert.schema_py_generated import ActivationFunctionType
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
-from profilerkit.costs import Cost, CostRegistry, activation
+from profilerkit.costs import CallForm, Cost, CostRegistry, activation
 
 __all__ = ["COSTS", "OPERATORS", "LiteRTCall", "price", "register_op_cost", "scoped_costs"]
 
-COSTS = CostRegistry("LiteRT", called_with={"operator": (("call",), ())})
+COSTS = CostRegistry("LiteRT", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="CONV_2D")
 register_op_cost: RegisterCost = OPERATORS.register
 scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped

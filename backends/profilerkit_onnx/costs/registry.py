@@ -15,7 +15,7 @@ from typing import Any
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
-from profilerkit.costs import Cost, CostRegistry, Shape
+from profilerkit.costs import CallForm, Cost, CostRegistry, Shape
 
 __all__ = [
     "COSTS",
@@ -36,7 +36,7 @@ __all__ = [
     "scoped_costs",
 ]
 
-COSTS = CostRegistry("ONNX", called_with={"operator": (("call",), ())})
+COSTS = CostRegistry("ONNX", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="Conv")
 
 is_known: Callable[[str], bool] = OPERATORS.is_known

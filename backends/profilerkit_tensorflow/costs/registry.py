@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
-from profilerkit.costs import Cost, CostRegistry, Formula, Shape
+from profilerkit.costs import CallForm, Cost, CostRegistry, Formula, Shape
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
 
@@ -59,7 +59,7 @@ def _ships(kind: type) -> bool:
 COSTS = CostRegistry(
     "Keras",
     shipped=_is_of_keras,
-    called_with={"operator": (("call",), ()), "layer": (("layer", "inputs", "outputs", "training"), ())},
+    called_with={"operator": CallForm(("call",)), "layer": CallForm(("layer", "inputs", "outputs", "training"))},
 )
 OPERATORS = OperatorCosts(COSTS, example="Conv2D")
 

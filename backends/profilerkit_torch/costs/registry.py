@@ -14,7 +14,7 @@ from torch import nn
 
 from profilerkit.arguments.checks import mapping
 from profilerkit.backend_kit.keras_kinds import is_shipped
-from profilerkit.costs import UNCOUNTED, Cost, CostRegistry, Formula, Shape
+from profilerkit.costs import UNCOUNTED, CallForm, Cost, CostRegistry, Formula, Shape
 from profilerkit.costs.keras_layers import KERAS_LAYER_COSTS
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError
@@ -52,7 +52,7 @@ def _is_torchs(key: Any) -> bool:
 COSTS = CostRegistry(
     "torch",
     shipped=_is_torchs,
-    called_with={"operator": ((), ("out",)), "module": (("module", "inputs", "outputs"), ())},
+    called_with={"operator": CallForm(keywords=("out",)), "module": CallForm(("module", "inputs", "outputs"))},
 )
 
 

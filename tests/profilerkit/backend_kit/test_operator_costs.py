@@ -11,14 +11,14 @@ import pytest
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
 from profilerkit.backend_kit.operator_costs import OperatorCosts
-from profilerkit.costs import Cost, CostRegistry, Shape, convention, elementwise, reduction
+from profilerkit.costs import CallForm, Cost, CostRegistry, Shape, convention, elementwise, reduction
 
 MATRIX, SCALAR = Shape((2, 3)), Shape()
 
 
 @pytest.fixture
 def operators() -> OperatorCosts:
-    return OperatorCosts(CostRegistry("mine", called_with={"operator": (("call",), ())}), example="dot")
+    return OperatorCosts(CostRegistry("mine", called_with={"operator": CallForm(("call",))}), example="dot")
 
 
 def call(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from profilerkit import ArgumentError, CostFormulaError, RegistrationConflictError
-from profilerkit.costs import Cost, CostRegistry, convention, cost, registry
+from profilerkit.costs import CallForm, Cost, CostRegistry, convention, cost, registry
 
 
 def one(*_: Any, **__: Any) -> Any:
@@ -81,7 +81,7 @@ def test_what_cannot_be_called_is_no_formula() -> None:
 
 
 def test_what_cannot_be_called_as_formulas_are_is_refused() -> None:
-    costs = made(called_with={"operator": ((), ("out",)), "layer": (("layer", "inputs"), ())})
+    costs = made(called_with={"operator": CallForm(keywords=("out",)), "layer": CallForm(("layer", "inputs"))})
     with pytest.raises(ArgumentError, match=r"for operator a cannot be called as formulas are, with out=: "):
         costs.register("a", lambda x: one())
     with pytest.raises(ArgumentError, match=r"for layer b cannot be called as formulas are, with layer, inputs: "):
