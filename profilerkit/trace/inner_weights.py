@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .records import LayerRecord, WeightRecord
 
-__all__ = ["InnerWeights", "find_shared_weights"]
+__all__ = ["InnerWeights", "WeightTotals", "find_shared_weights"]
 
 
 def find_shared_weights(layers: Sequence[LayerRecord]) -> set[int]:
     """Return the identities of weights that layers own together, or one layer under several names."""
     owners = Counter(weight.identity for layer in layers for weight in (*layer.parameters, *layer.buffers))
     return {identity for identity, times in owners.items() if times > 1}
+
+
+class WeightTotals(NamedTuple):
+    """The columns that tell of the weights inside a layer; a number that is not known is None."""
+
+    params: int | None
+    trainable_params: int | None
+    params_by_dtype: dict[str, int]
+    weight_bytes: int | None
+
+    def without_sums(self) -> WeightTotals:
+        """Return what is known of a layer that may get further weights."""
+        return WeightTotals(None, None, self.params_by_dtype, None)
 
 
 class InnerWeights:
@@ -50,25 +63,22 @@ class InnerWeights:
         self.shared.update(inner.shared)
         self.shared_saved.update(inner.shared_saved)
 
-    def totals(self) -> dict[str, Any]:
-        """Return the columns that tell of the weights."""
+    def totals(self) -> WeightTotals:
+        """Return the numbers of all the weights."""
         by_dtype, trainable, saved_bytes = dict(self.by_dtype), self.trainable, self.saved_bytes
         for weight in self.shared.values():
             by_dtype[weight.dtype] = by_dtype.get(weight.dtype, 0) + weight.count
             trainable = _add_known(trainable, _count_trainable(weight))
         for weight in self.shared_saved.values():
             saved_bytes += weight.bytes
-        return {
-            "params": sum(by_dtype.values()),
-            "trainable_params": trainable,
-            "params_by_dtype": by_dtype,
-            "weight_bytes": saved_bytes,
-        }
+        return WeightTotals(sum(by_dtype.values()), trainable, by_dtype, saved_bytes)
 
 
 def _count_trainable(weight: WeightRecord) -> int | None:
     """Return the elements of a weight that training changes; None where that is not known."""
-    return None if weight.trainable is None else weight.count if weight.trainable else 0
+    if weight.trainable is None:
+        return None
+    return weight.count if weight.trainable else 0
 
 
 def _add_known(one: int | None, other: int | None) -> int | None:

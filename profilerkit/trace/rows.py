@@ -8,9 +8,9 @@ from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from .bounds import WORK
-from .inner_weights import InnerWeights, find_shared_weights
+from .inner_weights import InnerWeights, WeightTotals, find_shared_weights
 from .layer_bounds import list_layer_bounds
-from .layer_paths import parent_path
+from .layer_paths import add_outer, parent_path
 from .operator_rows import TRAFFIC
 
 if TYPE_CHECKING:
@@ -29,19 +29,26 @@ class _WorkColumns(NamedTuple):
 
     Attributes:
         names: The names of the columns.
-        own_names: The names of the columns with a layer's own work.
         read: Reads the numbers of the columns from an operator's record.
     """
 
     names: tuple[str, ...]
-    own_names: tuple[str, ...]
     read: Callable[[OpRecord], tuple[int, ...]]
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The numbers of what does no work."""
+        return (0,) * len(self.names)
+
+    def label(self, numbers: Sequence[int], prefix: str = "", *, is_known: bool = True) -> dict[str, Any]:
+        """Return numbers by the names of their columns; None for each of them if they are not known."""
+        named = zip(self.names, numbers, strict=True)
+        return {f"{prefix}{name}": number if is_known else None for name, number in named}
 
 
 def _choose_columns(trace: ModelTrace) -> _WorkColumns:
     is_step = any(op.phase == "backward" for op in trace.operators)
-    names = (*_COUNTS, *_PHASES) if is_step else _COUNTS
-    return _WorkColumns(names, tuple(f"own_{name}" for name in names), _read_step if is_step else _read_counts)
+    return _WorkColumns((*_COUNTS, *_PHASES), _read_step) if is_step else _WorkColumns(_COUNTS, _read_counts)
 
 
 _read_counts = attrgetter(*_COUNTS)
@@ -53,96 +60,105 @@ def _read_step(op: OpRecord) -> tuple[int, ...]:
     return (*_read_counts(op), *passes)
 
 
-def _sum_own_work(trace: ModelTrace, columns: _WorkColumns) -> dict[str, tuple[int, ...]]:
-    own_work = {layer.path: (0,) * len(columns.names) for layer in trace.layers}
-    for op in trace.operators:
-        own_work[op.layer] = _add(own_work[op.layer], columns.read(op))
-    return own_work
-
-
 def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each layer, with the work and the weights inside it and its own.
 
     Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
-    further calls and its work are None. Where weights are made by the first call only, so are the numbers of the
-    weights of layers without any, and around them.
+    further calls and its work are None.
     """
     columns = _choose_columns(trace)
+    nested = _list_inner_first(trace.layers)
     own_work = _sum_own_work(trace, columns)
-    shared = find_shared_weights(trace.layers)
-    weights = {layer.path: InnerWeights(layer, shared) for layer in trace.layers}
-    own_params: dict[str, int] = {path: own_weights.totals()["params"] for path, own_weights in weights.items()}
-
-    work = dict(own_work)
-    parents: set[str] = set()
-    for path, parent in _list_inner_first(trace.layers):
-        parents.add(parent)
-        work[parent] = _add(work[parent], work[path])
-        weights[parent].add(weights[path])
-
-    lacking = _find_lacking_weights(trace, own_params)
-    bounds = _find_bounds(trace, work)
+    work = _add_inner_work(own_work, nested)
+    weights = _sum_weights(trace, nested)
+    bounds = {}
+    if trace.choices or trace.uncounted:
+        bounds = list_layer_bounds(trace, {path: columns.label(numbers) for path, numbers in work.items()})
+    parents = {pair.parent for pair in nested}
+    total_params = trace.total_params
     did_run = trace.failure is None
-    unknown = (None,) * len(columns.names)
-    totals = {"params": trace.total_params, "macs": trace.macs, "flops": trace.flops}
     is_configured = any(layer.configuration for layer in trace.layers)
     for layer in trace.layers:
         path = layer.path
-        inside = weights[path].totals()
-        if path in lacking:
-            inside = {**dict.fromkeys(inside), "params_by_dtype": inside["params_by_dtype"]}
-        counts = {
-            "params": inside.pop("params"),
-            **dict(zip(columns.names, work[path] if did_run else unknown, strict=True)),
-        }
+        inside = weights[path].inside
+        counts = columns.label(work[path], is_known=did_run)
         yield {
-            **_identify(layer, path not in parents, did_run),
+            "path": path,
+            "type": layer.type,
+            "depth": layer.depth,
+            "is_leaf": path not in parents,
+            "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
+            "params": inside.params,
             **counts,
-            "own_params": None if path in lacking and not own_params[path] else own_params[path],
-            **dict(zip(columns.own_names, own_work[path] if did_run else unknown, strict=True)),
-            **{f"{name}_share": _divide(counts[name], total) for name, total in totals.items()},
-            **inside,
+            "own_params": weights[path].own_params,
+            **columns.label(own_work[path], "own_", is_known=did_run),
+            "params_share": _divide(inside.params, total_params),
+            "macs_share": _divide(counts["macs"], trace.macs),
+            "flops_share": _divide(counts["flops"], trace.flops),
+            "trainable_params": inside.trainable_params,
+            "params_by_dtype": inside.params_by_dtype,
+            "weight_bytes": inside.weight_bytes,
             **bounds.get(path, {}),
             **_describe_tensors(layer.calls[0] if layer.calls else None),
             **({"configuration": layer.configuration} if is_configured else {}),
         }
 
 
-def _list_inner_first(layers: Iterable[LayerRecord]) -> Iterator[tuple[str, str]]:
-    """Yield each layer's path with that of the layer around it: the deepest layers first, so that sums are complete."""
-    for layer in sorted(layers, key=lambda layer: -layer.depth):
-        parent = parent_path(layer.path)
-        if parent is not None:
-            yield layer.path, parent
+class _Nested(NamedTuple):
+    """The path of a layer, and that of the layer around it."""
+
+    path: str
+    parent: str
 
 
-def _identify(layer: LayerRecord, is_leaf: bool, did_run: bool) -> dict[str, Any]:
-    return {
-        "path": layer.path,
-        "type": layer.type,
-        "depth": layer.depth,
-        "is_leaf": is_leaf,
-        "calls": sum(call.times for call in layer.calls) if did_run or layer.calls else None,
-    }
+def _list_inner_first(layers: Iterable[LayerRecord]) -> list[_Nested]:
+    """Return the layers inside others, the deepest first: added up in this order, sums are complete."""
+    by_depth = sorted(layers, key=lambda layer: -layer.depth)
+    parents = ((layer.path, parent_path(layer.path)) for layer in by_depth)
+    return [_Nested(path, parent) for path, parent in parents if parent is not None]
 
 
-def _find_bounds(trace: ModelTrace, work: Mapping[str, Sequence[int]]) -> dict[str, dict[str, float | None]]:
-    """Return by path the columns with the two ends of the counts; nothing if all that decides them is known."""
-    if not (trace.choices or trace.uncounted):
-        return {}
-    return list_layer_bounds(trace, {path: dict(zip(_COUNTS, counts, strict=False)) for path, counts in work.items()})
+def _sum_own_work(trace: ModelTrace, columns: _WorkColumns) -> dict[str, tuple[int, ...]]:
+    own_work = {layer.path: columns.nothing for layer in trace.layers}
+    for op in trace.operators:
+        own_work[op.layer] = _add(own_work[op.layer], columns.read(op))
+    return own_work
 
 
-def _find_lacking_weights(trace: ModelTrace, own_params: Mapping[str, int]) -> set[str]:
-    """Return the layers whose weights may not be made yet, and those around them: their numbers are unknown, not 0."""
-    lacking: set[str] = set()
-    if trace.unmade_weights:
-        path: str | None
-        for path in (path for path, params in own_params.items() if not params):
-            while path is not None and path not in lacking:
-                lacking.add(path)
-                path = parent_path(path)
-    return lacking
+def _add_inner_work(own_work: Mapping[str, tuple[int, ...]], nested: Iterable[_Nested]) -> dict[str, tuple[int, ...]]:
+    work = dict(own_work)
+    for path, parent in nested:
+        work[parent] = _add(work[parent], work[path])
+    return work
+
+
+class _Weights(NamedTuple):
+    """The number of a layer's own parameters, None if it is not known yet, and all numbers of the weights inside."""
+
+    own_params: int | None
+    inside: WeightTotals
+
+
+def _sum_weights(trace: ModelTrace, nested: Iterable[_Nested]) -> dict[str, _Weights]:
+    """Return the numbers of the weights of each layer, by its path.
+
+    If only the first call makes some weights, the numbers of a layer without weights, and of all layers around it, are
+    not known.
+    """
+    shared = find_shared_weights(trace.layers)
+    weights = {layer.path: InnerWeights(layer, shared) for layer in trace.layers}
+    own_params = {path: own_weights.totals().params for path, own_weights in weights.items()}
+    for path, parent in nested:
+        weights[parent].add(weights[path])
+    empty = [path for path, params in own_params.items() if not params] if trace.unmade_weights else []
+    lacking = add_outer(empty) if empty else set()
+    numbers = {}
+    for path, inner in weights.items():
+        if path in lacking:
+            numbers[path] = _Weights(own_params[path] or None, inner.totals().without_sums())
+        else:
+            numbers[path] = _Weights(own_params[path], inner.totals())
+    return numbers
 
 
 #: A call of a layer: its path, and the index of the call.
@@ -155,7 +171,7 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     A last row has what was done outside every call of the model, if anything was.
     """
     columns = _choose_columns(trace)
-    nothing = (0,) * len(columns.names)
+    nothing = columns.nothing
     own_work: dict[_Call, tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
@@ -174,8 +190,8 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "depth": layers[path].depth,
             "is_leaf": key not in parents and call is not None,
             "call": index,
-            **dict(zip(columns.names, work[key], strict=True)),
-            **dict(zip(columns.own_names, own_work.get(key, nothing), strict=True)),
+            **columns.label(work[key]),
+            **columns.label(own_work.get(key, nothing), "own_"),
             **_describe_tensors(call),
         }
 
