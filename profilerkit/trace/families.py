@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 __all__ = ["ACTIVATION", "GENERIC", "find_family", "is_activation"]
 
@@ -27,44 +28,41 @@ _FAMILIES = {
     "padding": "pad zeropad zeropadding",
     "transposed convolution": "convolutionbackpropdata convtranspose transposeconv transposedconv",
 }
-_OF_NAME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
-_ACTIVATIONS = frozenset(
-    (
-        *(
-            "activation",
-            "elu",
-            "gelu",
-            "hardsigmoid",
-            "hardswish",
-            "leakyrelu",
-            "logistic",
-            "mish",
-            "relu",
-            "relu6",
-            "selu",
-        ),
-        *("sigmoid", "silu", "softmax", "softplus", "softsign", "tanh"),
-    )
+_DIMENSIONS = re.compile(r"\dd\Z")
+_FAMILY_OF_NAME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+#: Types whose layers are one element-wise function, or a softmax, written as the names above.
+_ACTIVATIONS = (
+    "activation elu gelu hardsigmoid hardswish leakyrelu logistic mish relu relu6 selu sigmoid silu softmax softplus "
+    "softsign tanh"
 )
 
 
-def find_family(layer_type: str) -> tuple[str, str]:
-    """Return the family of a type of layers, and its dimensions where the name has them.
+class Family(NamedTuple):
+    """The family of a type of layers, and its dimensions where the type's name has them: "2d"."""
 
-    A type of no family is one of its own.
+    name: str
+    dimensions: str
 
-    >>> find_family("CONV_2D"), find_family("Gemm"), find_family("Block")
-    (('convolution', '2d'), ('linear', ''), ('block', ''))
+
+def find_family(layer_type: str) -> Family:
+    """Return the family of a type of layers; a type of no family is one of its own.
+
+    >>> find_family("CONV_2D")
+    Family(name='convolution', dimensions='2d')
+    >>> find_family("Gemm").name, find_family("Block").name
+    ('linear', 'block')
     """
     name = _write_plain(layer_type)
-    parts = re.fullmatch(r"(.*?)(\dd)?", name)
-    bare, dimensions = (parts[1], parts[2] or "") if parts is not None else (name, "")
-    return _OF_NAME.get(bare, bare), dimensions
+    dimensions = _DIMENSIONS.search(name)
+    if dimensions is None:
+        return Family(_FAMILY_OF_NAME.get(name, name), "")
+    bare = name[: dimensions.start()]
+    return Family(_FAMILY_OF_NAME.get(bare, bare), dimensions[0])
 
 
 def is_activation(layer_type: str) -> bool:
     """Return whether layers of a type are one element-wise function, or a softmax."""
-    return _write_plain(layer_type) in _ACTIVATIONS
+    return _write_plain(layer_type) in _ACTIVATIONS.split()
 
 
 def _write_plain(layer_type: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .alignment import is_foreign, partners, require_layers
+from .alignment import is_foreign, require_layers
 from .families import find_family
+from .layer_matching import match_layers
 from .table import Table
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def name_column(column: str, model: str) -> str:
 def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
     """Return one row for each layer of any model, in the order of the first.
 
-    A layer of another model is in the row of the first model's layer that `aligned` matches it with. What the first
+    A layer of another model is in the row of the first model's layer that `match_layers` finds for it. What the first
     model lacks is a row of its own, in the place where the other model has it; several models share it if they have it
     at one path and of one family.
 
@@ -49,11 +50,11 @@ def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
     """
     tables = [require_layers(report) for report in reports]
     lines = [_Line(0, row, row["depth"]) for row in tables[0]]
-    of_first = {line.first["path"]: line for line in lines}
+    lines_of_first = {line.first["path"]: line for line in lines}
     for index in range(1, len(tables)):
-        match = partners(tables[0], tables[index], is_foreign(reports[0], reports[index]))
-        _insert(lines, index, tables[index], {theirs: of_first[mine] for mine, theirs in match.items()})
-    return Table(_rows(lines, reports, columns))
+        matched = match_layers(tables[0], tables[index], is_foreign=is_foreign(reports[0], reports[index]))
+        _insert(lines, index, tables[index], {theirs: lines_of_first[mine] for mine, theirs in matched.items()})
+    return Table(_make_rows(lines, reports, columns))
 
 
 def _insert(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapping[str, _Line]) -> None:
@@ -76,12 +77,13 @@ def _find_added(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
     for line in lines:
         if 0 in line.rows or model in line.rows:
             continue
-        if line.first["path"] == row["path"] and find_family(line.first["type"])[0] == find_family(row["type"])[0]:
+        has_path = line.first["path"] == row["path"]
+        if has_path and find_family(line.first["type"]).name == find_family(row["type"]).name:
             return line
     return None
 
 
-def _rows(lines: Sequence[_Line], reports: Sequence[Report], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _make_rows(lines: Sequence[_Line], reports: Sequence[Report], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
         first = line.first
         row = {"path": first["path"], "type": first["type"], "depth": line.depth, "is_leaf": first["is_leaf"]}

@@ -1,0 +1,147 @@
+"""Which layers of two models are the same: by path and type where both have them, else by type and order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from .families import ACTIVATION, GENERIC, find_family, is_activation
+from .layer_paths import nearest_around
+from .records import LayerTable
+
+__all__ = ["match_layers"]
+
+Row = Mapping[str, Any]
+#: Returns what two layers have in common that are matched: the type, or the family.
+NameKind = Callable[[Row], str]
+
+#: Of more layers inside one layer, those of the one model times those of the other, the order is not looked into.
+_MOST_PAIRS = 1_000_000
+
+
+class _Pair(NamedTuple):
+    """A layer of the reference, and the one in the other model that it is matched with."""
+
+    mine: Row
+    theirs: Row
+
+
+def match_layers(reference: LayerTable, other: LayerTable, *, is_foreign: bool = False) -> dict[str, str]:
+    """Return the path of the layer in the other model by that in the reference, for those that are matched.
+
+    Layers of the same path and type are one, whatever the layers around them are. The others are matched, inside layers
+    that are matched themselves, by name and type, then by type in order, as a line-by-line comparison of two texts
+    does.
+
+    Types agree if they differ in case alone (``Conv2d``, ``Conv2D``). At the same path they also agree if they are of
+    one family (``Linear``, ``Gemm``), or if both layers hold others and one of them has no class (``Module``, of an
+    exporter). If the two models ``is_foreign`` to each other, of different backends, families agree everywhere, and so
+    do two layers at the same path that hold others.
+    """
+    matched = _match_paths(reference, other, is_foreign)
+    name_kind = _name_family if is_foreign else _name_type
+    mine, theirs = _list_unmatched(reference, matched), _list_unmatched(other, matched)
+    waiting = list(matched.items())
+    while waiting:
+        path, other_path = waiting.pop()
+        for pair in _match_inside(mine.get(path, ()), theirs.get(other_path, ()), name_kind):
+            matched[pair.mine["path"]] = pair.theirs["path"]
+            waiting.append((pair.mine["path"], pair.theirs["path"]))
+    return matched
+
+
+def _match_paths(reference: LayerTable, other: LayerTable, is_foreign: bool) -> dict[str, str]:
+    """Return the paths that the same layer has in both models; the models themselves are matched, whatever they are."""
+    theirs_by_path = {row["path"]: row for row in other}
+    matched = {}
+    for row in reference:
+        path = row["path"]
+        candidate = theirs_by_path.get(path)
+        if candidate is not None and (not path or _is_alike(row, candidate, is_foreign)):
+            matched[path] = path
+    return matched
+
+
+def _is_alike(one: Row, two: Row, is_foreign: bool) -> bool:
+    """Return whether layers at the same path are the same, by their types and by whether they hold layers."""
+    if _name_type(one) == _name_type(two):
+        return True
+    family, other_family = find_family(one["type"]), find_family(two["type"])
+    if family.name == other_family.name:
+        dimensions = {family.dimensions, other_family.dimensions}
+        if is_foreign or "" in dimensions or len(dimensions) == 1:
+            return True
+    both_hold_layers = not (one.get("is_leaf", True) or two.get("is_leaf", True))
+    if both_hold_layers:
+        return is_foreign or GENERIC in (family.name, other_family.name)
+    return is_foreign and _name_family(one) == _name_family(two)
+
+
+def _list_unmatched(layers: LayerTable, matched: Collection[str]) -> dict[str | None, list[Row]]:
+    """Return the layers right inside each layer that are not matched yet; the root is inside None."""
+    inside: dict[str | None, list[Row]] = {}
+    around = nearest_around(row["path"] for row in layers)
+    for row in layers:
+        if row["path"] not in matched:
+            inside.setdefault(around[row["path"]], []).append(row)
+    return inside
+
+
+def _match_inside(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
+    """Yield the layers that belong together, of those right inside two layers: by name and kind, then by kind alone."""
+    by_name = {(_read_name(row), name_kind(row)): row for row in theirs}
+    left: list[Row] = []
+    matched: set[str] = set()
+    for row in mine:
+        same = by_name.get((_read_name(row), name_kind(row)))
+        if same is None:
+            left.append(row)
+        else:
+            matched.add(same["path"])
+            yield _Pair(row, same)
+    yield from _match_in_order(left, [row for row in theirs if row["path"] not in matched], name_kind)
+
+
+def _match_in_order(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
+    """Yield layers of one kind that stand in the same order, as a line-by-line comparison of two texts finds them."""
+    kinds, others = list(map(name_kind, mine)), list(map(name_kind, theirs))
+    start = _count_equal(kinds, others)  # of models that are alike this is nearly all, and it is quick
+    yield from map(_Pair, mine[:start], theirs[:start])
+    mine, theirs, kinds, others = mine[start:], theirs[start:], kinds[start:], others[start:]
+    if len(mine) * len(theirs) > _MOST_PAIRS:
+        yield from _match_any(mine, theirs, name_kind)
+        return
+    for first, second, size in SequenceMatcher(None, kinds, others, autojunk=False).get_matching_blocks():
+        yield from map(_Pair, mine[first : first + size], theirs[second : second + size])
+
+
+def _count_equal(kinds: Sequence[str], others: Sequence[str]) -> int:
+    """Return how many of two lists are equal from the beginning."""
+    pairs = zip(kinds, others, strict=False)
+    return next((index for index, (one, two) in enumerate(pairs) if one != two), min(len(kinds), len(others)))
+
+
+def _match_any(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
+    """Match the first of a kind with the first, and so on: to look for the best order takes too long of so many."""
+    waiting: dict[str, deque[Row]] = {}
+    for row in theirs:
+        waiting.setdefault(name_kind(row), deque()).append(row)
+    for row in mine:
+        if waiting.get(name_kind(row)):
+            yield _Pair(row, waiting[name_kind(row)].popleft())
+
+
+def _read_name(row: Row) -> str:
+    """Return the last part of a layer's path."""
+    return str(row["path"]).rpartition(".")[2]
+
+
+def _name_type(row: Row) -> str:
+    return str(row["type"]).lower()
+
+
+def _name_family(row: Row) -> str:
+    """Return what layers of two frameworks have in common; one with its function as an option fits any function."""
+    return ACTIVATION if is_activation(row["type"]) else find_family(row["type"]).name
