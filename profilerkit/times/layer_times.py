@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from statistics import median
 from types import TracebackType
 from typing import Any
@@ -23,6 +24,8 @@ from .measurement import Measurement
 __all__ = ["NOT_CALLED", "CallTime", "LayerTime", "LayerTimeTable", "LayerTimer", "layer_time_table"]
 
 
+#: The columns of seconds, in their order.
+_COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds")
 #: Why a layer has no time where neither it nor a layer inside it was called.
 NOT_CALLED = "it was not called; where its weights are used, the layer around it has the time"
 
@@ -68,14 +71,16 @@ class LayerTimeTable(LayerTable):
     def __init__(self, times: Sequence[LayerTime]) -> None:
         _require_equal_passes(times)
         self.times: tuple[LayerTime, ...] = tuple(times)
+        own_forward = {time.path: time.own_forward for time in times}
         own_backward = {time.path: time.own_backward for time in times if time.own_backward is not None}
+        #: The samples of each layer, by column and path; only of layers that were timed in that direction.
         self._samples = {
-            "own_forward_seconds": {time.path: time.own_forward for time in times},
+            "forward_seconds": _add_layers_inside(own_forward),
+            "backward_seconds": _add_layers_inside(own_backward),
+            "own_forward_seconds": own_forward,
             "own_backward_seconds": own_backward,
         }
-        for direction in ("forward_seconds", "backward_seconds"):
-            self._samples[direction] = _inclusive(self._samples[f"own_{direction}"])
-        super().__init__(self._layer_rows())
+        super().__init__(self._list_layer_rows())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.times,)
@@ -109,12 +114,11 @@ class LayerTimeTable(LayerTable):
         The columns are ``path``, ``type``, ``column`` (``forward_seconds`` and so on), ``samples``, ``median``,
         ``mean``, ``std``, ``min``, ``max``, ``p90``, ``low`` and ``high`` (the interval of the median) and ``noise``.
         """
-        types = {time.path: time.type for time in self.times}
         return Table(
-            {"path": path, "type": types[path], "column": column, **_statistics(Measurement(samples))}
-            for path in types
-            for column in _COLUMNS
-            if (samples := self._samples[column].get(path))
+            {"path": time.path, "type": time.type, "column": column, **_compute_statistics(samples[time.path])}
+            for time in self.times
+            for column, samples in self._samples.items()
+            if time.path in samples
         )
 
     @property
@@ -127,7 +131,7 @@ class LayerTimeTable(LayerTable):
         return LayerTable(row for time in self.times for row in self._list_iterations(time))
 
     def _list_iterations(self, time: LayerTime) -> Iterator[Mapping[str, Any]]:
-        for call in time.each_call or self._whole_passes(time):
+        for call in time.each_call or self._list_whole_passes(time):
             yield {
                 "path": time.path,
                 "type": time.type,
@@ -139,15 +143,16 @@ class LayerTimeTable(LayerTable):
                 "own_backward_seconds": call.own_backward,
             }
 
-    def _whole_passes(self, time: LayerTime) -> Iterator[CallTime]:
+    def _list_whole_passes(self, time: LayerTime) -> Iterator[CallTime]:
+        """Yield all calls of each pass together, as one call."""
         if any(other.each_call for other in self.times):
             return  # this one was never called
-        names = ("forward_seconds", "own_forward_seconds", "backward_seconds", "own_backward_seconds")
-        taken = [self.samples(time.path, name) for name in names]
-        for index in range(max(map(len, taken))):
-            yield CallTime(index, 0, *(samples[index] if index < len(samples) else None for samples in taken))
+        samples = [self._samples[column].get(time.path, ()) for column in _COLUMNS]
+        for index, seconds in enumerate(zip_longest(*samples)):  # None for a direction that was not timed
+            forward, backward, own_forward, own_backward = seconds
+            yield CallTime(index, 0, forward, own_forward, backward, own_backward)
 
-    def _layer_rows(self) -> Iterator[Mapping[str, Any]]:
+    def _list_layer_rows(self) -> Iterator[Mapping[str, Any]]:
         parents = {parent_path(time.path) for time in self.times}
         for time in self.times:
             medians = {
@@ -166,13 +171,11 @@ class LayerTimeTable(LayerTable):
             }
 
 
-def _statistics(value: Measurement) -> dict[str, float]:
+def _compute_statistics(samples: tuple[float, ...]) -> dict[str, float]:
+    value = Measurement(samples)
     low, high = value.interval
     named = {name: getattr(value, name) for name in ("median", "mean", "std", "min", "max", "p90")}
     return {"samples": len(value.samples), **named, "low": low, "high": high, "noise": value.noise}
-
-
-_COLUMNS = ("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds")
 
 
 def layer_time_table(times: Sequence[LayerTime]) -> LayerTimeTable:
@@ -209,21 +212,20 @@ class LayerTimer(ABC):
 
 
 def _require_equal_passes(times: Sequence[LayerTime]) -> None:
-    for item in (
-        {len(time.own_forward) for time in times},
-        {len(time.own_backward) for time in times if time.own_backward is not None},
-    ):
-        if len(item) > 1 or 0 in item:
+    forward = {len(time.own_forward) for time in times}
+    backward = {len(time.own_backward) for time in times if time.own_backward is not None}
+    for numbers in (forward, backward):
+        if len(numbers) > 1 or 0 in numbers:
             raise ValueError(
-                f"the layers were timed in {', '.join(map(str, sorted(item)))} passes; all must have the same number "
-                "of them, and at least one"
+                f"the layers were timed in {', '.join(map(str, sorted(numbers)))} passes; all must have the same "
+                "number of them, and at least one"
             )
 
 
-def _inclusive(exclusive: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
-    """Add to each layer, pass by pass, what the layers inside it took."""
-    whole, around = dict(exclusive), nearest_around(exclusive)
-    for path in sorted(exclusive, key=count_depth, reverse=True):
+def _add_layers_inside(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of each layer with what the layers inside it took, pass by pass."""
+    whole, around = dict(own), nearest_around(own)
+    for path in sorted(own, key=count_depth, reverse=True):
         parent = around[path]
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))

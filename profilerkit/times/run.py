@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..inputs import ModelInputs
     from ..trace.cross_check import ObservedRun
 
-__all__ = ["Run", "several"]
+__all__ = ["Run", "take_several"]
 
 
 class Run:
@@ -88,7 +88,7 @@ class Run:
         return {}
 
 
-def several(
+def take_several(
     run: Run, taken: Sequence[float], number: int, seconds_left: float, clock: Callable[[], float]
 ) -> Sequence[float]:
     """Take samples in one go: as many as requested, or as there is time for; three at first, to know how long one is.
@@ -100,8 +100,11 @@ def several(
         seconds_left: How long sampling may go on; infinite where the number of samples is fixed.
         clock: The host's clock.
     """
-    if not math.isinf(seconds_left):
-        fastest = min(taken, default=0.0)
-        affordable = 3 if not taken else int(seconds_left / fastest) if fastest > 0 else number
-        number = max(1, min(number, affordable))
-    return run.samples(number, clock)
+    if math.isinf(seconds_left):
+        return run.samples(number, clock)
+    if not taken:
+        affordable = 3
+    else:
+        fastest = min(taken)
+        affordable = int(seconds_left / fastest) if fastest > 0 else number
+    return run.samples(max(1, min(number, affordable)), clock)

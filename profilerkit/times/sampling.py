@@ -21,8 +21,8 @@ from .conditions import Watch
 from .measurement import CONFIDENCE, Measurement
 from .median import agree
 from .ratio import Ratio
-from .run import Run, several
-from .turns import conductor
+from .run import Run, take_several
+from .turns import find_conductor
 
 __all__ = ["Sampling", "measure", "measure_interleaved"]
 
@@ -36,13 +36,20 @@ FEWEST_SAMPLES = 3
 class Sampling:
     """When to stop: at a fixed number of samples, or once the median is known well enough.
 
-    Times are in seconds. With ``num_iters`` that many samples are taken, no more and no fewer. Without, sampling
-    stops when the median is known to plus or minus ``relative_precision``, were the samples independent, or after
-    ``max_seconds``; where neighboring samples are alike, the interval is the wider one. Several calls that
-    are sampled in turn go on until every ratio is known to half of that: of two things that are much alike the
-    difference is wanted. ``max_seconds`` is for all calls together, warm-up included; three samples of each are taken
-    even if that takes longer. ``warmup`` fixes the calls left out first; without it they go on until the times settle,
-    for a quarter of ``max_seconds`` at most. ``seed`` fixes the order within each round; without it that is drawn anew.
+    Attributes:
+        num_iters: How many samples are taken; None to stop by the other criteria.
+        warmup: How many calls are left out first; None for as many as it takes until the times settle, for a quarter of
+            ``max_seconds`` at most.
+        relative_precision: Sampling stops when the median is known to plus or minus this share, were the samples
+            independent; where neighboring samples are alike, the interval becomes wider. Several calls that are sampled
+            in turn go on until every ratio is known to half of this, because the difference of two things that are much
+            alike is wanted.
+        max_seconds: Seconds for all calls together, warm-up included; three samples of each are taken even if that
+            takes longer.
+        min_samples: The samples after which it is asked for the first time whether they are precise.
+        confidence: The probability of the intervals.
+        clock: Returns seconds.
+        seed: Fixes the order within each round; without it that is drawn anew.
     """
 
     num_iters: int | None = None
@@ -84,7 +91,7 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     """
     plan = sampling or Sampling()
     runs = [Run.of(call) for call in calls]
-    conduct = conductor()
+    conduct = find_conductor()
     if conduct is not None and len(runs) == 1:
         return [conduct(runs[0], plan)]
     session = (os.getpid() << 96) | (time.time_ns() << 32) | next(_sessions)  # no two processes share one
@@ -96,7 +103,13 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
     conditions = watch.conditions()
     return [
         Measurement(
-            tuple(taken), plan.confidence, tuple(warmup), session, requested, plan.num_iters is None, conditions
+            tuple(taken),
+            plan.confidence,
+            tuple(warmup),
+            session,
+            precision=requested,
+            adaptive=plan.num_iters is None,
+            conditions=conditions,
         )
         for taken, warmup in zip(samples, warmups, strict=True)
     ]
@@ -105,22 +118,37 @@ def measure_interleaved(calls: Sequence[Callable[[], object]], sampling: Samplin
 def _sample_runs(runs: Sequence[Run], plan: Sampling, deadline: float, draw: random.Random) -> list[list[float]]:
     """Return the samples of each run: as many as requested, or until they agree or the time is over."""
     samples: list[list[float]] = [[] for _ in runs]
-    check_at = plan.num_iters or plan.min_samples
+    if plan.num_iters is not None:
+        _sample_up_to(plan.num_iters, runs, samples, plan.clock, math.inf, draw)
+        return samples
+    number = plan.min_samples
     while True:
-        while len(samples[0]) < check_at:
-            if len(runs) == 1 and runs[0].TAKES_SEVERAL:
-                left = math.inf if plan.num_iters is not None else deadline - plan.clock()
-                samples[0] += several(runs[0], samples[0], check_at - len(samples[0]), left, plan.clock)
-            else:
-                _one_round(runs, samples, plan.clock, draw)
-            if plan.num_iters is None and len(samples[0]) >= FEWEST_SAMPLES and plan.clock() >= deadline:
-                check_at = len(samples[0])
-        if plan.num_iters is not None or plan.clock() >= deadline or _precise(samples, plan):
+        _sample_up_to(number, runs, samples, plan.clock, deadline, draw)
+        if plan.clock() >= deadline or _is_precise(samples, plan):
             return samples
-        check_at = math.ceil(check_at * 1.2)
+        number = math.ceil(number * 1.2)
 
 
-def _one_round(
+def _sample_up_to(
+    number: int,
+    runs: Sequence[Run],
+    samples: list[list[float]],
+    clock: Callable[[], float],
+    deadline: float,
+    draw: random.Random,
+) -> None:
+    """Add samples until each run has ``number`` of them, or until the deadline; at least the fewest."""
+    while len(samples[0]) < number:
+        if len(runs) == 1 and runs[0].TAKES_SEVERAL:
+            missing = number - len(samples[0])
+            samples[0] += take_several(runs[0], samples[0], missing, deadline - clock(), clock)
+        else:
+            _sample_round(runs, samples, clock, draw)
+        if len(samples[0]) >= FEWEST_SAMPLES and clock() >= deadline:
+            return
+
+
+def _sample_round(
     runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float], draw: random.Random
 ) -> None:
     """Take a sample of each run, in an order that nothing else on the machine can know.
@@ -134,7 +162,8 @@ def _one_round(
         samples[index].append(runs[index].seconds(clock))
 
 
-def _precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
+def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
+    """Return whether the median of one run, or each ratio to the first of several, is known as well as requested."""
     if len(samples) == 1:
         return agree(samples[0], plan.confidence, plan.relative_precision)
     reference, *others = (Measurement(tuple(taken), plan.confidence, session=0, adaptive=True) for taken in samples)
@@ -149,14 +178,18 @@ def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
 
 
 def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
-    """Run until three passes in a row bring nothing new, or until the deadline; once at least."""
+    """Run as often as requested; or until three passes in a row bring nothing new or the time is over, at least once.
+
+    The second pass is observed: what is to be compiled has been compiled by the first.
+    """
     times: list[float] = []
     stale, best = 0, math.inf
     while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        with run.observe() if len(times) == 1 else nullcontext():  # by the first, what is compiled is
-            times.append(run.seconds(plan.clock))
-        stale = 0 if times[-1] < best * 0.95 else stale + 1
-        best = min(best, times[-1])
+        with run.observe() if len(times) == 1 else nullcontext():
+            seconds = run.seconds(plan.clock)
+        times.append(seconds)
+        stale = 0 if seconds < best * 0.95 else stale + 1
+        best = min(best, seconds)
         if plan.warmup is None and plan.clock() >= deadline:
             break
     return times

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from .run import Run
 
-__all__ = ["Conductor", "conductor", "use_conductor"]
+__all__ = ["Conductor", "find_conductor", "use_conductor"]
 
 #: Given a run and how to sample it, returns its `profilerkit.Measurement`.
 Conductor: TypeAlias = "Callable[[Run, Any], Any]"
@@ -17,8 +17,8 @@ Conductor: TypeAlias = "Callable[[Run, Any], Any]"
 _conductor: ContextVar[Conductor | None] = ContextVar("conductor", default=None)
 
 
-def conductor() -> Conductor | None:
-    """Return what samples a single call in place of `measurement.measure`, None where nothing does."""
+def find_conductor() -> Conductor | None:
+    """Return what samples a single call in place of `sampling.measure_interleaved`; None if nothing does."""
     return _conductor.get()
 
 
