@@ -10,10 +10,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 from ..arguments.checks import Check
 from ..error_text import shown
+from ..process.cached import once_for_class
 from .status import StatusKey
 
 __all__ = ["ArgumentBundle", "JointFunction", "KeyLike", "Keys", "ProfilerFunction", "describe", "is_variadic"]
@@ -25,30 +26,6 @@ Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
 #: The name by which a subclass may define its keys too.
 _SINGULAR = "get_bounded_status_key"
-#: The attributes of a class that keep what a profiler asks for all the time.
-_TEMPLATES, _SIGNATURE = "_profilerkit_templates", "_profilerkit_signature"
-
-T = TypeVar("T")
-
-
-class _Kept(NamedTuple):
-    """What was computed for a class, and what it follows from."""
-
-    source: object
-    result: Any
-
-
-def _compute_once(cls: type, attribute: str, source: object, compute: Callable[[], T]) -> T:
-    """Return what is computed of a source, once for a class, and anew where the class has another source.
-
-    An attribute of the class keeps it; subclasses keep their own.
-    """
-    kept: _Kept | None = vars(cls).get(attribute)
-    if kept is None or kept.source is not source:
-        kept = _Kept(source, compute())
-        setattr(cls, attribute, kept)
-    result: T = kept.result
-    return result
 
 
 class ProfilerFunction(ABC):
@@ -100,10 +77,10 @@ class ProfilerFunction(ABC):
     def list_keys(self) -> tuple[StatusKey, ...]:
         """Return the status keys that this function computes, as checked templates."""
         has_own_method = type(self).get_bounded_status_keys is not ProfilerFunction.get_bounded_status_keys
-        if has_own_method or hasattr(self, _SINGULAR) or "KEYS" in vars(self):
+        may_differ_from_class = has_own_method or hasattr(self, _SINGULAR) or "KEYS" in vars(self)
+        if may_differ_from_class:
             return self._make_templates()
-        # The keys of the class are the same for all its instances.
-        return _compute_once(type(self), _TEMPLATES, self.KEYS, self._make_templates)
+        return once_for_class(type(self), "_profilerkit_templates", self.KEYS, self._make_templates)
 
     def _make_templates(self) -> tuple[StatusKey, ...]:
         """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""
@@ -126,8 +103,11 @@ class ProfilerFunction(ABC):
         """Return the signature of ``__call__``, which is read once for each class, or one that the instance has."""
         if hasattr(self, "__signature__"):
             return inspect.signature(self)
-        # Read from the instance: it has no self, also where __call__ is a static method.
-        return _compute_once(type(self), _SIGNATURE, type(self).__call__, lambda: inspect.signature(self.__call__))
+
+        def read() -> inspect.Signature:
+            return inspect.signature(self.__call__)  # of the instance: without self, also where it is a static method
+
+        return once_for_class(type(self), "_profilerkit_signature", type(self).__call__, read)
 
     def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
