@@ -357,7 +357,7 @@ class Profiler:
         recorder = require_capability(self.backend, Watches).record_steps(
             self.model if model is None else model, optimizer
         )
-        return Watch(self, recorder, at_step)
+        return Watch(self._report_steps, recorder, at_step)
 
     def _report_steps(
         self, steps: WatchedSteps, recorder: StepRecorder, metrics: Iterable[str] | None, arguments: Mapping[str, Any]

@@ -98,7 +98,7 @@ class _OperatorKey(NamedTuple):
     name: str
 
 
-class _Wanted(NamedTuple):
+class _Match(NamedTuple):
     """The operators of the trace that a call stands for, and whether these are all of its work."""
 
     operators: Sequence[_OperatorKey]
@@ -152,10 +152,10 @@ class _Join:
         calls = [(call, row) for row in rows if not row.reasons for call in row.calls]
         for call, row in sorted(calls, key=lambda item: item[0].order):
             layer = row.time.layer
-            wanted = self._find_wanted(call.operator, layer)
-            for key in wanted.operators:
+            match = self._find_match(call.operator, layer)
+            for key in match.operators:
                 claims[key].append(_Claim(call.order, row))
-            if not wanted.is_all and row not in strangers[layer]:
+            if not match.is_all and row not in strangers[layer]:
                 strangers[layer].append(row)
         for key, claims_of_operator in claims.items():
             self._give_records(key, claims_of_operator)
@@ -171,17 +171,17 @@ class _Join:
         by = next((layer for layer in walk_outwards(path) if layer in self._covered), None)
         return "" if by is None else f"counted with the whole of layer {by!r}, by the formula of {self._covered[by]}"
 
-    def _find_wanted(self, called: CalledOperator, layer: str) -> _Wanted:
+    def _find_match(self, called: CalledOperator, layer: str) -> _Match:
         """Return the operator of the trace that a call in a layer is, or those of the calls inside it."""
         if called.is_free:
-            return _Wanted((), is_all=True)
+            return _Match((), is_all=True)
         layer = layer if called.layer is None else called.layer
         key = _OperatorKey(layer, called.name)
         if key in self._records:
-            return _Wanted((key,), is_all=True)
-        inside = [self._find_wanted(inner, layer) for inner in called.inside]
-        operators = [key for wanted in inside for key in wanted.operators]
-        return _Wanted(operators, is_all=bool(operators) and all(wanted.is_all for wanted in inside))
+            return _Match((key,), is_all=True)
+        inside = [self._find_match(inner, layer) for inner in called.inside]
+        operators = [key for match in inside for key in match.operators]
+        return _Match(operators, is_all=bool(operators) and all(match.is_all for match in inside))
 
     def _give_records(self, key: _OperatorKey, claims: Sequence[_Claim]) -> None:
         """Give the calls of an operator its records, in order; or all of them the reason why that is not known."""

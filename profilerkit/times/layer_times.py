@@ -222,10 +222,10 @@ def _require_equal_passes(times: Sequence[LayerTime]) -> None:
             )
 
 
-def _add_layers_inside(own: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
+def _add_layers_inside(own_seconds: Mapping[str, tuple[float, ...]]) -> dict[str, tuple[float, ...]]:
     """Return the seconds of each layer with what the layers inside it took, pass by pass."""
-    whole, around = dict(own), nearest_around(own)
-    for path in sorted(own, key=count_depth, reverse=True):
+    whole, around = dict(own_seconds), nearest_around(own_seconds)
+    for path in sorted(own_seconds, key=count_depth, reverse=True):
         parent = around[path]
         if parent is not None:
             whole[parent] = tuple(mine + theirs for mine, theirs in zip(whole[parent], whole[path], strict=True))

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .steps import STEPS, StepRecord, StepRecorder, WatchedSteps
 
 if TYPE_CHECKING:
-    from ..profiler import Profiler
     from ..results.report import Report
 
-__all__ = ["Watch"]
+__all__ = ["MakesReport", "Watch"]
+
+
+class MakesReport(Protocol):
+    """Makes the report of watched steps: of the named metrics, or the usual ones; see `Watch.report`."""
+
+    def __call__(
+        self,
+        steps: WatchedSteps,
+        recorder: StepRecorder,
+        metrics: Iterable[str] | None,
+        arguments: Mapping[str, Any],
+    ) -> Report: ...
 
 
 class Watch:
@@ -26,9 +37,11 @@ class Watch:
     optimizer come of it.
     """
 
-    def __init__(self, profiler: Profiler, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5) -> None:
+    def __init__(
+        self, make_report: MakesReport, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5
+    ) -> None:
         self.asked: tuple[int, ...] = STEPS("at_step", at_step) or ()
-        self._profiler, self._recorder = profiler, recorder
+        self._make_report, self._recorder = make_report, recorder
         self._records: dict[int, StepRecord] = {}
         self._in_loop = self._measuring = False
         self._count = 0
@@ -48,16 +61,14 @@ class Watch:
     ) -> None:
         """End; a step that was not ended by `step` does not count, and what the loop raised goes on."""
         self._in_loop = False
-        if self._measuring:
-            self._measuring = False
-            self._recorder.abandon()
+        self._abandon()
 
     def step(self) -> None:
         """Tell that an iteration of the loop has ended."""
         if not self._in_loop:
             raise RuntimeError("step() ends an iteration in the block of watch(...); outside use start() and stop()")
         if self._measuring:
-            self._keep()
+            self._end()
         elif self._count:
             self._unwatched.append(time.perf_counter() - self._began)
         self._count += 1
@@ -68,9 +79,7 @@ class Watch:
 
         What was measured of it is dropped; `resume` begins the same step anew.
         """
-        if self._measuring:
-            self._measuring = False
-            self._recorder.abandon()
+        self._abandon()
 
     def resume(self) -> None:
         """Begin the step that `pause` left again."""
@@ -82,14 +91,13 @@ class Watch:
         """Begin to measure one step, until `stop`."""
         if self._measuring:
             raise RuntimeError("a step is being measured already: call stop() before the next start()")
-        self._measuring = True
         self._begin()
 
     def stop(self) -> None:
         """End the step that `start` began."""
         if not self._measuring:
             raise RuntimeError("no step is being measured: call start() before stop()")
-        self._keep()
+        self._end()
         if not self._in_loop:
             self._count += 1
 
@@ -112,22 +120,29 @@ class Watch:
         that they name, such as ``peaks_of="h100"`` for "step_mfu". The model is counted as it is now, on shapes alone;
         the optimizer's state belongs to its memory.
         """
-        return self._profiler._report_steps(self.steps, self._recorder, metrics, arguments)
+        return self._make_report(self.steps, self._recorder, metrics, arguments)
 
     def _next(self) -> None:
         """Begin a step of the loop."""
         if self._count in self.asked and not self._measuring:
-            self._measuring = True
             self._begin()
         self._began = time.perf_counter()
 
     def _begin(self) -> None:
+        self._measuring = True
         try:
             self._recorder.begin()
         except BaseException:
             self._measuring = False
             raise
 
-    def _keep(self) -> None:
+    def _end(self) -> None:
+        """Keep the record of the step."""
         self._measuring = False
         self._records[self._count] = self._recorder.end()
+
+    def _abandon(self) -> None:
+        """Drop what was measured of a step that did not end."""
+        if self._measuring:
+            self._measuring = False
+            self._recorder.abandon()

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .bounds import WORK
 from .layer_matching import match_layers
 from .records import LayerTable
 from .table import Table
 
-if TYPE_CHECKING:
-    from ..results.report import Report
-
-__all__ = ["VALUES", "align", "is_foreign", "require_layers"]
+__all__ = ["VALUES", "HasLayers", "align", "is_foreign", "require_layers"]
 
 #: The columns that are set side by side unless others are asked for.
 VALUES = ("params", *WORK, "own_macs", "own_flops")
@@ -21,7 +18,18 @@ VALUES = ("params", *WORK, "own_macs", "own_flops")
 Row = Mapping[str, Any]
 
 
-def align(reference: Report, other: Report, columns: Sequence[str] = VALUES) -> Table:
+class HasLayers(Protocol):
+    """A model's name, the backend that has traced it, and the table of its layers, as a report has them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def layers(self) -> LayerTable | None: ...
+
+
+def align(reference: HasLayers, other: HasLayers, columns: Sequence[str] = VALUES) -> Table:
     """Return one row for each layer of either model, in the order of the reference.
 
     A layer that `match_layers` finds in both models is one row. What is left was removed or added.
@@ -38,12 +46,12 @@ def align(reference: Report, other: Report, columns: Sequence[str] = VALUES) -> 
     return Table(_list_rows(mine, theirs, matched, columns))
 
 
-def is_foreign(reference: Report, other: Report) -> bool:
+def is_foreign(reference: HasLayers, other: HasLayers) -> bool:
     """Return whether two reports are of different backends, which have names of their own for the same layers."""
     return reference.backend != other.backend
 
 
-def require_layers(report: Report) -> LayerTable:
+def require_layers(report: HasLayers) -> LayerTable:
     """Return the layers of a report; raises `ValueError` where it holds none."""
     if report.layers is None:
         raise ValueError(f"the report of {report.name} holds no layers, so that there is nothing to align")

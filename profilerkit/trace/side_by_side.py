@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .alignment import is_foreign, require_layers
+from .alignment import HasLayers, is_foreign, require_layers
 from .families import find_family
 from .layer_matching import match_layers
 from .table import Table
-
-if TYPE_CHECKING:
-    from ..results.report import Report
 
 __all__ = ["in_one_table", "name_column"]
 
@@ -36,7 +33,7 @@ def name_column(column: str, model: str) -> str:
     return f"{column} of {model}"
 
 
-def in_one_table(reports: Sequence[Report], columns: Sequence[str]) -> Table:
+def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
     """Return one row for each layer of any model, in the order of the first.
 
     A layer of another model is in the row of the first model's layer that `match_layers` finds for it. What the first
@@ -83,7 +80,7 @@ def _find_added(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
     return None
 
 
-def _make_rows(lines: Sequence[_Line], reports: Sequence[Report], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _make_rows(lines: Sequence[_Line], reports: Sequence[HasLayers], columns: Sequence[str]) -> Iterator[Row]:
     for line in lines:
         first = line.first
         row = {"path": first["path"], "type": first["type"], "depth": line.depth, "is_leaf": first["is_leaf"]}

@@ -56,7 +56,7 @@ def profiler() -> Profiler:
 
 
 def run_loop(steps: int, at_step: Any, recorder: Recorder | None = None) -> Watch:
-    with Watch(profiler(), recorder or Recorder(), at_step) as watched:
+    with Watch(profiler()._report_steps, recorder or Recorder(), at_step) as watched:
         for _ in range(steps):
             watched.step()
     return watched
@@ -86,7 +86,7 @@ def test_the_rest_of_a_step_is_what_its_parts_leave() -> None:
 
 def test_start_and_stop_measure_what_lies_between() -> None:
     recorder = Recorder()
-    watched = Watch(profiler(), recorder, None)
+    watched = Watch(profiler()._report_steps, recorder, None)
     for _ in range(2):
         watched.start()
         watched.stop()
@@ -95,7 +95,7 @@ def test_start_and_stop_measure_what_lies_between() -> None:
 
 
 def test_start_and_stop_inside_a_loop_measure_a_part_of_a_step() -> None:
-    with Watch(profiler(), Recorder(), None) as watched:
+    with Watch(profiler()._report_steps, Recorder(), None) as watched:
         for step in range(3):
             if step == 1:
                 watched.start()
@@ -124,7 +124,7 @@ def test_steps_that_never_came_are_said(steps: int, asked: Any, said: str) -> No
 
 def test_what_the_loop_raises_goes_on_and_the_step_does_not_count() -> None:
     recorder = Recorder()
-    watched = Watch(profiler(), recorder, 1)
+    watched = Watch(profiler()._report_steps, recorder, 1)
     with pytest.raises(KeyError, match="the user's"), watched:
         watched.step()
         raise KeyError("the user's")
@@ -135,7 +135,7 @@ def test_what_the_loop_raises_goes_on_and_the_step_does_not_count() -> None:
 
 def test_a_step_that_cannot_begin_is_not_ended() -> None:
     recorder = Recorder(fails=True)
-    watched = Watch(profiler(), recorder, None)
+    watched = Watch(profiler()._report_steps, recorder, None)
     with pytest.raises(OSError, match="cannot begin"):
         watched.start()
     with pytest.raises(RuntimeError, match=r"no step is being measured: call start\(\) before stop\(\)"):
@@ -143,7 +143,7 @@ def test_a_step_that_cannot_begin_is_not_ended() -> None:
 
 
 def test_a_watch_is_used_once_at_a_time() -> None:
-    watched = Watch(profiler(), Recorder(), None)
+    watched = Watch(profiler()._report_steps, Recorder(), None)
     with watched, pytest.raises(RuntimeError, match="this watch runs already: leave its block first"):
         watched.__enter__()
     with pytest.raises(RuntimeError, match=r"step\(\) ends an iteration in the block of watch"):
@@ -156,7 +156,7 @@ def test_a_watch_is_used_once_at_a_time() -> None:
 @pytest.mark.parametrize("wrong", [-1, 1.5, "5", True, (1, None)])
 def test_steps_that_are_none_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="give the number of a step, counted from 0, or several"):
-        Watch(profiler(), Recorder(), wrong)
+        Watch(profiler()._report_steps, Recorder(), wrong)
 
 
 def test_the_report_has_the_parts_the_layers_and_the_counts() -> None:
@@ -215,7 +215,7 @@ def test_a_backend_that_cannot_says_so() -> None:
 
 def test_what_lies_between_pause_and_resume_is_no_part_of_a_step() -> None:
     recorder = Recorder()
-    with Watch(profiler(), recorder, at_step=(0, 1)) as watched:
+    with Watch(profiler()._report_steps, recorder, at_step=(0, 1)) as watched:
         watched.step()
         watched.pause()
         watched.pause()  # a second time does nothing
