@@ -30,9 +30,8 @@ class SlowSGD(torch.optim.SGD):
 
 
 def watch_by_clock(model: nn.Module, optimizer: Any = None, at_step: Any = (1, 2)) -> Watch:
-    return Watch(
-        TorchProfiler(model)._report_steps, TorchStepRecorder(model, optimizer, HostClock(CLOCK.read)), at_step
-    )
+    recorder = TorchStepRecorder(model, optimizer, HostClock(CLOCK.read))
+    return Watch(TorchProfiler(model)._report_steps, recorder, at_step)
 
 
 def train(model: nn.Module, optimizer: Any, watched: Watch, steps: int = 4, accumulate: int = 1) -> None:
