@@ -4,8 +4,8 @@ For each parameter of a function, by name and in this order: what the caller pas
 (``model``, ``data_splits``, ``backend``, ``profiler``); a registered status key of that name, computed first if need
 be, of which the function gets the value; the parameter's default.
 
-A value is remembered with the arguments it was computed from. What a value inherits from the statuses it was computed
-from is said on it too: made of a lower bound, it is a lower bound.
+`memory` says which values are remembered, and until when they hold. What a value inherits from the statuses it was
+computed from is said on it too: made of a lower bound, it is a lower bound.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from ..errors import (
 )
 from ..process.cached import cached_property
 from ..process.containment import contained, describe_origin, find_offering_plugin
-from ..protocols import list_inapplicable, take_fingerprint
+from ..protocols import list_inapplicable
 from ..trace.completeness import find_gaps
 from ..trace.records import ModelTrace
-from .cross_check import contradict_trace, find_contradiction
+from .cross_check import ComparedRuns
 from .function import ProfilerFunction, describe
 from .gaps import inherit_gaps
 from .intrinsic import Trace
+from .memory import Memory
 from .outcome import Completeness, Failure, Outcome, Unavailable
 from .registry import Binding, Registry
 from .remembered import Remembered, Resolved
@@ -47,12 +48,20 @@ __all__ = ["Computation", "Remembered"]
 #: The outcome of a function that is not called; each of its keys gets the backend's reason when it is stored.
 _INAPPLICABLE = Unavailable("does not apply to this model", is_applicable=False)
 
-#: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
-_NOT_READ = object()
-
 
 class Computation:
-    """One request to a profiler: the caller's arguments, and what was computed in it."""
+    """One request to a profiler: the caller's arguments, and what was computed in it.
+
+    Args:
+        registry: Which function computes which status key.
+        provided: What every profiler has, by the names of parameters.
+        memory: What the profiler remembers, by status key; what is computed is added.
+        arguments: The caller's arguments, by name.
+        recompute: Whether nothing that was computed before this request is used.
+        path: What is being computed right now, from the outside inwards, if a function makes this request.
+        once: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed
+            from.
+    """
 
     def __init__(
         self,
@@ -66,29 +75,20 @@ class Computation:
     ) -> None:
         self.registry = registry
         self.provided = provided
-        self.memory = memory
         self.arguments: dict[str, Any] = first_of_several(arguments)
-        self.recompute = recompute
-        #: Whether nobody asks for a value again after this request: then nothing is noted of what it was computed from.
-        self.once = once
+        self._memory = Memory(registry, provided, memory, self.arguments, recompute=recompute, once=once)
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
-        self._fingerprints: dict[bool, object] = {}
-        self._fresh: set[int] = set()
-        #: The functions whose arguments and model were found to be what they were.
-        self._unchanged: set[int] = set()
+        #: By the ``id`` of a function: the error of its arguments, or of the function itself.
         self._failed: dict[int, Exception] = {}
-        #: What a run has done that the trace has otherwise, in words; see `profilerkit.trace.cross_check`.
-        self.contradiction: str = ""
-        #: Statuses that a contradiction has made incomplete, by their ``id``, each with the one in its place.
-        self._superseded: dict[int, tuple[StatusKey, StatusKey]] = {}
+        self._runs = ComparedRuns(memory)
 
     def status(self, name: str) -> StatusKey:
         """Return the computed status of that name, computing it and what it needs where need be."""
         binding = self.registry[name]
-        remembered = self.memory.get(name)
-        if remembered and self._is_loaded(remembered, binding):
-            return remembered.status
+        loaded = self._memory.find_loaded(binding)
+        if loaded is not None:
+            return loaded.status
         resolved = self.resolve(binding)
         remembered = self.recall(binding, resolved)
         return remembered.status if remembered else self._compute(binding, resolved)
@@ -114,30 +114,15 @@ class Computation:
         outcome = status.outcome
         if outcome.error is not None:
             raise outcome.error
-        if self.contradiction:
-            raise IncompleteStatusError(f"{status.NAME} of {model_name}: {self.contradiction}")
+        if self._runs.contradiction:
+            raise IncompleteStatusError(f"{status.NAME} of {model_name}: {self._runs.contradiction}")
         if outcome.completeness is not Completeness.COMPLETE:
             reasons = "; ".join(outcome.missing)
             raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
 
     def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
-        entry = self._valid_entry(binding, resolved)
-        if entry is not None and entry is not self.memory[binding.key.NAME]:
-            for bound in self.registry:
-                if bound.function is binding.function and (valid := self._valid_entry(bound, resolved)) is not None:
-                    name = bound.key.NAME
-                    self.memory[name] = valid.before(other for other in self._entries(name) if other is not valid)
-        return entry
-
-    def _valid_entry(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        entries = self._entries(binding.key.NAME)
-        return next((entry for entry in entries if self._still_holds(entry, binding, resolved)), None)
-
-    def _entries(self, name: str) -> tuple[Remembered, ...]:
-        """Return what is remembered of a key, the last one first."""
-        last = self.memory.get(name)
-        return () if last is None else (last, *last.earlier)
+        return self._memory.recall(binding, resolved)
 
     def resolve(self, binding: Binding) -> Resolved:
         """Find every argument of a binding's function."""
@@ -181,39 +166,6 @@ class Computation:
                     f"{f'; did you mean {likely!r}?' if likely else ''}"
                 )
         return Resolved(values, statuses)
-
-    def _is_loaded(self, remembered: Remembered, binding: Binding) -> bool:
-        """Return whether a value was loaded for the function that has the key, and no argument asks for another one."""
-        if remembered.arguments is not None or remembered.function is not binding.function:
-            return False
-        asks_anew = self.recompute or not self.registry.list_own_arguments(binding.function).isdisjoint(self.arguments)
-        return not asks_anew
-
-    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
-        """Return whether a value was computed from these arguments, and nothing has changed since."""
-        if remembered.function is not binding.function or remembered.arguments is None:
-            return False
-        is_fresh = id(binding.function) in self._fresh
-        has_failed = remembered.status.outcome.completeness is Completeness.FAILED
-        if not is_fresh and (self.recompute or has_failed):
-            return False
-        if not _are_same(resolved.sources, remembered.arguments):
-            return False
-        return is_fresh or self._is_unchanged(remembered, binding.function, resolved)
-
-    def _is_unchanged(self, remembered: Remembered, function: ProfilerFunction, resolved: Resolved) -> bool:
-        """Say whether the model, the arguments and the function are what they were when a value was computed."""
-        if id(function) in self._unchanged:
-            return True
-        try:
-            unchanged = (remembered.fingerprint, remembered.contents) == self._describe_state(function, resolved)
-        except MemoryError:
-            raise
-        except Exception:  # something among them cannot be compared
-            return False
-        if unchanged:
-            self._unchanged.add(id(function))
-        return bool(unchanged)
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
         function = binding.function
@@ -276,59 +228,22 @@ class Computation:
             return outcome
         return Outcome.of(Unavailable(f"does not apply to this model: {reason}", is_applicable=False))
 
-    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
-        """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.
-
-        The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
-        model through the backend alone counts and times, whatever the values are.
-        """
-        if self.once:
-            return _NOT_READ, _NOT_READ
-        values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
-        if values not in self._fingerprints:
-            self._fingerprints[values] = take_fingerprint(self.provided["backend"], self.provided["model"], values)
-        return self._fingerprints[values], resolved.contents(function)
-
     def store(
         self, binding: Binding, outcomes: Mapping[str, Outcome], resolved: Resolved, group: object | None = None
     ) -> StatusKey:
         """Remember the outcomes of a binding's function for all the keys it still holds."""
-        self._fresh.add(id(binding.function))
-        resolved = self._renew(resolved)
-        noted, arguments = self._describe_state(binding.function, resolved), resolved.sources
+        resolved = self._runs.renew(resolved)
         sources = tuple(resolved.statuses.values())
-        for name, outcome in outcomes.items():
-            current = self.registry[name] if name in self.registry else None
-            if current is None or current.function is not binding.function:
-                continue
-            status = current.key.with_outcome(inherit_gaps(self._limit_to_model(name, outcome), sources), sources)
-            now = Remembered(status, binding.function, arguments, group, *noted)
-            self.memory[name] = now.before(entry for entry in self._entries(name) if entry.function is binding.function)
-        self._cross_check(outcomes)
-        return self.memory[binding.key.NAME].status
-
-    def _cross_check(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Compare what was seen of runs with the trace, where one of the two is new."""
-        if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
-            return
-        before = {id(value.status): value.status for value in self.memory.values()}
-        difference = find_contradiction(self.memory, [name for name in outcomes if name in self.memory])
-        if difference:
-            self.contradiction = difference
-            instead = contradict_trace(self.memory, difference)
-            self._superseded.update({number: (before[number], status) for number, status in instead.items()})
-
-    def _renew(self, resolved: Resolved) -> Resolved:
-        """Return the arguments with the statuses that were made incomplete since they were found."""
-        if not self._superseded:
-            return resolved
-        statuses = dict(resolved.statuses)
-        for name, status in resolved.statuses.items():
-            while id(status) in self._superseded:
-                status = self._superseded[id(status)][1]
-            statuses[name] = status
-        values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
-        return Resolved(values, statuses)
+        statuses = {
+            name: self.registry[name].key.with_outcome(
+                inherit_gaps(self._limit_to_model(name, outcome), sources), sources
+            )
+            for name, outcome in outcomes.items()
+            if name in self.registry and self.registry[name].function is binding.function
+        }
+        self._memory.keep(binding.function, statuses, resolved, group)
+        self._runs.compare(outcomes)
+        return self._memory.entries[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
@@ -336,7 +251,7 @@ class Computation:
             if bound.function is binding.function:
                 outcome = replace(Outcome.of(Failure(error)), note=describe_origin(error))
                 status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
-                self.memory[bound.key.NAME] = Remembered(status, bound.function, {})
+                self._memory.entries[bound.key.NAME] = Remembered(status, bound.function, {})
 
 
 def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:
@@ -362,26 +277,3 @@ def _find_failure(trace: ModelTrace | None, function: ProfilerFunction) -> Outco
             return None
         outcome = Outcome.of(Failure(error))
     return outcome
-
-
-def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Return whether arguments are the earlier ones; what every profiler provides is told by its identity."""
-    if arguments.keys() != earlier.keys():
-        return False
-    return all(
-        value is earlier[name] if name in PROVIDED else _is_same(value, earlier[name])
-        for name, value in arguments.items()
-    )
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    if value is other:
-        return True
-    if type(value) is not type(other) or isinstance(value, StatusKey):
-        return False
-    try:
-        return bool(value == other)
-    except MemoryError:
-        raise
-    except Exception:  # tensors and arrays compare element by element; two objects then count as different
-        return False

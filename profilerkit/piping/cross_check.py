@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
@@ -12,13 +13,57 @@ from ..trace.records import ModelTrace
 from .gaps import apply_gaps, inherit_gaps
 from .intrinsic import Inputs, Trace
 from .outcome import Outcome
-from .remembered import Remembered
+from .remembered import Remembered, Resolved
 from .status import StatusKey
 
-__all__ = ["contradict_trace", "find_contradiction"]
+__all__ = ["ComparedRuns"]
 
 
-def find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
+class ComparedRuns:
+    """Compares what was seen of runs with the trace, where one of the two is new.
+
+    Attributes:
+        contradiction: What a run has done that the trace has otherwise, in words; empty if nothing has.
+    """
+
+    def __init__(self, memory: dict[str, Remembered]) -> None:
+        self.contradiction = ""
+        self._memory = memory
+        self._superseded: dict[int, _Superseded] = {}
+
+    def compare(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Compare the outcomes of a function, which are remembered already, with what was there before."""
+        if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
+            return
+        before = {id(value.status): value.status for value in self._memory.values()}
+        difference = _find_contradiction(self._memory, [name for name in outcomes if name in self._memory])
+        if difference:
+            self.contradiction = difference
+            for number, status in _contradict_trace(self._memory, difference).items():
+                self._superseded[number] = _Superseded(before[number], status)
+
+    def renew(self, resolved: Resolved) -> Resolved:
+        """Return arguments with the statuses that were made incomplete since they were found."""
+        if not self._superseded:
+            return resolved
+        statuses = {name: self._find_present(status) for name, status in resolved.statuses.items()}
+        values = {name: statuses[name].value if name in statuses else value for name, value in resolved.values.items()}
+        return Resolved(values, statuses)
+
+    def _find_present(self, status: StatusKey) -> StatusKey:
+        while id(status) in self._superseded:
+            status = self._superseded[id(status)].present
+        return status
+
+
+class _Superseded(NamedTuple):
+    """A status that a contradiction has made incomplete, kept so that its ``id`` stays its own; and the new one."""
+
+    past: StatusKey
+    present: StatusKey
+
+
+def _find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) -> str:
     """Return what is remembered of runs that contradicts the remembered trace, in words; nothing where they agree.
 
     Args:
@@ -43,7 +88,7 @@ def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...
     return runs if is_same else ()
 
 
-def contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
+def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
     """Have the remembered trace contradicted, and what was computed from it; return the statuses in place of others.
 
     The keys are the ``id`` of those that were there before, which the caller has to keep alive. Nothing is computed

@@ -36,7 +36,7 @@ class _WorkColumns(NamedTuple):
     read: Callable[[OpRecord], tuple[int, ...]]
 
     @property
-    def nothing(self) -> tuple[int, ...]:
+    def zeros(self) -> tuple[int, ...]:
         """The numbers of what does no work."""
         return (0,) * len(self.names)
 
@@ -119,7 +119,7 @@ def _list_inner_first(layers: Iterable[LayerRecord]) -> list[_Nested]:
 
 
 def _sum_own_work(trace: ModelTrace, columns: _WorkColumns) -> dict[str, tuple[int, ...]]:
-    own_work = {layer.path: columns.nothing for layer in trace.layers}
+    own_work = {layer.path: columns.zeros for layer in trace.layers}
     for op in trace.operators:
         own_work[op.layer] = _add(own_work[op.layer], columns.read(op))
     return own_work
@@ -171,13 +171,13 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     A last row has what was done outside every call of the model, if anything was.
     """
     columns = _choose_columns(trace)
-    nothing = columns.nothing
+    zeros = columns.zeros
     own_work: dict[_Call, tuple[int, ...]] = {}
     for op in trace.operators:
         key = (op.layer, op.call)
-        own_work[key] = _add(own_work.get(key, nothing), columns.read(op))
+        own_work[key] = _add(own_work.get(key, zeros), columns.read(op))
     callers = {(layer.path, index): call.caller for layer in trace.layers for index, call in enumerate(layer.calls)}
-    work = _add_inner_calls(own_work, callers, nothing)
+    work = _add_inner_calls(own_work, callers, zeros)
     parents = set(callers.values())
     layers = {layer.path: layer for layer in trace.layers}
     outside = [key for key, done in own_work.items() if key not in callers and any(done)]
@@ -191,23 +191,23 @@ def list_call_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
             "is_leaf": key not in parents and call is not None,
             "call": index,
             **columns.label(work[key]),
-            **columns.label(own_work.get(key, nothing), "own_"),
+            **columns.label(own_work.get(key, zeros), "own_"),
             **_describe_tensors(call),
         }
 
 
 def _add_inner_calls(
-    own_work: Mapping[_Call, tuple[int, ...]], callers: Mapping[_Call, _Call | None], nothing: tuple[int, ...]
+    own_work: Mapping[_Call, tuple[int, ...]], callers: Mapping[_Call, _Call | None], zeros: tuple[int, ...]
 ) -> dict[_Call, tuple[int, ...]]:
     """Return the work of each call with that of the calls that it made: each is added up after all that it made."""
-    work = {**dict.fromkeys(callers, nothing), **own_work}
+    work = {**dict.fromkeys(callers, zeros), **own_work}
     calls_left = Counter(callers.values())
     complete = [key for key in callers if key not in calls_left]
     while complete:
         key = complete.pop()
         caller = callers.get(key)
         if caller is not None:
-            work[caller] = _add(work.get(caller, nothing), work[key])
+            work[caller] = _add(work.get(caller, zeros), work[key])
             calls_left[caller] -= 1
             if not calls_left[caller]:
                 complete.append(caller)

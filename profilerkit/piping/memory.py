@@ -1,0 +1,169 @@
+"""What a profiler remembers of earlier requests, and whether it still holds.
+
+A value holds for the function, the arguments and the statuses that it was computed from, as long as these and the model
+are what they were then: both may be changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..protocols import take_fingerprint
+from .function import ProfilerFunction
+from .outcome import Completeness
+from .registry import Binding, Registry
+from .remembered import Remembered, Resolved
+from .status import StatusKey
+from .usable import PROVIDED
+
+__all__ = ["Memory"]
+
+#: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
+_NOT_READ = object()
+
+
+class Memory:
+    """What is remembered, as one request reads it and adds to it.
+
+    Args:
+        registry: Which function computes which status key.
+        provided: What every profiler has, by the names of parameters.
+        entries: What is remembered, by status key.
+        arguments: The caller's arguments, by name.
+        recompute: Whether nothing that was computed before this request holds.
+        once: Whether nothing is to be noted of what values were computed from.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        provided: Mapping[str, Any],
+        entries: dict[str, Remembered],
+        arguments: Mapping[str, Any],
+        *,
+        recompute: bool,
+        once: bool,
+    ) -> None:
+        self.entries = entries
+        self._registry = registry
+        self._provided = provided
+        self._arguments = arguments
+        self._recompute = recompute
+        self._once = once
+        #: By whether it is of the values of the parameters too.
+        self._fingerprints: dict[bool, object] = {}
+        #: The functions that were called in this request, by their ``id``.
+        self._fresh: set[int] = set()
+        #: The functions whose arguments and model were found to be what they were, likewise.
+        self._unchanged: set[int] = set()
+
+    def find_loaded(self, binding: Binding) -> Remembered | None:
+        """Return a value that was loaded for the function that has the key, if no argument asks for another one."""
+        entry = self.entries.get(binding.key.NAME)
+        if entry is None or entry.arguments is not None or entry.function is not binding.function:
+            return None
+        has_own_arguments = not self._registry.list_own_arguments(binding.function).isdisjoint(self._arguments)
+        return None if self._recompute or has_own_arguments else entry
+
+    def keep(
+        self,
+        function: ProfilerFunction,
+        statuses: Mapping[str, StatusKey],
+        resolved: Resolved,
+        group: object | None = None,
+    ) -> None:
+        """Remember what a function has computed of its arguments; what it computed before of others stays too."""
+        self._fresh.add(id(function))
+        fingerprint, contents = self._describe_state(function, resolved)
+        arguments = resolved.sources
+        for name, status in statuses.items():
+            entry = Remembered(status, function, arguments, group, fingerprint, contents)
+            self.entries[name] = entry.before(
+                earlier for earlier in self._list_entries(name) if earlier.function is function
+            )
+
+    def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+        """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
+        entry = self._find_valid(binding, resolved)
+        if entry is not None and entry is not self.entries[binding.key.NAME]:
+            for bound in self._registry:
+                if bound.function is binding.function:
+                    self._make_last(bound, resolved)
+        return entry
+
+    def _make_last(self, binding: Binding, resolved: Resolved) -> None:
+        name, valid = binding.key.NAME, self._find_valid(binding, resolved)
+        if valid is not None:
+            self.entries[name] = valid.before(other for other in self._list_entries(name) if other is not valid)
+
+    def _find_valid(self, binding: Binding, resolved: Resolved) -> Remembered | None:
+        entries = self._list_entries(binding.key.NAME)
+        return next((entry for entry in entries if self._still_holds(entry, binding, resolved)), None)
+
+    def _list_entries(self, name: str) -> tuple[Remembered, ...]:
+        """Return what is remembered of a key, the last one first."""
+        last = self.entries.get(name)
+        return () if last is None else (last, *last.earlier)
+
+    def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
+        """Return whether a value was computed from these arguments, and nothing has changed since."""
+        if remembered.function is not binding.function or remembered.arguments is None:
+            return False
+        is_fresh = id(binding.function) in self._fresh
+        has_failed = remembered.status.outcome.completeness is Completeness.FAILED
+        if not is_fresh and (self._recompute or has_failed):
+            return False
+        if not _are_same(resolved.sources, remembered.arguments):
+            return False
+        return is_fresh or self._is_unchanged(remembered, binding.function, resolved)
+
+    def _is_unchanged(self, remembered: Remembered, function: ProfilerFunction, resolved: Resolved) -> bool:
+        """Say whether the model, the arguments and the function are what they were when a value was computed."""
+        if id(function) in self._unchanged:
+            return True
+        try:
+            unchanged = (remembered.fingerprint, remembered.contents) == self._describe_state(function, resolved)
+        except MemoryError:
+            raise
+        except Exception:  # something among them cannot be compared
+            return False
+        if unchanged:
+            self._unchanged.add(id(function))
+        return bool(unchanged)
+
+    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
+        """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.
+
+        The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
+        model through the backend alone counts and times, whatever the values are.
+        """
+        if self._once:
+            return _NOT_READ, _NOT_READ
+        values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
+        if values not in self._fingerprints:
+            self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
+        return self._fingerprints[values], resolved.contents(function)
+
+
+def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Return whether arguments are the earlier ones; what every profiler provides is told by its identity."""
+    if arguments.keys() != earlier.keys():
+        return False
+    return all(
+        value is earlier[name] if name in PROVIDED else _is_same(value, earlier[name])
+        for name, value in arguments.items()
+    )
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    if value is other:
+        return True
+    if type(value) is not type(other) or isinstance(value, StatusKey):
+        return False
+    try:
+        return bool(value == other)
+    except MemoryError:
+        raise
+    except Exception:  # tensors and arrays compare element by element; two objects then count as different
+        return False
