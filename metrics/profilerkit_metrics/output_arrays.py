@@ -18,6 +18,13 @@ __all__ = ["Difference", "compare_outputs", "copy_values", "read_outputs"]
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
+class CopiedInputs(NamedTuple):
+    """Inputs with the values of another model's, and whether channels had to be moved for them."""
+
+    inputs: ModelInputs
+    has_moved: bool
+
+
 class Difference(NamedTuple):
     """How far outputs lie apart: as they are, and as a share of the largest one."""
 
@@ -44,8 +51,8 @@ def copy_values(
     inputs: ModelInputs,
     make_tensor: Callable[[Any], Any],
     fit: Callable[[ModelInputs], ModelInputs] = lambda inputs: inputs,
-) -> tuple[ModelInputs, bool]:
-    """Return a model's own inputs with the values of another model's, and whether channels had to be moved.
+) -> CopiedInputs:
+    """Return a model's own inputs with the values of another model's.
 
     Args:
         source: The inputs whose values are copied.
@@ -55,7 +62,7 @@ def copy_values(
 
     Raises `InputError` where the tensors of the two do not match, by their order.
     """
-    values, targets = _list_arrays((source.args, source.kwargs)), _list_arrays((inputs.args, inputs.kwargs))
+    values, targets = _list_call_arrays(source), _list_call_arrays(inputs)
     fitted = [_read_as(value, target) for value, target in zip(values, targets, strict=False)]
     if len(values) != len(targets) or any(one is None for one in fitted):
         raise InputError(
@@ -63,12 +70,12 @@ def copy_values(
             "both the same inputs"
         )
     filled = fit(_replace_tensors(inputs, [make_tensor(np.array(value)) for value in fitted]))
-    read = _list_arrays((filled.args, filled.kwargs))
-    cast = [np.array(value, target.dtype) for value, target in zip(read, targets, strict=True)]
-    is_same = [np.array_equal(value, target) for value, target in zip(cast, targets, strict=True)]
-    tensors = [None if same else make_tensor(value) for value, same in zip(cast, is_same, strict=True)]
+    tensors = []
+    for value, target in zip(_list_call_arrays(filled), targets, strict=True):
+        cast = np.array(value, target.dtype)
+        tensors.append(None if np.array_equal(cast, target) else make_tensor(cast))
     has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
-    return _replace_tensors(inputs, tensors), has_moved
+    return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
 
 
 def _replace_tensors(inputs: ModelInputs, tensors: Iterable[Any]) -> ModelInputs:
@@ -94,8 +101,8 @@ def compare_outputs(reference: Sequence[Array], other: Sequence[Array], has_move
     Raises `InputError` where outputs do not match, and where one is of integers and the other is not.
     """
     differences = [
-        min(_measure(first, reading) for reading in _list_readings(second, first, has_moved))
-        for first, second in _match(reference, other)
+        min(_measure(pair.reference, reading) for reading in _list_readings(pair.other, pair.reference, has_moved))
+        for pair in _match(reference, other)
     ]
     return Difference(max(one.absolute for one in differences), max(one.relative for one in differences))
 
@@ -112,8 +119,10 @@ def _measure(reference: Array, other: Array) -> Difference:
     with np.errstate(invalid="ignore"):
         gaps = np.where(is_same, 0.0, np.abs(first - second))
     absolute = float(np.where(np.isnan(gaps), np.inf, gaps).max(initial=0.0))
-    scale = float(np.abs(first[np.isfinite(first)]).max(initial=0.0))
-    return Difference(absolute, absolute / scale if scale else np.inf if absolute else 0.0)
+    largest = float(np.abs(first[np.isfinite(first)]).max(initial=0.0))
+    if not absolute:
+        return Difference(0.0, 0.0)
+    return Difference(absolute, absolute / largest if largest else np.inf)
 
 
 def _widen(array: Array) -> Array:
@@ -123,10 +132,17 @@ def _widen(array: Array) -> Array:
 # Matching -------------------------------------------------------------------------------------------------------------
 
 
-def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[tuple[Array, Array]]:
+class _Pair(NamedTuple):
+    """An output of the reference, and the same one of the other model."""
+
+    reference: Array
+    other: Array
+
+
+def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[_Pair]:
     """Return pairs of outputs: in their order, or else each of the model with fewer and the only one of its shape."""
     if len(reference) == len(other) and all(map(_is_fitting, reference, other)):
-        return list(zip(reference, other, strict=True))
+        return list(map(_Pair, reference, other))
     few, many = (reference, other) if len(reference) <= len(other) else (other, reference)
     matches = [[array for array in many if _is_fitting(array, one)] for one in few]
     taken = {id(array) for match in matches for array in match}
@@ -135,8 +151,8 @@ def _match(reference: Sequence[Array], other: Sequence[Array]) -> list[tuple[Arr
             f"the reference gives {_write_shapes(reference)}, and this model {_write_shapes(other)}: which outputs are "
             "the same is not known; compare models that give the same ones"
         )
-    pairs = [(one, match[0]) for one, match in zip(few, matches, strict=True)]
-    return pairs if few is reference else [(second, first) for first, second in pairs]
+    partners = [match[0] for match in matches]
+    return list(map(_Pair, few, partners) if few is reference else map(_Pair, partners, few))
 
 
 def _is_fitting(one: Array, other: Array) -> bool:
@@ -169,6 +185,10 @@ def _list_readings(array: Array, target: Array, is_open: bool) -> Iterator[Array
 
 
 # Arrays ---------------------------------------------------------------------------------------------------------------
+
+
+def _list_call_arrays(inputs: ModelInputs) -> list[Array]:
+    return _list_arrays((inputs.args, inputs.kwargs))
 
 
 def _list_arrays(structure: Any) -> list[Array]:

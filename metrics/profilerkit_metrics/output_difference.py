@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from profilerkit import Comparative, JointFunction, Metric, Noted, Unavailable
 from profilerkit.arguments.checks import FLAG, Check
@@ -92,17 +92,16 @@ class ComputeOutputDifference(JointFunction):
 
         reference, *others = calls
         if not others:
-            return [_give_both(Unavailable("needs another model to compare with: compare(reference, model)"))]
+            return [_name_reason(Unavailable("needs another model to compare with: compare(reference, model)"))]
         try:
-            inputs = ModelInputs.of(reference["inputs"])
-            outputs, inputs = _run(reference, inputs)
+            outputs, inputs = _run(reference, ModelInputs.of(reference["inputs"]))
         except MemoryError:
             raise
         except Exception as error:  # whatever the model raises; the others are asked for a difference all the same
             why = Unavailable(f"the reference gives no outputs to compare with: {error}")
-            return [_give_both(_explain(error)), *(_give_both(why) for _ in others)]
+            return [_name_reason(_explain(error)), *(_name_reason(why) for _ in others)]
         differences = [_measure_difference(outputs, inputs, call) for call in others]
-        return [_give(compare_outputs(outputs, outputs), inputs), *differences]
+        return [_name_values(compare_outputs(outputs, outputs), inputs), *differences]
 
 
 def _measure_difference(reference: Sequence[Any], inputs: ModelInputs, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,17 +111,24 @@ def _measure_difference(reference: Sequence[Any], inputs: ModelInputs, call: Map
     backend = call["backend"]
     fit = partial(fit_inputs, backend, call["model"])
     try:
-        model_inputs, has_moved = copy_values(inputs, ModelInputs.of(call["inputs"]), backend.as_tensor, fit)
-        outputs, _ = _run(call, model_inputs)
-        return _give(compare_outputs(reference, outputs, has_moved), inputs)
+        copied = copy_values(inputs, ModelInputs.of(call["inputs"]), backend.as_tensor, fit)
+        outputs = _run(call, copied.inputs).outputs
+        return _name_values(compare_outputs(reference, outputs, copied.has_moved), inputs)
     except MemoryError:
         raise
     except Exception as error:  # whatever the model raises
-        return _give_both(_explain(error))
+        return _name_reason(_explain(error))
 
 
-def _run(call: Mapping[str, Any], inputs: ModelInputs) -> tuple[list[Any], ModelInputs]:
-    """Return the outputs of a model as arrays, and its inputs, both as the numbers that they stand for.
+class _Numbers(NamedTuple):
+    """The outputs of a model as arrays, and its inputs, both as the numbers that they stand for."""
+
+    outputs: list[Any]
+    inputs: ModelInputs
+
+
+def _run(call: Mapping[str, Any], inputs: ModelInputs) -> _Numbers:
+    """Return the outputs of a model for inputs.
 
     Raises `InputError` for a model whose calls differ: it is random.
     """
@@ -131,24 +137,24 @@ def _run(call: Mapping[str, Any], inputs: ModelInputs) -> tuple[list[Any], Model
     options = replace(call["run_options"], training=False)
     with call["backend"].run(call["model"], inputs, options) as run:
         outputs, again = (read_outputs(run.read_outputs(run())) for _ in range(2))
-        numbers = run.read_inputs(inputs)
+        inputs_as_numbers = run.read_inputs(inputs)
     difference = compare_outputs(outputs, again)
     if difference.relative > _RANDOM:
         raise InputError(
             f"two calls with the same inputs differ by {format_number(difference.absolute)}: the model draws random "
             "numbers; leave them out to compare it"
         )
-    return outputs, numbers
+    return _Numbers(outputs, inputs_as_numbers)
 
 
-def _give(difference: Difference, inputs: ModelInputs) -> dict[str, Any]:
+def _name_values(difference: Difference, inputs: ModelInputs) -> dict[str, Any]:
     """Return a difference by the names of both metrics, with a note where nobody has chosen the inputs."""
     note = "compared on inputs that were made up; give inputs=x for others" if inputs.are_random else ""
     named = {OutputDifference.NAME: difference.absolute, RelativeOutputDifference.NAME: difference.relative}
     return {name: Noted(value, note) if note else value for name, value in named.items()}
 
 
-def _give_both(value: Unavailable | Failure) -> dict[str, Any]:
+def _name_reason(value: Unavailable | Failure) -> dict[str, Any]:
     return {OutputDifference.NAME: value, RelativeOutputDifference.NAME: value}
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..count_text import format_count
-from ..trace.bounds import PeakSpread
 from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
 from .branch_memory import spread_of_forks
 from .graph_work import HANDING_ON, Executed, GraphValue, Work
@@ -80,39 +79,50 @@ def trace_work(
         names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
     """
 
-    def find_sources(op: Executed) -> dict[int, int]:
-        is_view = op.operator in views or op.operator == HANDING_ON
-        if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
-            return {}
-        return {op.outputs[0].number: op.inputs[0].number}
+    def measure(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+        return measure_live_bytes(executed, inputs, outputs, lambda op: _find_viewed(op, views), spans)
 
-    def timeline(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        return measure_live_bytes(executed, inputs, outputs, find_sources, spans)
-
-    records = {record.identity: record.bytes for lists in weights.values() for one in lists for record in one}
     input_bytes = sum(value.bytes for value in inputs)
-    memory = MemoryTimeline(
-        sum(records.values()),
-        input_bytes,
-        timeline(work.executed, work.spans),
-        "along the order of the graph; a runtime may order and reuse otherwise",
-        Counter(op.operator for op in work.executed for value in op.outputs if value.shape is None),
-    )
-    spread: PeakSpread = spread_of_forks(work.executed, work.spans, work.forks, timeline, input_bytes)
+    calls = list_calls(chains, work.executed, inputs, outputs)
     reads = list_reads(work.executed, inputs)
     return ModelTrace(
-        layer_records(types, weights, list_calls(chains, work.executed, inputs, outputs)),
-        tuple(
-            make_record(op, chains[op.node][-1], read, node=names[op.node] if names else None)
-            for op, read in zip(work.executed, reads, strict=True)
+        layers=layer_records(types, weights, calls),
+        operators=tuple(
+            make_record(op, chains[op.node][-1], op_reads, node=names[op.node] if names else None)
+            for op, op_reads in zip(work.executed, reads, strict=True)
         ),
-        memory,
-        work.count_missing(),
-        method,
-        notes,
+        memory=MemoryTimeline(
+            weight_bytes=_count_weight_bytes(weights.values()),
+            input_bytes=input_bytes,
+            live_bytes=measure(work.executed, work.spans),
+            note="along the order of the graph; a runtime may order and reuse otherwise",
+            unsized=Counter(op.operator for op in work.executed for value in op.outputs if value.shape is None),
+        ),
+        uncounted=work.count_missing(),
+        method=method,
+        notes=notes,
         choices=tuple(work.choices),
-        peak_spread=spread,
+        peak_spread=spread_of_forks(work.executed, work.spans, work.forks, measure, input_bytes),
     )
+
+
+def _find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
+    """Return the value whose buffer an operator's output shares, by the output's number; nothing if it has its own.
+
+    An output of another size is no view: the operator has copied, or converted.
+    """
+    is_view = op.operator in views or op.operator == HANDING_ON
+    if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
+        return {}
+    return {op.outputs[0].number: op.inputs[0].number}
+
+
+def _count_weight_bytes(weights: Iterable[LayerWeights]) -> int:
+    """Return the bytes of weights, of those that several layers use once."""
+    sizes: dict[int, int] = {}
+    for layer in weights:
+        sizes |= {record.identity: record.bytes for record in (*layer.parameters, *layer.buffers)}
+    return sum(sizes.values())
 
 
 def describe_constants(number: int) -> list[str]:
@@ -211,15 +221,15 @@ def make_record(
     """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`."""
     infos = tuple(value.info for value in op.outputs)
     return OpRecord(
-        op.operator,
-        scope.path,
-        scope.call,
-        op.macs,
-        op.flops,
-        sum(value.bytes for value in op.inputs) * op.times,
-        sum(value.bytes for value in op.outputs) * op.times,
-        infos,
-        phase,
+        operator=op.operator,
+        layer=scope.path,
+        call=scope.call,
+        macs=op.macs,
+        flops=op.flops,
+        bytes_read=sum(value.bytes for value in op.inputs) * op.times,
+        bytes_written=sum(value.bytes for value in op.outputs) * op.times,
+        outputs=infos,
+        phase=phase,
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
         node=node,
         reads=reads,
