@@ -69,10 +69,10 @@ def missclass(batches: Iterable[ScoredBatch], threshold: float | None = None) ->
     probabilities, 0 for logits. Where it is not known which of both they are, it is 0.5 if all scores of the split
     lie from 0 to 1, which a warning says, and 0 elsewhere.
     """
-    count = _Misses(threshold)
+    misses = _Misses(threshold)
     for batch in batches:
-        count.add(batch)
-    return count.per_cent()
+        misses.add(batch)
+    return misses.compute_per_cent()
 
 
 def accuracy(batches: Iterable[ScoredBatch], threshold: float | None = None) -> float:
@@ -89,8 +89,8 @@ class _Misses:
     def __init__(self, threshold: float | None) -> None:
         self._threshold: float | None = _THRESHOLD("threshold", threshold)
         self._total = self._wrong = self._lost = 0
-        #: Of single scores that are not known to be probabilities or logits: wrong ones above 0.5, and above 0.
-        self._unsure = np.zeros(2, int)
+        #: Of single scores that are not known to be probabilities or logits: how many are wrong as either of them.
+        self._wrong_as_probabilities = self._wrong_as_logits = 0
         self._are_unsure = False
         self._in_unit_range = True
 
@@ -101,20 +101,26 @@ class _Misses:
         self._total += expected.size
         lost = _find_lost(scores)
         self._lost += int(lost.sum())
-        if not _is_single(scores):
+        if _is_single(scores):
+            self._add_single(scores if scores.ndim == 1 else scores[..., 0], expected, self._choose_threshold(batch))
+        else:
             self._wrong += int(((scores.argmax(-1) != expected) | lost).sum())
-            return
-        values = scores if scores.ndim == 1 else scores[..., 0]
-        threshold = self._choose_threshold(batch)
-        if self._threshold is None and values.dtype.kind in "iu" and bool(((values < 0) | (values > 1)).any()):
+
+    def _add_single(self, values: Array, expected: Array, threshold: float | None) -> None:
+        """Count the wrong ones of single scores; by both thresholds if it is not known which one is right."""
+        is_in_unit_range = not bool(((values < 0) | (values > 1)).any())
+        if self._threshold is None and values.dtype.kind in "iu" and not is_in_unit_range:
             raise InputError(
                 f"the model gives one score of {values.dtype} for a sample, and which of these integers stands for a "
                 "half is not known; give it: threshold=128, for example"
             )
-        if threshold is None:
-            self._add_by_both(values, expected)
-        else:
+        if threshold is not None:
             self._wrong += _count_wrong(values, expected, threshold)
+            return
+        self._are_unsure = True
+        self._in_unit_range &= is_in_unit_range
+        self._wrong_as_probabilities += _count_wrong(values, expected, 0.5)
+        self._wrong_as_logits += _count_wrong(values, expected, 0.0)
 
     def _choose_threshold(self, batch: ScoredBatch) -> float | None:
         """Return what a single score is compared with; None if it is not known what the scores are."""
@@ -122,12 +128,7 @@ class _Misses:
             return self._threshold
         return 0.5 if batch.probabilities else 0.0
 
-    def _add_by_both(self, values: Array, expected: Array) -> None:
-        self._are_unsure = True
-        self._in_unit_range &= not bool(((values < 0) | (values > 1)).any())
-        self._unsure += [_count_wrong(values, expected, threshold) for threshold in (0.5, 0.0)]
-
-    def per_cent(self) -> float:
+    def compute_per_cent(self) -> float:
         """Return the per cent of wrong predictions; notes say if scores were taken for probabilities, or were none."""
         _note_lost(self._lost, self._total)
         if not self._are_unsure:
@@ -138,8 +139,8 @@ class _Misses:
                 "1, so a score above 0.5 counts as class 1; pass threshold=0 if they are logits, threshold=0.5 to say "
                 "that they are not"
             )
-        wrong = self._wrong + int(self._unsure[0 if self._in_unit_range else 1])
-        return 100.0 * wrong / _require_samples(self._total)
+        unsure = self._wrong_as_probabilities if self._in_unit_range else self._wrong_as_logits
+        return 100.0 * (self._wrong + unsure) / _require_samples(self._total)
 
 
 def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
@@ -166,19 +167,29 @@ def topk_hits(batches: Iterable[ScoredBatch], topk: Sequence[int]) -> dict[str, 
     total = lost = 0
     for batch in batches:
         scores = np.asarray(batch.scores())
-        if scores.ndim != 2:
-            raise ValueError(f"top-k needs scores of shape (batch, classes), but the model gives {scores.shape}")
-        if scores.shape[1] < guesses:
-            raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
-        falling = -scores.astype(np.float64)  # the integers of a quantized model have no negative, or another range
-        ranked = np.argsort(falling, axis=1, kind="stable")[:, :guesses]
-        is_lost = _find_lost(scores)[:, None]
-        right = (ranked == _find_class_indices(np.asarray(batch.targets()), scores)[:, None]) & ~is_lost
+        targets = _find_class_indices(np.asarray(batch.targets()), _require_classes(scores, guesses))
+        is_lost = _find_lost(scores)
+        is_right = (_rank_classes(scores)[:, :guesses] == targets[:, None]) & ~is_lost[:, None]
         for k in hits:
-            hits[k] += int(right[:, :k].any(1).sum())
-        total, lost = total + len(scores), lost + int(is_lost.sum())
+            hits[k] += int(is_right[:, :k].any(1).sum())
+        total += len(scores)
+        lost += int(is_lost.sum())
     _note_lost(lost, total)
     return {f"top-{k}": 100.0 * count / _require_samples(total) for k, count in hits.items()}
+
+
+def _require_classes(scores: Array, guesses: int) -> Array:
+    if scores.ndim != 2:
+        raise ValueError(f"top-k needs scores of shape (batch, classes), but the model gives {scores.shape}")
+    if scores.shape[1] < guesses:
+        raise ValueError(f"topk: top-{guesses} needs as many classes, but the model gives {scores.shape[1]}")
+    return scores
+
+
+def _rank_classes(scores: Array) -> Array:
+    """Return the classes of each sample, that with the highest score first."""
+    falling = -scores.astype(np.float64)  # the integers of a quantized model have no negative, or another range
+    return np.argsort(falling, axis=1, kind="stable")
 
 
 def mean_loss(batches: Iterable[ScoredBatch], loss: Callable[[Any, Any], Any], mean: Callable[[Any], float]) -> float:
