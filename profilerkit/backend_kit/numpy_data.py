@@ -94,23 +94,35 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
     not declare.
     """
     names = [value.name for value in declared]
-    supplied = list(ModelInputs(*inputs.args).leaves())
-    unknown = sorted(set(inputs.kwargs) - set(names))
-    if unknown or len(supplied) > len(names):
-        too_many = f"{format_count(len(names), 'input')}, and {len(supplied)} were given"
-        surplus = f"no input {unknown[0]!r}" if unknown else too_many
-        raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
-    bound = {**dict(zip(names, supplied, strict=False)), **inputs.kwargs}
-    missing = [name for name in names if name not in bound]
+    positional = list(ModelInputs(*inputs.args).leaves())
+    _require_declared(names, positional, inputs.kwargs)
+    tensors = {**dict(zip(names, positional, strict=False)), **inputs.kwargs}
+    missing = [name for name in names if name not in tensors]
     if missing:
         raise InputError(
             f"the input {missing[0]!r} is missing; the model declares the inputs: {', '.join(map(repr, names))}"
         )
+    bound = {}
     for value in declared:
-        if inputs.are_random and value.dims is not None and not value.dims and len(bound[value.name].shape) == 1:
-            bound[value.name] = bound[value.name][0, ...]
-        _require_fitting(value, bound[value.name])
-    return {name: bound[name] for name in names}
+        tensor = tensors[value.name]
+        is_scalar = value.dims is not None and not value.dims
+        if inputs.are_random and is_scalar and len(tensor.shape) == 1:
+            tensor = tensor[0, ...]
+        _require_fitting(value, tensor)
+        bound[value.name] = tensor
+    return bound
+
+
+def _require_declared(names: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise `InputError` for an input whose name the model does not declare, and for too many of them."""
+    unknown = sorted(set(named) - set(names))
+    if unknown:
+        surplus = f"no input {unknown[0]!r}"
+    elif len(positional) > len(names):
+        surplus = f"{format_count(len(names), 'input')}, and {len(positional)} were given"
+    else:
+        return
+    raise InputError(f"the model declares {surplus}; its inputs are: {', '.join(map(repr, names)) or 'none'}")
 
 
 def _require_fitting(declared: Declared, tensor: Any) -> None:
@@ -121,17 +133,20 @@ def _require_fitting(declared: Declared, tensor: Any) -> None:
     if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
         raise InputError(f"the input {name!r} is {shown(tensor)}; give an array for it")
     shape = tuple(tensor.shape)
-    fits = dims is None or (
-        len(dims) == len(shape)
-        and all(dim == size for dim, size in zip(dims, shape, strict=True) if isinstance(dim, int))
-    )
-    if not fits:
-        sizes = ", ".join("any" if dim is None else str(dim) for dim in dims or ())
+    if dims is not None and not _has_sizes(shape, dims):
+        sizes = ", ".join("any" if dim is None else str(dim) for dim in dims)
         raise InputError(
             f"the input {name!r} has the shape {shape}, and the model declares ({sizes}); give an array of that shape"
         )
     if dtype != "string" and str(tensor.dtype) != dtype:
         raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
+
+
+def _has_sizes(shape: Sequence[int], dims: Sequence[int | str | None]) -> bool:
+    """Return whether a shape has as many sizes as are declared, and those of them that are numbers."""
+    if len(shape) != len(dims):
+        return False
+    return all(size == dim for size, dim in zip(shape, dims, strict=True) if isinstance(dim, int))
 
 
 def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
@@ -140,14 +155,16 @@ def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[s
     Raises `InputError` where two inputs tell different sizes.
     """
     sizes: dict[str, int] = {}
-    origin: dict[str, str] = {}
+    tellers: dict[str, str] = {}  # the input that has told each size
     for value in declared:
         for dim, size in zip(value.dims or (), getattr(bound[value.name], "shape", ()), strict=False):
-            if isinstance(dim, str) and sizes.setdefault(dim, int(size)) != size:
+            if not isinstance(dim, str):
+                continue
+            if dim not in sizes:
+                sizes[dim], tellers[dim] = int(size), value.name
+            elif sizes[dim] != size:
                 raise InputError(
-                    f"the size {dim!r} is {sizes[dim]} in the input {origin[dim]!r} and {size} in {value.name!r}; "
+                    f"the size {dim!r} is {sizes[dim]} in the input {tellers[dim]!r} and {size} in {value.name!r}; "
                     "give inputs that agree"
                 )
-            if isinstance(dim, str):
-                origin.setdefault(dim, value.name)
     return sizes
