@@ -183,7 +183,7 @@ def test_the_report_can_be_of_other_keys() -> None:
 def test_the_profiler_of_the_user_is_as_before() -> None:
     own = profiler()
     keys = list(own.status_keys())
-    with Watch(own, Recorder(), 0) as watched:
+    with Watch(own._report_steps, Recorder(), 0) as watched:
         watched.step()
     watched.report()
     assert list(own.status_keys()) == keys

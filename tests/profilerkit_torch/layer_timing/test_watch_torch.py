@@ -90,9 +90,10 @@ def test_only_the_given_optimizer_counts() -> None:
 
 
 def test_a_forward_pass_alone_says_what_there_was_not() -> None:
-    watched = watch_by_clock(Busy(1, 10), at_step=0)
+    model = Busy(1, 10)
+    watched = watch_by_clock(model, at_step=0)
     with watched, torch.no_grad():
-        watched._profiler.model(X)
+        model(X)
         watched.step()
     report = watched.report()
     assert report["forward_time"].samples == (1,)
