@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .arguments.checks import FLAG, Check, instance, to_call
 from .error_text import shown
@@ -16,6 +16,13 @@ __all__ = ["LOADER", "TARGET_KEYS", "TRANSFORM", "DataLoader", "ForwardPass", "M
 
 #: Entries of a mapping batch that are targets, not inputs of the model.
 TARGET_KEYS = ("label", "labels", "target", "targets", "y")
+
+
+class BatchParts(NamedTuple):
+    """The elements of a batch: the inputs of the model in order, and those that are left out, such as the targets."""
+
+    inputs: tuple[Any, ...]
+    rest: tuple[Any, ...]
 
 
 class ModelInputPattern(tuple[Any, ...]):
@@ -46,8 +53,8 @@ class ModelInputPattern(tuple[Any, ...]):
         """The names of keyword inputs; empty for a pattern of indices."""
         return [element for element in self if isinstance(element, str) and element != "_"]
 
-    def rearrange(self, batch: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the model inputs of a batch in order, and the elements that are left out.
+    def rearrange(self, batch: Sequence[Any]) -> BatchParts:
+        """Return the elements of a batch as the pattern divides them.
 
         A batch may also hold the inputs alone. Raises `InputError` for a batch of any other length than the pattern's.
         """
@@ -60,7 +67,7 @@ class ModelInputPattern(tuple[Any, ...]):
             )
         inputs = {index: element for index, element in zip(pattern, batch, strict=True) if index != "_"}
         rest = [element for index, element in zip(pattern, batch, strict=True) if index == "_"]
-        return tuple(inputs[index] for index in sorted(inputs)), tuple(rest)
+        return BatchParts(tuple(inputs[index] for index in sorted(inputs)), tuple(rest))
 
 
 #: What a pattern may be, after "give".
@@ -102,8 +109,7 @@ class ForwardPass:
         if isinstance(batch, Mapping):
             return self._pick_entries(batch)
         if isinstance(batch, (tuple, list)):
-            inputs, _ = self._require_indices().rearrange(batch)
-            return inputs
+            return self._require_indices().rearrange(batch).inputs
         return batch
 
     def extract_targets(self, batch: Any) -> Any:
@@ -112,7 +118,7 @@ class ForwardPass:
         if isinstance(batch, Mapping):
             targets = [batch[key] for key in TARGET_KEYS if key in batch]
         elif isinstance(batch, (tuple, list)):
-            _, targets = self._require_indices().rearrange(batch)
+            targets = self._require_indices().rearrange(batch).rest
         if not targets:
             raise InputError(
                 f"no targets in a batch of type {type(batch).__name__}: the pattern leaves none out; override "

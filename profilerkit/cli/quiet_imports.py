@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from ..process.modules import AroundImport
+from ..process.import_hooks import AroundImport
 
 __all__ = ["keep_frameworks_quiet", "without_log_lines"]
 

@@ -42,9 +42,9 @@ def dtype_name(dtype: object) -> str:
 
     Raises `ArgumentError` for a text that is no dtype of products, with the nearest name.
     """
-    text, name = _read_dtype(dtype)
+    name = _find_name(dtype)
     if name is None:
-        likely = nearest(text, _BY_NAME)
+        likely = nearest(_write_plain(dtype), _BY_NAME)
         hint = f"did you mean {likely!r}? " if likely else ""
         raise ArgumentError(f"dtype={shown(dtype)} is no dtype of products; {hint}there are: {', '.join(DTYPES)}")
     return name
@@ -56,14 +56,19 @@ def is_dtype(dtype: object) -> bool:
     >>> is_dtype("bf16"), is_dtype("int16"), is_dtype("bf16_sparse")
     (True, False, False)
     """
-    return _read_dtype(dtype)[1] is not None
+    return _find_name(dtype) is not None
 
 
-def _read_dtype(dtype: object) -> tuple[str, str | None]:
-    """Return a dtype as a text, and its name in files of devices; None if they have none."""
-    text = str(dtype).rpartition(".")[2].strip().lower()
+def _find_name(dtype: object) -> str | None:
+    """Return the name of a dtype in files of devices; None if they have none."""
+    text = _write_plain(dtype)
     layout = _LAYOUT.fullmatch(text)
-    return text, _BY_NAME.get(layout[1] if layout else text)
+    return _BY_NAME.get(layout[1] if layout else text)
+
+
+def _write_plain(dtype: object) -> str:
+    """Return a dtype as a text without the name of a framework: "float16" for "torch.float16"."""
+    return str(dtype).rpartition(".")[2].strip().lower()
 
 
 @dataclass(frozen=True, slots=True)

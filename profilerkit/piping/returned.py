@@ -46,7 +46,7 @@ def read_outcomes(
                 f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
                 "with several status keys, return a dict of values by name"
             )
-        return {asked.NAME: _outcome(function, asked, returned, trace)}
+        return {asked.NAME: _read_outcome(function, asked, returned, trace)}
     absent = [key for key in (asked.NAME, *declared) if key not in returned]
     if absent:
         raise TypeError(
@@ -59,10 +59,10 @@ def read_outcomes(
             f"{describe(function)} returned {_list_names(undeclared)}, which get_bounded_status_keys() does not "
             f"declare; it declares {_list_names(declared)}"
         )
-    return {key.NAME: _outcome(function, key, returned[key.NAME], trace) for key in function.list_keys()}
+    return {key.NAME: _read_outcome(function, key, returned[key.NAME], trace) for key in function.list_keys()}
 
 
-def _outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
+def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
     outcome = Outcome.of(returned)
     _require_finished(function, outcome.value)
     if isinstance(key, Metric):
@@ -70,7 +70,7 @@ def _outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: M
     if is_number(outcome.value) and math.isnan(float(outcome.value)):
         reasons = (f"{describe(function)} returned {key.NAME}={outcome.value}, which is no number", *outcome.missing)
         return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
-    return apply_gaps(_plausible(key, outcome), key, trace)
+    return apply_gaps(_refuse_negative_time(key, outcome), key, trace)
 
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
@@ -115,8 +115,8 @@ def _has_no_text(value: Any) -> bool:
     return kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and not is_number(value)
 
 
-def _plausible(key: StatusKey, outcome: Outcome) -> Outcome:
-    """Return the outcome of a key; a failure where it is a time that is negative, which no clock tells."""
+def _refuse_negative_time(key: StatusKey, outcome: Outcome) -> Outcome:
+    """Return the outcome of a key; a failure for a negative time, which no clock tells."""
     if not (isinstance(key, Metric) and key.UNIT == "s" and is_number(outcome.value)):
         return outcome
     least = outcome.value.min if isinstance(outcome.value, Measurement) else float(outcome.value)

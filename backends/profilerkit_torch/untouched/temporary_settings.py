@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from profilerkit.process.modules import AroundImport
+from profilerkit.process.import_hooks import AroundImport
 from profilerkit.process.restoring import restored
 
 from ..compat.compiler import COMPILER, is_compiler_imported, save_stance

@@ -29,7 +29,7 @@ if "fails" in sys.argv:
 USER = f"""
 import os, sys
 from profilerkit.cli.quiet_imports import without_log_lines
-from profilerkit.process.modules import AroundImport
+from profilerkit.process.import_hooks import AroundImport
 sys.meta_path.insert(0, AroundImport(["noisy"], without_log_lines))
 import noisy, json
 print("afterwards", noisy.__spec__.loader.exec_module.__name__, file=sys.stderr, flush=True)
