@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import FLAG, Check, at_least
@@ -13,9 +13,9 @@ from profilerkit.inputs import ModelInputs
 from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.protocols import TimesLayers, require_capability
-from profilerkit.times.layer_times import layer_time_table
+from profilerkit.times.layer_times import LayerTime, layer_time_table
 from profilerkit.times.steps import WatchedSteps
-from profilerkit.trace.cross_check import ObservedRun, Witnessed
+from profilerkit.trace.cross_check import ObservedRun, TimedLayers, Witnessed
 
 from .kinds import LayerRows
 
@@ -73,38 +73,52 @@ class ComputeLayerTimes(ProfilerFunction):
             device: The device that runs the model. Default: the current device of the model.
             passes: The number of passes that time layers and operators. The table has the medians, and the samples.
             backward: If True, the backward pass is timed too.
-            max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
             watched: Measured steps of a training loop. Their times are then returned, and the model does not run.
+            max_seconds: Most seconds to spend: as many passes are made as fit, and one at least.
         """
         if watched is not None:
             return layer_time_table(watched.layers) if watched.layers else Unavailable(watched.reasons["forward"])
         timer, model_inputs = require_capability(backend, TimesLayers), ModelInputs.of(inputs)
 
-        def measure(count: int) -> Any:
+        def measure(count: int) -> Sequence[LayerTime]:
             return timer.layer_times(model, model_inputs, device, count, backward)
 
-        times, note = (measure(passes), "") if max_seconds is None else _measure_within(max_seconds, passes, measure)
+        if max_seconds is None:
+            times, note = _TimedPasses(measure(passes))
+        else:
+            times, note = _measure_within(max_seconds, passes, measure)
         table = layer_time_table(times)
         missing = tuple(time.missing for time in times if time.missing and not time.path)
         calls = {time.path: time.calls for time in times}
         is_seen = any(time.each_call for time in times)  # else the backend has the calls from its own static pass
-        runs = (ObservedRun("the last timed pass", calls=calls),) if is_seen else ()
-        return Witnessed(qualify(table, missing, [note]), (*runs, *getattr(times, "runs", ())))
+        runs = [ObservedRun("the last timed pass", calls=calls)] if is_seen else []
+        if isinstance(times, TimedLayers):
+            runs += times.runs
+        return Witnessed(qualify(table, missing, [note]), tuple(runs))
 
 
-def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], Any]) -> tuple[Any, str]:
-    """Return the times of as many passes as fit, and a note if those are fewer than requested."""
+class _TimedPasses(NamedTuple):
+    """The times of layers in several passes, and a note if those are fewer than requested."""
+
+    times: Sequence[LayerTime]
+    note: str = ""
+
+
+def _measure_within(max_seconds: float, passes: int, measure: Callable[[int], Sequence[LayerTime]]) -> _TimedPasses:
+    """Return the times of as many passes as fit. A first pass tells how many; it counts only if no more than it fit."""
     begin = perf_counter()
     first = measure(1)
-    fitting = passes_that_fit(perf_counter() - begin, max_seconds, passes)
+    fitting = count_fitting_passes(perf_counter() - begin, max_seconds, passes)
     note = f"{fitting} of {passes} passes fit into max_seconds={max_seconds:g}" if fitting < passes else ""
-    return (measure(fitting) if fitting > 1 else first), note
+    return _TimedPasses(measure(fitting) if fitting > 1 else first, note)
 
 
-def passes_that_fit(seconds: float, max_seconds: float, requested: int) -> int:
+def count_fitting_passes(seconds: float, max_seconds: float, requested: int) -> int:
     """Return how many passes fit into the seconds that are left after one of that length: at least one.
 
-    >>> passes_that_fit(1.0, 5.5, 10), passes_that_fit(9.0, 5.0, 10), passes_that_fit(0.1, 5.0, 10)
+    >>> count_fitting_passes(1.0, 5.5, 10), count_fitting_passes(9.0, 5.0, 10), count_fitting_passes(0.1, 5.0, 10)
     (4, 1, 10)
     """
-    return max(1, min(requested, int((max_seconds - seconds) / seconds))) if seconds > 0 else requested
+    if seconds <= 0:
+        return requested
+    return max(1, min(requested, int((max_seconds - seconds) / seconds)))

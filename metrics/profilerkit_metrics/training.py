@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import Metric, ProfilerFunction, Unavailable
 from profilerkit.backend import Backend
@@ -223,10 +223,18 @@ def find_step_memory(
     }
 
 
-def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) -> tuple[OptimizerBytes, tuple[str, ...]]:
-    """Return what is known of the bytes of an optimizer, and what of the memory of a step is not known."""
+class KnownBytes(NamedTuple):
+    """What is known of the bytes of an optimizer, and what of the memory of a step is not known, in words."""
+
+    optimizer: OptimizerBytes
+    missing: tuple[str, ...]
+
+
+def find_known_bytes(trace: ModelTrace, optimizer_size: OptimizerBytes | str) -> KnownBytes:
+    """Return what is known of the memory of a step; ``optimizer_size`` may be the reason why that is not known."""
     counted = OptimizerBytes(0, missing=optimizer_size) if isinstance(optimizer_size, str) else optimizer_size
-    return counted, (*([counted.missing] if counted.missing else []), *_list_untold_gradients(trace))
+    optimizer_missing = (counted.missing,) if counted.missing else ()
+    return KnownBytes(counted, (*optimizer_missing, *_list_untold_gradients(trace)))
 
 
 def find_step_peak(trace: ModelTrace, optimizer_size: OptimizerBytes) -> int:
