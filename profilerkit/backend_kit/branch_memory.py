@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..trace.bounds import PeakSpread
 
@@ -69,11 +69,20 @@ class Fork:
         return replace(self, start=self.start + by)
 
 
-def peak_ends(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> tuple[int, int]:
+class PeakEnds(NamedTuple):
+    """The least and the most bytes that a peak may have."""
+
+    low: int
+    high: int
+
+
+def peak_ends(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> PeakEnds:
     """Return the least and the most bytes that the peak of a timeline may have; ``windows`` do not overlap."""
     inside = {index for window in windows for index in range(window.start, window.end)}
     always = max((input_bytes, *(alive for index, alive in enumerate(live_bytes) if index not in inside)))
-    return max((always, *(window.low for window in windows))), max((always, *(window.high for window in windows)))
+    return PeakEnds(
+        low=max((always, *(window.low for window in windows))), high=max((always, *(window.high for window in windows)))
+    )
 
 
 def peak_spread(live_bytes: Sequence[int], input_bytes: int, windows: Sequence[Window]) -> PeakSpread:
@@ -128,20 +137,28 @@ def _find_windows(
     for fork in forks:
         placed = fork.shift(start)
         ends = [_find_ends(operators, spans, placed, side, timeline) for side in (fork.counted, *fork.others)]
-        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        low, high = min(end.low for end in ends), max(end.high for end in ends)
         windows.append(Window(fork.start, fork.end, low, high, fork.reason))
     return windows
 
 
-def _find_ends(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side, timeline: Timeline) -> tuple[int, int]:
+def _find_ends(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side, timeline: Timeline) -> PeakEnds:
     """Return the least and the most that the peak may be while one side of a fork runs; 0 where it does nothing."""
-    operators, spans = _put_in_place(operators, spans, fork, side)
-    alive = timeline(operators, spans)[fork.start : fork.start + len(side.operators)]
-    return peak_ends(alive, 0, _find_windows(operators, spans, side.forks, timeline, fork.start))
+    program = _put_in_place(operators, spans, fork, side)
+    alive = timeline(program.operators, program.spans)[fork.start : fork.start + len(side.operators)]
+    windows = _find_windows(program.operators, program.spans, side.forks, timeline, fork.start)
+    return peak_ends(alive, 0, windows)
 
 
-def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side) -> tuple[Sequence[Any], Spans]:
-    """Return the operators and spans with one side of a fork in the place of the counted one."""
+class _Program(NamedTuple):
+    """Operators, and the ranges of them that run more than once."""
+
+    operators: Sequence[Any]
+    spans: Spans
+
+
+def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side) -> _Program:
+    """Return a program with one side of a fork in the place of the counted one."""
     grown = len(side.operators) - len(fork.counted.operators)
     spans_of_counted = {(start + fork.start, end + fork.start) for start, end in fork.counted.spans}
     moved = []
@@ -155,4 +172,4 @@ def _put_in_place(operators: Sequence[Any], spans: Spans, fork: Fork, side: Side
         else:
             moved.append((start, end))
     spans_of_side = [(start + fork.start, end + fork.start) for start, end in side.spans]
-    return [*operators[: fork.start], *side.operators, *operators[fork.end :]], [*moved, *spans_of_side]
+    return _Program([*operators[: fork.start], *side.operators, *operators[fork.end :]], [*moved, *spans_of_side])

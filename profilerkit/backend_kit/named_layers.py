@@ -92,13 +92,24 @@ def name_types(name: str, operators: Iterable[TypedOperator], with_containers: b
             continue
         for outer in reversed([*walk_outwards(operator.layer)]):
             types.setdefault(outer, CONTAINER)
-        rank = 2 if operator.has_weight else 0 if operator.is_free else 1
+        rank = _rank(operator)
         best_so_far = best.get(operator.layer, 0)
-        if rank > best_so_far or rank == best_so_far < 2:
+        if rank > best_so_far or rank == best_so_far < _BEST:
             types[operator.layer], best[operator.layer] = operator.type, rank
     if not with_containers:
         types |= {outer: CONTAINER for path in types for outer in walk_outwards(path) if outer and outer != path}
     return types
+
+
+#: The rank of an operator with a weight.
+_BEST = 2
+
+
+def _rank(operator: TypedOperator) -> int:
+    """Return how well an operator tells what its layer is."""
+    if operator.has_weight:
+        return _BEST
+    return 0 if operator.is_free else 1
 
 
 class LayersAround(NamedTuple):

@@ -28,7 +28,7 @@ operator that does no arithmetic has to be registered as free.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
@@ -39,6 +39,7 @@ from .operator_calls import OperatorCall, UnknownCostError, UnknownShapeError
 __all__ = [
     "OperatorCosts",
     "PerElements",
+    "Price",
     "RegisterCost",
     "RegisterCosts",
     "RegisterPerElements",
@@ -47,6 +48,13 @@ __all__ = [
 F = TypeVar("F", bound="Callable[..., Cost]")
 #: A formula over the number of elements, such as those of `profilerkit.costs.elementwise`.
 PerElements: TypeAlias = Callable[[int], Cost]
+
+
+class Price(NamedTuple):
+    """The cost of a call, and what is not counted of it, in words: empty where all is counted."""
+
+    cost: Cost
+    missing: str = ""
 
 
 class OperatorCosts:
@@ -187,16 +195,16 @@ class OperatorCosts:
                 return None
             raise
 
-    def price(self, call: OperatorCall) -> tuple[Cost, str]:
-        """Return the cost of one call, and what is not counted of it, in words: empty where all is counted.
+    def price(self, call: OperatorCall) -> Price:
+        """Return the cost of one call, or what is not counted of it.
 
         Raises `CostFormulaError` as `cost` does.
         """
         try:
             cost = self.cost(call)
         except UnknownShapeError:
-            return Cost(0, 0), f"{call.type} of unknown shape"
-        return (Cost(0, 0), call.type) if cost is None else (cost, "")
+            return Price(Cost(0, 0), missing=f"{call.type} of unknown shape")
+        return Price(Cost(0, 0), missing=call.type) if cost is None else Price(cost)
 
     def add_whole(self, formulas: Mapping[Any, Callable[..., Cost]]) -> None:
         """Register the formulas of a plugin by operator; if one of them is refused, register none."""

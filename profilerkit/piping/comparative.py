@@ -97,7 +97,9 @@ class Comparative(Enum):
         if enhancement is None or math.isnan(enhancement):
             return ""
         if self.is_difference:
-            return "better" if enhancement > 0 else "worse" if enhancement < 0 else ""
+            if enhancement == 0:
+                return ""
+            return "better" if enhancement > 0 else "worse"
         if enhancement < 0 or is_shown_as_one(enhancement):
             return ""
         return "better" if enhancement > 1 else "worse"

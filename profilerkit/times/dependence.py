@@ -22,6 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import mul
 from statistics import NormalDist
+from typing import NamedTuple
 
 __all__ = ["count_independent"]
 
@@ -29,9 +30,10 @@ __all__ = ["count_independent"]
 SIGNIFICANT = NormalDist().inv_cdf(1 - 0.01)
 #: Fewer samples than these are taken for independent: no dependence could be seen in them.
 FEWEST_FOR_DEPENDENCE = 8
-#: The lags whose correlations are added up in the test, and those of a shorter series, which has few pairs of samples
-#: that are so far from each other.
-_LAGS, _FEWEST_FOR_LAGS, _LAGS_OF_FEW = 4, 12, 2
+#: The lags whose correlations are added up in the test: from 1 to this one ...
+_LAGS = 4
+#: ... or to this one in a series of fewer samples, which has few pairs of samples that are so far from each other.
+_LAGS_OF_FEW, _FEWEST_FOR_LAGS = 2, 12
 #: Relative differences below this come from the arithmetic, not from the machine.
 _ROUNDING = 1e-9
 #: Longer series are added up in blocks, at most twice as many as these, before the autocorrelations are taken. Without
@@ -100,14 +102,21 @@ def _sum_autocorrelations(ranks: Sequence[int]) -> float:
     block_variance = _compute_autocovariance(blocks, lag=0)
     if not block_variance:
         return 1.0
-    covariances, lags = _sum_autocovariances(blocks)
+    covariances = _sum_autocovariances(blocks)
     independent_variance = width * _compute_autocovariance(signs, lag=0)  # of a block of independent samples
-    autocorrelations = (block_variance + 2 * covariances) / independent_variance
-    return autocorrelations / _correct_for_median(lags, len(blocks))
+    autocorrelations = (block_variance + 2 * covariances.total) / independent_variance
+    return autocorrelations / _correct_for_median(covariances.lags, len(blocks))
 
 
-def _sum_autocovariances(blocks: Sequence[int]) -> tuple[float, int]:
-    """Return the sum of the autocovariances at lags from 1, and the number of these lags.
+class _LagSum(NamedTuple):
+    """A sum over lags from 1, and the number of these lags."""
+
+    total: float
+    lags: int
+
+
+def _sum_autocovariances(blocks: Sequence[int]) -> _LagSum:
+    """Return the sum of the autocovariances at lags from 1.
 
     Two neighboring lags are added to a pair. The pairs of a stationary series are positive and become smaller; the
     first that is not positive is noise and ends the sum, and one that is larger than the pair before it counts as much
@@ -121,7 +130,7 @@ def _sum_autocovariances(blocks: Sequence[int]) -> tuple[float, int]:
         smallest_pair = min(pair, smallest_pair)
         total += smallest_pair
         lag += 2
-    return total, lag - 1
+    return _LagSum(total, lag - 1)
 
 
 def _compute_autocovariance(values: Sequence[int], lag: int) -> float:
