@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import reduction as reductions
 
-from .registry import Cost, Shape, register_free, register_op_cost, register_op_costs
+from .registry import Cost, Shape, register_free, register_op_costs
 from .shapes import count_elements
 
 
@@ -19,8 +19,7 @@ def all_reduce(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     return reductions.all_reduce(count_elements(x))
 
 
-@register_op_cost("_c10d_functional_autograd::reduce_scatter_tensor")
-@register_op_cost("_c10d_functional::reduce_scatter_tensor")
+@register_op_costs("_c10d_functional_autograd::reduce_scatter_tensor", "_c10d_functional::reduce_scatter_tensor")
 def reduce_scatter(x: Shape, reduction: str, group_size: int, *_: Any, out: Shape, **__: Any) -> Cost:
     """``group_size - 1`` additions for each element that a device is left with."""
     return reductions.all_reduce(out.numel, group_size)

@@ -70,8 +70,7 @@ def mv(a: Shape, x: Shape, *, out: Shape) -> Cost:
     return multiply_stored(a, Shape((*x, 1)))
 
 
-@register_op_cost("aten::dot")
-@register_op_cost("aten::vdot")
+@register_op_costs("aten::dot", "aten::vdot")
 def dot(x: Shape, y: Shape, *, out: Shape) -> Cost:
     """``(k,) . (k,)``: k."""
     return matmul.product(x.numel)
@@ -89,9 +88,7 @@ def addr(bias: Shape, x: Shape, y: Shape, *_: Any, out: Shape, **__: Any) -> Cos
     return matmul.product(out.numel)
 
 
-@register_op_cost("aten::_cdist_forward")
-@register_op_cost("aten::_euclidean_dist")
-@register_op_cost("aten::_pdist_forward")
+@register_op_costs("aten::_cdist_forward", "aten::_euclidean_dist", "aten::_pdist_forward")
 def cdist(x: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """Return the cost for each pair of points and each of their coordinates."""
     return matmul.distances(out.numel, x[-1])

@@ -42,15 +42,15 @@ def op_cost(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any) -> Cost 
     if kind is Kind.FREE:
         return Cost(0, 0)
     if kind is Kind.POINTWISE:
-        counted = result[0] if isinstance(result, (tuple, list)) else result
-        works_on_floats = has_floats(counted)
-    elif kind is Kind.REDUCTION:
-        counted = args[0]
-        works_on_floats = has_floats(counted) or has_floats(result)
-    else:
-        formula = find_formula(func) or (_OF_NESTED.get(schema_name(func)) if kind is Kind.UNKNOWN else None)
-        return None if formula is None else _price_by_formula(func, formula, args, kwargs, result)
-    return _price_elements(func, counted, args, kwargs, result) if works_on_floats else Cost(0, 0)
+        output = result[0] if isinstance(result, (tuple, list)) else result
+        return _price_elements(func, output, args, kwargs, result) if has_floats(output) else Cost(0, 0)
+    if kind is Kind.REDUCTION:
+        works_on_floats = has_floats((args[0], result))
+        return _price_elements(func, args[0], args, kwargs, result) if works_on_floats else Cost(0, 0)
+    formula = find_formula(func)
+    if formula is None and kind is Kind.UNKNOWN:
+        formula = _OF_NESTED.get(schema_name(func))
+    return None if formula is None else _price_by_formula(func, formula, args, kwargs, result)
 
 
 def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, result: Any) -> Cost:

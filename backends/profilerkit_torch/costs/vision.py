@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import convolution, detection
 
-from .registry import UNCOUNTED, Cost, Shape, register_op_cost
+from .registry import UNCOUNTED, Cost, Shape, register_op_cost, register_op_costs
 
 
 @register_op_cost("torchvision::deform_conv2d")
@@ -60,8 +60,7 @@ def position_sensitive_roi_align(
     return roi_align(x, boxes, scale, height, width, sampling_ratio, out=out[0])
 
 
-@register_op_cost("torchvision::roi_pool")
-@register_op_cost("torchvision::ps_roi_pool")
+@register_op_costs("torchvision::roi_pool", "torchvision::ps_roi_pool")
 def roi_pool(*_: Any, out: Any) -> Cost:
     """How many elements each box covers is in the values of the boxes: shapes do not tell."""
     return UNCOUNTED
