@@ -16,19 +16,17 @@ from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.costs.attention import attention
 from profilerkit.trace.records import LayerCall, OpRecord
 
-__all__ = ["find_unmasked"]
+__all__ = ["take_off_masks"]
 
 #: Keras' layers that call torch's attention, and the attribute with the number of heads of the queries.
 _HEADS = {"GroupedQueryAttention": "num_query_heads", "MultiHeadAttention": "num_heads"}
 _KERNELS = ("aten.scaled_dot_product_attention", "aten._scaled_dot_product")
 
 
-def find_unmasked(
-    operators: Sequence[OpRecord], module: Any, call: LayerCall, path: str, number: int
-) -> Iterator[tuple[int, OpRecord]]:
-    """Yield the index of each masked attention in the call of a layer that has just ended, and what it is instead.
+def take_off_masks(operators: list[OpRecord], module: Any, call: LayerCall, path: str, number: int) -> None:
+    """Take the addition of a mask off each attention in the call of a layer that has just ended.
 
-    The layer has a path, and the call a number among its calls.
+    ``operators`` are all so far, ``path`` is that of the layer, and ``number`` that of the call among its calls.
     """
     heads = _HEADS.get(type(module).__name__)
     if heads is None or not is_shipped(module) or len(call.inputs) < 2:
@@ -40,7 +38,7 @@ def find_unmasked(
             continue
         width = record.macs // scores
         if (record.macs, record.flops) == attention(scores, width, 0, has_mask=True):
-            yield index, replace(record, flops=attention(scores, width, 0).flops)
+            operators[index] = replace(record, flops=attention(scores, width, 0).flops)
 
 
 def _count_pairs(call: LayerCall) -> int:

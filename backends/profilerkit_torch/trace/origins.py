@@ -6,34 +6,27 @@
 - In a kernel that torch does not know, ``y = torch.empty(n); library.tanh(x.data_ptr(), y.data_ptr())``: memory that is
   read although no operator wrote to it; ``library.double(x.data_ptr())``: memory that changed without an operator.
 
-A constant that the model makes of numbers of its own, ``torch.tensor([0.5])``, is no such work; nor are numbers that
-only decide which way the model takes. Once numbers have left, nothing tells such a constant from what was computed of
-them.
+What may be a constant of the model's is no such work: see `newcomers`.
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
 from profilerkit.backend_kit.call_stack import tensors_in as values_in
-from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.restoring import restored
 from profilerkit.unfinished import is_unfinished, make_unfinished_error
 
 from ..compat.modes import unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator
 from ..compat.tensors import FakeTensor, storage_address
-from ..untouched.leftovers import tensors_alive
 from ..untouched.write_guard import written_by
 from .live_bytes import LiveBytes
+from .newcomers import Newcomers, find_key
 from .operator_facts import LIFT, reads_numbers, tensors_among, tensors_in
-from .other_threads import OtherThreads
 from .suspicions import LeftMemory, Suspicion
 
 __all__ = ["EMPTY", "Origins"]
@@ -42,12 +35,8 @@ __all__ = ["EMPTY", "Origins"]
 EMPTY = frozenset(
     find_operator(f"aten.{name}")
     for name in (
-        "empty.memory_format",
-        "empty_like.default",
-        "empty_strided.default",
-        "empty_permuted.default",
-        "new_empty.default",
-        "new_empty_strided.default",
+        *("empty.memory_format", "empty_like.default", "empty_strided.default", "empty_permuted.default"),
+        *("new_empty.default", "new_empty_strided.default"),
     )
 )
 #: Tensors of these types hand no question of ours to code of the user's.
@@ -63,60 +52,24 @@ class Origins:
         report: Called once for each tensor of unknown origin.
 
     Attributes:
-        has_values: Whether tensors of the model or of its inputs have values: in a real run, and those in objects among
-            the inputs, for which nothing stands in.
-        is_indexing: Whether torch itself makes tensors now, of the sequences in an index.
+        newcomers: Judges the tensors whose storage the recorder does not know.
     """
 
     def __init__(
         self, live: LiveBytes, stands_in: Callable[[torch.Tensor], bool] | None, report: Callable[[], None]
     ) -> None:
         self._live = live
-        self._stands_in = stands_in or (lambda tensor: False)
         self._report = report
-        self.has_values: bool = stands_in is None
-        self.is_indexing = False
-        self._threads = OtherThreads()
-        #: Whether numbers have left torch, as a list or with the memory that they are in.
-        self._has_left = False
         self._left = LeftMemory()
+        self.newcomers: Newcomers = Newcomers(live, self._left, stands_in, report)
         #: Of memory that has left: what was written to, or found to be changed, since an operator began.
         self._rewritten: list[Suspicion] = []
-        #: Tensors with values that were there before, and those that were asked about.
-        self._others = LiveBytes()
-        #: Leaves of the graph that are no weights of the model's, with the gradients that they had.
-        self._leaves: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
-
-    # Before a pass ----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def follow(self) -> Iterator[None]:
-        """Note the threads that are started; where tensors have values, know what was there before.
-
-        Leaves of the graph that are no weights of the model's have their gradients again afterwards.
-        """
-        if self.has_values:
-            self._know_all()
-        if self.has_values or threading.active_count() > 1:
-            self._threads.begin_counting()
-        with restored(self._restore_gradients, in_child=False), self._threads.follow():
-            yield
-
-    def _know_all(self) -> None:
-        """Know all tensors that there are: what was there before is no result."""
-        with frozen_objects_found(), unseen_by_functions():
-            for tensor in tensors_alive():
-                self._others.add(tensor, 0)
-
-    def _restore_gradients(self) -> None:
-        for tensor, gradient in self._leaves.values():
-            tensor.grad = gradient
 
     # What leaves torch, and what is made empty ------------------------------------------------------------------------
 
     def note_empty(self, tensor: torch.Tensor) -> None:
         """Note memory that nothing has written to."""
-        entry = self._live.by_storage.get(_find_key(tensor))
+        entry = self._live.by_storage.get(find_key(tensor))
         if entry is not None:
             entry.suspicion = Suspicion()
 
@@ -127,11 +80,11 @@ class Origins:
         """
         if not (tensor.is_floating_point() or tensor.is_complex()):
             return
-        if tensor.numel() > 1 and not self._has_left:
-            self._has_left = True
-            if not self.has_values:
-                self._know_all()
-        entry = self._live.by_storage.get(_find_key(tensor))
+        if tensor.numel() > 1 and not self._left.has_numbers:
+            self._left.has_numbers = True
+            if not self.newcomers.has_values:
+                self.newcomers.know_all()
+        entry = self._live.by_storage.get(find_key(tensor))
         if entry is None or copied:
             return
         with unseen_by_functions():
@@ -147,7 +100,7 @@ class Origins:
         with unseen_by_functions():
             for tensor in _list_tensors(results):
                 self._live.add(tensor)
-                entry = self._live.by_storage.get(_find_key(tensor))
+                entry = self._live.by_storage.get(find_key(tensor))
                 if entry is not None:
                     entry.suspicion = None
 
@@ -169,15 +122,15 @@ class Origins:
             raise make_unfinished_error(later)
         with unseen_by_functions():
             self.check(None, _list_tensors(results), None)
-        if self._has_left and any(True for _ in values_in(results, self._is_foreign_array)):
+        if self._left.has_numbers and any(True for _ in values_in(results, self._is_foreign_array)):
             self._report()
 
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
         """Look at views whose memory was not known before: they are of tensors that no recorded operator made."""
-        keys = {_find_key(tensor) for tensor in tensors_in(result)}
+        keys = {find_key(tensor) for tensor in tensors_in(result)}
         for tensor in arguments:
-            if _find_key(tensor) in keys:
-                self._meet(tensor)
+            if find_key(tensor) in keys:
+                self.newcomers.meet(tensor)
 
     def _has_suspects(self, values: Iterable[Any]) -> bool:
         """Return whether a tensor among values is of unknown origin, or in memory whose content may be."""
@@ -186,7 +139,7 @@ class Origins:
             if isinstance(value, torch.Tensor):
                 try:
                     is_quiet = type(value) in _QUIET_TYPES
-                    key = storage_address(value.untyped_storage()) if is_quiet else _find_key(value)
+                    key = storage_address(value.untyped_storage()) if is_quiet else find_key(value)
                 except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
                     continue
                 entry = entries.get(key)
@@ -202,9 +155,9 @@ class Origins:
         written = set(map(id, written_by(func, args, kwargs))) if has_schema else set()
         reads = func is None or reads_numbers(func)
         for tensor in tensors_among(args, kwargs):
-            entry = self._live.by_storage.get(_find_key(tensor))
+            entry = self._live.by_storage.get(find_key(tensor))
             if entry is None:
-                self._meet(tensor, is_lifted=func is LIFT)
+                self.newcomers.meet(tensor, is_lifted=func is LIFT)
             elif entry.suspicion is not None and (reads or id(tensor) in written):
                 self._examine_suspect(tensor, entry, is_written=id(tensor) in written)
 
@@ -222,46 +175,6 @@ class Origins:
         if was_changed:
             self._report()
 
-    # A tensor that no recorded operator made --------------------------------------------------------------------------
-
-    def _meet(self, tensor: torch.Tensor, *, is_lifted: bool = False) -> None:
-        """Report a tensor that no recorded operator made, unless it may be a constant.
-
-        Lifted is what torch makes in this thread of numbers of Python's or numpy's.
-        """
-        if tensor.requires_grad and tensor.is_leaf:
-            self._take_gradient(tensor)
-        is_number = tensor.is_floating_point() or tensor.is_complex()
-        if not self._stands_in(tensor):
-            if is_number:
-                self._meet_numbers(tensor, is_lifted)
-        elif tensor.numel():
-            self._live.add(tensor, 0)
-            if not is_lifted and (is_number or not self.is_indexing):
-                self._report()
-
-    def _take_gradient(self, leaf: torch.Tensor) -> None:
-        """Take the gradient of a leaf away until the end: a real run would add to it in place."""
-        self._leaves.setdefault(id(leaf), (leaf, leaf.grad))
-        leaf.grad = None
-
-    def _meet_numbers(self, tensor: torch.Tensor, is_lifted: bool) -> None:
-        """Report a tensor that has values, where they may have been computed elsewhere; each storage once."""
-        key = _find_key(tensor)
-        if not key or key in self._others.by_storage:
-            return
-        self._others.add(tensor, 0)
-        if tensor.numel() > 1 and self._may_be_computed(tensor, is_lifted):
-            self._report()
-
-    def _may_be_computed(self, tensor: torch.Tensor, is_lifted: bool) -> bool:
-        """Return whether the values of a tensor may come from numpy, a kernel or another thread."""
-        if self._has_left:
-            return self._left.is_foreign(_read_address(tensor))
-        if self._threads.were_started:
-            return True
-        return not is_lifted and self._threads.have_run(if_unknown=self.has_values)
-
     def _is_foreign_array(self, value: Any) -> bool:
         """Return whether an array of numpy's has numbers in memory that is no tensor's."""
         interface = getattr(value, "__array_interface__", None)
@@ -275,17 +188,3 @@ class Origins:
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:
     return tuple(values_in(results, torch.is_tensor))
-
-
-def _find_key(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's storage; 0 where it has no single one."""
-    try:
-        with unseen_by_functions():
-            return int(storage_address(tensor.untyped_storage()))
-    except (NotImplementedError, RuntimeError):
-        return 0
-
-
-def _read_address(tensor: torch.Tensor) -> int:
-    with unseen_by_functions():
-        return tensor.data_ptr()

@@ -18,7 +18,7 @@ from profilerkit.trace.records import MemoryTimeline, OpRecord, TensorInfo
 from ..costs import module_cost
 from ..model.stored_bytes import count_stored_bytes
 from .fused_layers import find_fused_bytes, may_be_fused
-from .keras_attention import find_unmasked
+from .keras_attention import take_off_masks
 from .keras_trial_steps import TrialSteps
 from .layers import EndedCall, LayerListener, LayerStack
 from .live_bytes import LiveBytes
@@ -35,6 +35,13 @@ class _Treatment(NamedTuple):
 
     formula: Formula | None
     may_be_fused: bool
+
+
+class _Start(NamedTuple):
+    """The index of a layer's first operator, and the bytes alive before it."""
+
+    first: int
+    alive: int
 
 
 class OperatorRecord:
@@ -75,8 +82,8 @@ class PassRecord(OperatorRecord, LayerListener):
         #: How many layers around have a formula of their own.
         self._covered = 0
         self._treatments: dict[type, _Treatment] = {}
-        #: Of each layer around that a run may take as one kernel: its first operator, and the bytes alive before.
-        self._fused: list[tuple[int, int]] = []
+        #: Where each layer around begins that a run may take as one kernel.
+        self._fused: list[_Start] = []
         self._trials = TrialSteps() if layers.holds_keras else None
         layers.report_to(self)
 
@@ -182,7 +189,7 @@ class PassRecord(OperatorRecord, LayerListener):
             self._trials.begin_layer(module)
         treatment = self._find_treatment(module)
         if treatment.may_be_fused:
-            self._fused.append((len(self.live_bytes), self.live.total))
+            self._fused.append(_Start(len(self.live_bytes), self.live.total))
         if treatment.formula is not None:
             self._covered += 1
 
@@ -190,32 +197,34 @@ class PassRecord(OperatorRecord, LayerListener):
         """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
         treatment = self._find_treatment(module)
         if treatment.may_be_fused:
-            self._fuse(module, call, *self._fused.pop())
+            self._fuse(module, call, self._fused.pop())
         if self._trials is not None:
             self._correct_keras_layer(self._trials, module, call)
         if treatment.formula is not None:
             self._covered -= 1
             self._count_by_formula(module, call, treatment.formula)
 
-    def _fuse(self, module: nn.Module, call: EndedCall, first: int, alive: int) -> None:
-        """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive."""
-        if not call.has_finished or self.fuses_on is None or first >= len(self.live_bytes):
+    def _fuse(self, module: nn.Module, call: EndedCall, start: _Start) -> None:
+        """Give the operators of a layer that a run takes as one kernel the bytes that this kernel has alive.
+
+        The one with the most alive gets them; the others have no more.
+        """
+        bytes_of_parts = self.live_bytes[start.first :]
+        if not call.has_finished or self.fuses_on is None or not bytes_of_parts:
             return
         inside = find_fused_bytes(module, call.args, call.kwargs, self.fuses_on)
         if inside is None:
             return
-        bytes_of_parts = self.live_bytes[first:]
-        largest = first + bytes_of_parts.index(max(bytes_of_parts))
-        self.live_bytes[first:] = [min(size, alive + inside) for size in bytes_of_parts]
-        self.live_bytes[largest] = alive + inside
+        most = start.alive + inside
+        largest = start.first + bytes_of_parts.index(max(bytes_of_parts))
+        self.live_bytes[start.first :] = [min(size, most) for size in bytes_of_parts]
+        self.live_bytes[largest] = most
 
     def _correct_keras_layer(self, trials: TrialSteps, module: nn.Module, call: EndedCall) -> None:
         """Take off what Keras does on torch alone: the trial steps of recurrent layers, the masks of attention."""
         for index in trials.end_layer(module, call.record, call.has_finished):
             self.operators[index] = replace(self.operators[index], macs=0, flops=0)
-        path, number = self.layers.current, self.layers.current_call
-        for index, unmasked in find_unmasked(self.operators, module, call.record, path, number):
-            self.operators[index] = unmasked
+        take_off_masks(self.operators, module, call.record, self.layers.current, self.layers.current_call)
 
     def _find_treatment(self, module: nn.Module) -> _Treatment:
         kind = type(module)

@@ -113,15 +113,15 @@ class Questions(PassMode):
 
     def _index(self, call: Call) -> Any:
         """Index a tensor; where an index has sequences, torch makes tensors of them that no operator shows."""
-        index, origins = call.args[1], self._recorder.origins
+        index, newcomers = call.args[1], self._recorder.origins.newcomers
         parts = index if type(index) is tuple else (index,)
         if all(type(part) in _PLAIN_INDICES for part in parts):
             return call.run()
-        origins.is_indexing = True
+        newcomers.is_indexing = True
         try:
             return call.run()
         finally:
-            origins.is_indexing = False
+            newcomers.is_indexing = False
 
     # What a pass without autograd cannot do: another kind of pass follows ---------------------------------------------
 

@@ -138,7 +138,7 @@ class RecordedPass:
         recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
         recorder.fuses_on = self._fuses_on
         recorder.below_autograd = self._kind.grad_mode is below_autograd
-        recorder.origins.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
+        recorder.origins.newcomers.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
         recorder.device = find_common_device([*self.inventory.tensors, *list_tensors(self.inputs)])
         if recorder.on_meta:
             recorder.plans = find_plans(recorder.device)
@@ -162,7 +162,7 @@ class RecordedPass:
         """Have all be active by which a pass is seen; the recorder comes last, so that it sees each operator first."""
         with (
             _without_compiler_warning(),
-            recorder.origins.follow(),
+            recorder.origins.newcomers.follow(),
             count_missing_replays(recorder),
             self._kind.grad_mode(),
             call_directly(),

@@ -43,9 +43,14 @@ class Suspicion:
 
 
 class LeftMemory:
-    """The memory of tensors that has left torch: numpy, or code that has its address, may read and write it."""
+    """The memory of tensors that has left torch: numpy, or code that has its address, may read and write it.
+
+    Attributes:
+        has_numbers: Whether numbers have left torch, with the memory that they are in, or copied to a list.
+    """
 
     def __init__(self) -> None:
+        self.has_numbers = False
         self._suspicions: list[Suspicion] = []
 
     def add(self, suspicion: Suspicion) -> None:

@@ -139,10 +139,9 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
 
 def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:
     """Return the trace of one kind of pass, on shapes alone or else of a real run; why there is none if both fail."""
+    # Keras moves meta tensors to its own device, and needs values there.
+    ways: list[Way] = [_on_fake] if inventory.holds_keras else [_on_meta, _on_fake]
     failures: list[_Failure] = []
-    ways: list[Way] = [_on_meta, _on_fake]
-    if inventory.holds_keras:  # it moves meta tensors to its own device, and needs values there
-        ways = [_on_fake]
     for way in ways:
         outcome = _try_way(way, inventory, inputs, kind)
         if isinstance(outcome, ModelTrace):
@@ -153,18 +152,20 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
     first, last = failures[0], failures[-1].error
-    if has_values(inventory):
-        outcome = _try_way(_with_values, inventory, inputs, kind)
-        if isinstance(outcome, ModelTrace):
-            cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
-            return _add_note(outcome, f"counted in a real run: {cause}")
-        failures.append(outcome)
-        reported = outcome
-    elif isinstance(last, LeftBehindError):
-        return _add_note(last.trace, str(last))
-    else:
-        reported = first
-    return replace(reported, needs_autograd=any(failure.needs_autograd for failure in failures))
+    if not has_values(inventory):
+        if isinstance(last, LeftBehindError):
+            return _add_note(last.trace, str(last))
+        return _join_failures(first, failures)
+    outcome = _try_way(_with_values, inventory, inputs, kind)
+    if not isinstance(outcome, ModelTrace):
+        return _join_failures(outcome, failures)
+    cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
+    return _add_note(outcome, f"counted in a real run: {cause}")
+
+
+def _join_failures(reported: _Failure, others: Sequence[_Failure]) -> _Failure:
+    """Return the failure to report; the model needs autograd if it seemed to in any way."""
+    return replace(reported, needs_autograd=any(failure.needs_autograd for failure in (reported, *others)))
 
 
 def _try_way(way: Way, inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:

@@ -127,7 +127,7 @@ class TrainingPass(InferencePass):
             with as_caller(), recorder.questions(), recorder.record_backward():
                 # A mode sees nothing in a function that it handles, such as ``backward``: no index of a checkpoint.
                 if recorder.stands_in:
-                    recorder.origins.is_indexing = True
+                    recorder.origins.newcomers.is_indexing = True
                     loss.backward(start)
                 else:
                     run_backward(loss, start)
