@@ -130,43 +130,18 @@ def _gradient(filtered: Shape, dy: Shape, weight: Shape, output_mask: Sequence[b
 
 
 @register_op_cost("aten::_slow_conv2d_backward.output_mask")
-def native_gradient(
-    dy: Shape, x: Shape, weight: Shape, kernel: Any, stride: Any, padding: Any, output_mask: Any, *, out: Any
-) -> Cost:
-    """As ``convolution_backward``."""
-    return _gradient(dy, dy, weight, output_mask)
+def native_gradient(dy: Shape, x: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
+    """As ``convolution_backward``; the last argument is the mask."""
+    return _gradient(dy, dy, weight, arguments[-1])
 
 
 @register_op_cost("aten::mps_convolution_backward")
-def metal_gradient(
-    x: Shape,
-    dy: Shape,
-    weight: Shape,
-    padding: Any,
-    stride: Any,
-    dilation: Any,
-    groups: Any,
-    output_mask: Any,
-    *,
-    out: Any,
-) -> Cost:
-    """As ``convolution_backward``."""
-    return _gradient(dy, dy, weight, output_mask)
+def metal_gradient(x: Shape, dy: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
+    """As ``convolution_backward``; the last argument is the mask."""
+    return _gradient(dy, dy, weight, arguments[-1])
 
 
 @register_op_cost("aten::mps_convolution_transpose_backward")
-def metal_transposed_gradient(
-    x: Shape,
-    dy: Shape,
-    weight: Shape,
-    padding: Any,
-    output_padding: Any,
-    stride: Any,
-    dilation: Any,
-    groups: Any,
-    output_mask: Any,
-    *,
-    out: Any,
-) -> Cost:
-    """As ``convolution_backward`` of a transposed one; its mask has no entry for the bias."""
-    return _gradient(x, dy, weight, (*output_mask, False))
+def metal_transposed_gradient(x: Shape, dy: Shape, weight: Shape, *arguments: Any, out: Any) -> Cost:
+    """As ``convolution_backward`` of a transposed one; the mask, its last argument, has no entry for the bias."""
+    return _gradient(x, dy, weight, (*arguments[-1], False))

@@ -140,22 +140,9 @@ def batch_norm_gradient_rest(dy: Shape, x: Shape, *_: Any, out: Any) -> Cost:
 
 
 @register_op_cost("aten::native_group_norm_backward")
-def group_norm_gradient(
-    dy: Shape,
-    x: Shape,
-    mean: Any,
-    deviation: Any,
-    weight: Any,
-    samples: Any,
-    channels: Any,
-    size: Any,
-    groups: Any,
-    output_mask: Any,
-    *,
-    out: Any,
-) -> Cost:
-    """Return the cost of the gradients in ``output_mask``: as of a batch norm by its own statistics, as this has."""
-    return normalization.batch_norm_gradient(x.numel, True, *output_mask)
+def group_norm_gradient(dy: Shape, x: Shape, *arguments: Any, out: Any) -> Cost:
+    """Return the cost of the gradients in the mask, the last argument: this norm has statistics of its own, too."""
+    return normalization.batch_norm_gradient(x.numel, True, *arguments[-1])
 
 
 @register_op_cost("aten::native_layer_norm_backward")
