@@ -60,20 +60,10 @@ class Pass(DevicePass):
 class EventTimedPass(Pass):
     """A pass on one CUDA device, which notes itself when its work begins and ends."""
 
-    def __init__(
-        self,
-        call: Callable[[], Any],
-        devices: Sequence[torch.device],
-        in_parts: Callable[[Callable[[], None]], Any] | None = None,
-        event: Callable[..., Any] = torch.cuda.Event,
-    ) -> None:
-        super().__init__(call, devices, in_parts)
-        self.event = event
-
     def seconds(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Run one pass and return its seconds, from its first work on the device to its last."""
         device = next(used for used in self.devices if used.type == "cuda")
-        start, end = (self.event(enable_timing=True) for _ in range(2))
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with torch.cuda.device(device):
             start.record()
             self.call()

@@ -94,15 +94,15 @@ def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
         return None
     if isinstance(module, _SEQUENCES):
         attention: Any = getattr(module, "self_attn", module)
-        return InputLayout(2, 0 if attention.batch_first else 1, is_sequence=True)
+        return InputLayout(rank=2, batch=0 if attention.batch_first else 1, is_sequence=True)
     if isinstance(module, _CONVOLUTIONS):
-        return InputLayout(len(module.kernel_size) + 1)
+        return InputLayout(rank=len(module.kernel_size) + 1)
     if isinstance(module, nn.RNNCellBase):
-        return InputLayout(1)
+        return InputLayout(rank=1)
     if isinstance(module, nn.Linear):
-        return InputLayout(1, only_single=True)
+        return InputLayout(rank=1, only_single=True)
     if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
-        return InputLayout(len(module.normalized_shape), only_single=True)
+        return InputLayout(rank=len(module.normalized_shape), only_single=True)
     if isinstance(module, _NORMALIZATIONS):
         return _read_layout(module, nn.modules.instancenorm)
     # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.
@@ -115,7 +115,7 @@ def _read_layout(module: nn.Module, file: ModuleType) -> InputLayout | None:
     """Return what a layer takes whose class in a file of torch's is named after its dimensions."""
     names = (base.__name__ for base in type(module).__mro__ if base.__module__ == file.__name__)
     dimensions = next((int(name[-2]) for name in names if name[-2:] in ("1d", "2d", "3d")), None)
-    return None if dimensions is None else InputLayout(dimensions + 1)
+    return None if dimensions is None else InputLayout(rank=dimensions + 1)
 
 
 def _list_shapes(leaves: Iterable[Any]) -> Iterator[tuple[int, ...]]:

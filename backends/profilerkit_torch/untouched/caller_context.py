@@ -32,7 +32,7 @@ from ..compat.recordings import count_export_modes
 from ..compat.settings import read_default_device, set_default_device
 from .recordings import require_no_tracing
 
-__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "restorer_of_modes"]
+__all__ = ["apart", "as_caller", "has_function_modes", "modes_as_they_are", "note_modes"]
 
 
 class _SetAside(threading.local):
@@ -128,8 +128,8 @@ def _is_for_meta(mode: Any) -> bool:
     return type(mode).__name__ == "DeviceContext" and getattr(mode.device, "type", "") == "meta"
 
 
-def restorer_of_modes() -> Callable[[], None]:
-    """Return what takes away modes that are left switched on, and puts the function modes and the device back."""
+def note_modes() -> Callable[[], None]:
+    """Note the modes and the device; return what takes away modes that are left switched on, and puts these back."""
     dispatch, device = count_dispatch_modes(), read_default_device()
     functions = list_function_modes() if count_function_modes() else []
     flags = read_mode_flags()
@@ -149,4 +149,4 @@ def restorer_of_modes() -> Callable[[], None]:
 
 def modes_as_they_are() -> restored:
     """Return a block that takes away what modes are left switched on inside, and puts the others back."""
-    return restored(restorer_of_modes(), in_child=False)
+    return restored(note_modes(), in_child=False)

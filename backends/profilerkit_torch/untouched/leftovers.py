@@ -18,7 +18,7 @@ import torch
 
 from profilerkit import ModelInputs
 from profilerkit.process.collector import frozen_objects_found
-from profilerkit.process.restoring import for_each, restored
+from profilerkit.process.restoring import call_each, restored
 
 from ..compat.tensors import TensorBase
 from ..model.attributes import list_reachable
@@ -119,8 +119,9 @@ def outside_restored(inventory: Inventory, inputs: ModelInputs) -> Iterator[None
     One under autocast, or on another device, would leave there what the caller's own calls do not expect.
     """
     surroundings = Surroundings(inventory, inputs)
-    holders = [(holder,) for holder in surroundings.holders if not isinstance(holder, FunctionCache)]
-    with restored(partial(for_each, _restore_tensors, holders), surroundings.forget, in_child=False):
+    holders = [holder for holder in surroundings.holders if not isinstance(holder, FunctionCache)]
+    steps = [partial(_restore_tensors, holder) for holder in holders]
+    with restored(partial(call_each, steps), surroundings.forget, in_child=False):
         yield
 
 

@@ -13,7 +13,7 @@ from profilerkit.process.restoring import call_each
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from .snapshots import refill
 
-__all__ = ["restorer_of_marks"]
+__all__ = ["note_marks"]
 
 _HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -45,10 +45,10 @@ class _Marks(NamedTuple):
     hooks: list[_Hooks]
 
 
-def restorer_of_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
-    """Return what puts back the attributes and hooks of tensors: a pass may add some, and so does ``torch.compile``.
+def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
+    """Note the attributes and hooks of tensors, and return what puts them back.
 
-    Those of the tensors inside a wrapper tensor are put back too.
+    A pass may add some, and so does ``torch.compile``. Those of the tensors inside a wrapper tensor are put back too.
     """
     bare: list[torch.Tensor] = []  # nearly all: to note nothing of them saves time
     noted: list[_Marks] = []

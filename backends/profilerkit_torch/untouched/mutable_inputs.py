@@ -11,9 +11,9 @@ from profilerkit.process.restoring import call_each, for_each, restored
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_values, is_twin, view_like
-from .marks import restorer_of_marks
+from .marks import note_marks
 from .snapshots import SlotsSnapshot, copy_container, refill
-from .tensor_data import restorers_of_tensors
+from .tensor_data import note_tensors
 
 __all__ = ["InputObjects", "on_device"]
 
@@ -56,17 +56,17 @@ class InputObjects:
         with unseen_by_subclasses():
             twins = [(tensor, tensor.data) for tensor in self.all_tensors if has_values(tensor)]
             self._of_tensors = [
-                *restorers_of_tensors(
+                *note_tensors(
                     [(tensor, twin) for tensor, twin in twins if is_twin(tensor, twin)],
                     [tensor for tensor in self.all_tensors if tensor.is_leaf],
                 ),
-                restorer_of_marks(self.all_tensors),
+                note_marks(self.all_tensors),
             ]
 
     def restore(self) -> None:
         """Put back what the objects held: short, since it is timed with each run."""
         for_each(refill, self._contents)
-        for_each(SlotsSnapshot.restore, [(slots,) for slots in self._slots])
+        call_each(slots.restore for slots in self._slots)
 
     def _restore_tensors(self) -> None:
         with unseen_by_subclasses():

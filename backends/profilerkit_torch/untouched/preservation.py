@@ -24,12 +24,12 @@ from profilerkit.process.user_lines import find_stack_level
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
 from ..model.tensors import has_storage, has_values
-from .caller_context import apart, restorer_of_modes
-from .marks import restorer_of_marks
+from .caller_context import apart, note_modes
+from .marks import note_marks
 from .process_settings import SettingsSnapshot
-from .process_state import restorers_of_process
+from .process_state import note_process
 from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, copy_container, list_own_classes, refill
-from .tensor_data import restorer_of_sizes, restorers_of_tensors
+from .tensor_data import note_sizes, note_tensors
 from .tensor_values import KeptValue, list_versions, restore_versions, write_back
 
 __all__ = ["one_at_a_time", "preserve", "watch_parameters"]
@@ -50,7 +50,7 @@ def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Invent
     """
     with apart(), one_at_a_time:
         inventory = inventory or Inventory(model)
-        steps, step_in_child = _restorers_of_all(inventory, tensor_values)
+        steps, step_in_child = _note_all(inventory, tensor_values)
         with restored(*steps, in_child=step_in_child), watch_parameters(inventory, tensor_values):
             if tensor_values:
                 _take_gradients(inventory)
@@ -64,7 +64,7 @@ def _take_gradients(inventory: Inventory) -> None:
             parameter.grad = None
 
 
-def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
+def _note_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], Step]:
     """Note the model and the process as they are; return the steps that put both back, and the one for a forked child.
 
     Their order matters. No mode of the model's may see the others. Values are written through aliases of the tensors
@@ -72,16 +72,16 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
     write, so they come when nothing is written to any more.
     """
     kept = [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
-    of_model = _restorers_of_model(inventory, kept)
+    of_model = _note_model(inventory, kept)
     settings = SettingsSnapshot()
-    of_process = restorers_of_process(settings)
-    steps: list[Step] = [restorer_of_modes()]
+    of_process = note_process(settings)
+    steps: list[Step] = [note_modes()]
     if tensor_values:
         steps.append(partial(write_back, [KeptValue(tensor.data, tensor.detach().clone()) for tensor in kept]))
     steps += [*of_model, *of_process]
     if tensor_values:
         steps.append(partial(restore_versions, list_versions(kept)))
-    steps.append(restorer_of_marks(inventory.tensors))
+    steps.append(note_marks(inventory.tensors))
 
     def restore_in_child() -> None:
         for step in (*of_model, settings.restore_of_process):
@@ -90,8 +90,8 @@ def _restorers_of_all(inventory: Inventory, tensor_values: bool) -> tuple[list[S
     return steps, restore_in_child
 
 
-def _restorers_of_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
-    """Return the steps that put back the structure of a model, and the sizes of the tensors that have values."""
+def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
+    """Note the structure of a model, and the sizes of tensors with values; return the steps that put both back."""
     snapshots: list[Any] = [
         ModuleSnapshots(inventory.modules, inventory.further_attributes),
         *map(ClassSnapshot, list_own_classes(inventory.modules, inventory.further_attributes)),
@@ -100,8 +100,8 @@ def _restorers_of_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> l
     contents = [(container, copy_container(container)) for container in inventory.containers]
     return [
         partial(call_each, [snapshot.restore for snapshot in snapshots]),
-        *restorers_of_tensors(inventory.twins, inventory.parameters),
-        restorer_of_sizes(kept),
+        *note_tensors(inventory.twins, inventory.parameters),
+        note_sizes(kept),
         partial(for_each, refill, contents),
     ]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import deterministic
 
-from profilerkit.process.restoring import for_each
+from profilerkit.process.restoring import call_each
 
 from ..compat.settings import get_precision, list_settings, set_precision
 
@@ -59,14 +59,8 @@ def _read(setting: _Setting) -> Any:
 
 def _restore(before: Iterable[tuple[_Setting, Any]]) -> None:
     """Write the values of settings that have others now; all are read first, since some are names of one setting."""
-    changes = [
-        (setting.write, value) for setting, value in before if value is not _UNREADABLE and _read(setting) != value
-    ]
-    for_each(_write, changes)
-
-
-def _write(write: Callable[[Any], Any], value: Any) -> None:
-    write(value)
+    changed = [(setting, value) for setting, value in before if value is not _UNREADABLE and _read(setting) != value]
+    call_each(partial(setting.write, value) for setting, value in changed)
 
 
 # How some are read and written ----------------------------------------------------------------------------------------

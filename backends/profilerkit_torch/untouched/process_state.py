@@ -17,28 +17,28 @@ from ..compat.modules import ALL_GLOBAL_HOOKS
 from .process_settings import SettingsSnapshot
 from .snapshots import refill
 
-__all__ = ["restorers_of_process"]
+__all__ = ["note_process"]
 
 
-def restorers_of_process(settings: SettingsSnapshot) -> list[Step]:
-    """Note the process' state and return the steps that put it back, the settings with it.
+def note_process(settings: SettingsSnapshot) -> list[Step]:
+    """Note the state of the process, and return the steps that put it back, the settings with it.
 
     A forked child gets the settings alone: the random generators have locks, which another thread may have held.
     """
-    return [*_restorers_of_random_numbers(), _restorer_of_streams(), settings.restore, _restorer_of_hooks()]
+    return [*_note_random_numbers(), _note_streams(), settings.restore, _note_hooks()]
 
 
-def _restorers_of_random_numbers() -> Iterator[Step]:
+def _note_random_numbers() -> Iterator[Step]:
     python = random.getstate()
     yield lambda: random.setstate(python)
-    yield _restorer_of_numpy()
+    yield _note_numpy()
     on_cpu = torch.get_rng_state()
     yield lambda: torch.set_rng_state(on_cpu)
-    yield from _restorers_of_accelerators()
+    yield from _note_accelerators()
 
 
-def _restorer_of_numpy() -> Step:
-    """Return what gives numpy its random numbers back; where nobody has used them, they are drawn anew afterwards.
+def _note_numpy() -> Step:
+    """Note numpy's random numbers, and return what puts them back; they are drawn anew where nobody had used them.
 
     numpy imports its generators when they are asked for: that takes a while, and most models need none.
     """
@@ -54,7 +54,7 @@ def _restorer_of_numpy() -> Step:
     return restore
 
 
-def _restorers_of_accelerators() -> Iterator[Step]:
+def _note_accelerators() -> Iterator[Step]:
     for module in (torch.cuda, torch.xpu):
         if module.is_available() and module.is_initialized():
             yield partial(module.set_rng_state_all, module.get_rng_state_all())
@@ -62,8 +62,8 @@ def _restorers_of_accelerators() -> Iterator[Step]:
         yield partial(torch.mps.set_rng_state, torch.mps.get_rng_state())
 
 
-def _restorer_of_streams() -> Step:
-    """Return what makes the current CUDA device, and the current stream of each, current again."""
+def _note_streams() -> Step:
+    """Note the current CUDA device and the current stream of each, and return what makes them current again."""
     was_used = torch.cuda.is_initialized()
     streams = _list_current_streams() if was_used else []
     device = torch.cuda.current_device() if was_used else 0
@@ -85,8 +85,8 @@ def _list_current_streams() -> list[Any]:
     return [torch.cuda.current_stream(index) for index in range(torch.cuda.device_count())]
 
 
-def _restorer_of_hooks() -> Step:
-    """Return what gives torch the hooks back that it calls for all modules and optimizers, and for saved tensors."""
+def _note_hooks() -> Step:
+    """Note the hooks for all modules and optimizers, and for saved tensors; return what gives torch these back."""
     hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in ALL_GLOBAL_HOOKS]
     saving = _top_saved_tensors_hooks()
 

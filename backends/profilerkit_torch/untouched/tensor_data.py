@@ -7,26 +7,24 @@ from functools import partial
 
 import torch
 
-from profilerkit.process.restoring import Step, for_each
+from profilerkit.process.restoring import Step, call_each, for_each
 
 from ..compat.tensors import is_view
 from ..model.tensors import identify_elements
 
-__all__ = ["restorer_of_sizes", "restorers_of_tensors"]
+__all__ = ["note_sizes", "note_tensors"]
 
 
-def restorers_of_tensors(
-    twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]
-) -> list[Step]:
-    """Return the steps that give tensors their data back, and leaves of the graph their gradients and flags.
+def note_tensors(twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
+    """Note the data of tensors, and gradients and flags of leaves of the graph; return the steps that put them back.
 
     A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
     """
     twins = list(twins)
-    off_the_graph = [(tensor,) for tensor, _ in twins if _is_off_the_graph(tensor)]
+    off_the_graph = [partial(_take_off_the_graph, tensor) for tensor, _ in twins if _is_off_the_graph(tensor)]
     gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
     return [
-        partial(for_each, _take_off_the_graph, off_the_graph),
+        partial(call_each, off_the_graph),
         partial(for_each, _restore_gradient, gradients),
         partial(for_each, _restore_data, twins),
     ]
@@ -74,8 +72,8 @@ def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
     return bool(identify_elements(tensor) == identify_elements(before))
 
 
-def restorer_of_sizes(tensors: Iterable[torch.Tensor]) -> Step:
-    """Return what gives storages their sizes back, where the model has made them longer (observers of values do)."""
+def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:
+    """Note the sizes of storages; return what undoes that the model makes some longer (observers of values do)."""
     plain = [tensor for tensor in tensors if type(tensor) is torch.Tensor and tensor.layout is torch.strided]
     return partial(for_each, _restore_size, [(tensor, tensor.untyped_storage().nbytes()) for tensor in plain])
 

@@ -15,7 +15,7 @@ from torch import nn
 from profilerkit import ModelChangedWarning, ModelInputs, profile
 from profilerkit_torch import ComputeEvalMetric, TorchBackend, TorchProfiler
 from profilerkit_torch.trace.tracing import trace_model
-from profilerkit_torch.untouched.process_state import _restorers_of_accelerators
+from profilerkit_torch.untouched.process_state import _note_accelerators
 
 X = torch.ones(1, 2)
 EXAMPLES = ROOT / "examples"
@@ -275,7 +275,7 @@ def test_the_random_numbers_of_every_accelerator_in_use_come_back(monkeypatch: p
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch.mps, "get_rng_state", lambda: states["mps"])
     monkeypatch.setattr(torch.mps, "set_rng_state", lambda value: states.update(mps=value))
-    steps = list(_restorers_of_accelerators())
+    steps = list(_note_accelerators())
     states.update(xpu=[5, 6], mps=7)
     for step in steps:
         step()
