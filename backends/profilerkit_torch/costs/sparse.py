@@ -76,7 +76,7 @@ def semi_structured_linear(
 ) -> Cost:
     """``activation(x @ weight.T + bias)``, half of the weight being kept: its stored elements for each row of x."""
     cost = matmul.product(Shape(x[:-1]).numel * weight.numel, out.numel if bias is not None else 0)
-    return activations.add_activation(cost, out.numel, None if activation in (None, "none") else activation)
+    return activations.add_activation(cost, out.numel, None if activation == "none" else activation)
 
 
 @register_op_costs("aten::_cslt_sparse_mm", "aten::_spsolve")

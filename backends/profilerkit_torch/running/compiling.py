@@ -35,13 +35,13 @@ def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]
     ``compile`` is True, the name of a compiler, or a mapping of arguments for ``torch.compile``. Shapes are taken as
     fixed, as they are at a model's first call, unless these arguments differ.
     """
-    books = list_compiled_codes()
-    before, states = [_list_codes(book) for book in books], set(read_compiled_states())
+    before = [(book, _list_codes(book)) for book in list_compiled_codes()]
+    states = set(read_compiled_states())
 
     def forget() -> None:
-        for book, previous_ids in zip(books, before, strict=True):
+        for book, codes in before:
             for number, code in _list_codes(book).items():
-                if number not in previous_ids:
+                if number not in codes:
                     forget_code(code)
         for key in set(read_compiled_states()) - states:
             read_compiled_states().pop(key, None)
@@ -50,13 +50,22 @@ def use_compiled(model: nn.Module, compile: Any) -> Iterator[Callable[..., Any]]
         yield _compile(_make_function(model), compile)
 
 
+def _read_arguments(compile: Any) -> Mapping[str, Any]:
+    """Return the arguments for ``torch.compile``; raises `InputError` for what is neither of the three."""
+    if compile is True:
+        return {}
+    if isinstance(compile, str):
+        return {"backend": compile}
+    if isinstance(compile, Mapping):
+        return compile
+    raise InputError(
+        f"compile={compile!r}: give True, the name of a compiler such as 'inductor', or a mapping of arguments for "
+        "torch.compile"
+    )
+
+
 def _compile(function: Callable[..., Any], compile: Any) -> Callable[..., Any]:
-    arguments = compile if isinstance(compile, Mapping) else {} if compile is True else {"backend": compile}
-    if not isinstance(compile, (Mapping, str)) and compile is not True:
-        raise InputError(
-            f"compile={compile!r}: give True, the name of a compiler such as 'inductor', or a mapping of arguments for "
-            "torch.compile"
-        )
+    arguments = _read_arguments(compile)
     try:
         return torch.compile(function, **{"dynamic": False, **arguments})
     except MemoryError:
@@ -83,4 +92,5 @@ def _list_codes(book: Any) -> dict[int, CodeType]:
 
     What the compiler writes may have constants that have no hash, and then has none itself.
     """
-    return {id(code): code for reference in getattr(book, "seen", ()) if (code := reference()) is not None}
+    codes = [reference() for reference in getattr(book, "seen", ())]
+    return {id(code): code for code in codes if code is not None}

@@ -91,12 +91,8 @@ def without_hooks_once_accumulated(parameters: Iterable[Any]) -> Iterator[None]:
 
     It has the mapping itself; to take that off the parameter changes nothing for it.
     """
-    hooks = [
-        (mapping, dict(mapping))
-        for parameter in parameters
-        for name in ACCUMULATION_HOOKS
-        if (mapping := getattr(parameter, name))
-    ]
+    mappings = [getattr(parameter, name) for parameter in parameters for name in ACCUMULATION_HOOKS]
+    hooks = [(mapping, dict(mapping)) for mapping in mappings if mapping]
     with restored(partial(for_each, refill, hooks)):
         for mapping, _ in hooks:
             mapping.clear()

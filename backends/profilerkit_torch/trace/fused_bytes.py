@@ -87,7 +87,8 @@ def _count_kernel_bytes(call: SelfAttention, device: torch.device) -> int:
     scores = call.scores * call.query.element_size()
     split = 2 * projected  # a copy of them, by heads
     # Without a mask the softmax is written over the scores; a mask of the scores becomes a boolean for each of them.
-    softmax = projected + scores * (2 if call.masks else 1) + (call.scores if call.mask is not None else 0)
+    copies = 2 if call.masks else 1
+    softmax = projected + scores * copies + (call.scores if call.mask is not None else 0)
     if not call.needs_weights:
         return max(split, softmax, projected + outputs)
     # The weights stay; their mean over the heads is made when only one output is left.

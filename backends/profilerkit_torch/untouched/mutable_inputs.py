@@ -52,7 +52,7 @@ class InputObjects:
         #: The tensors that are inputs themselves, and these.
         self.all_tensors = [*(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
-        self._slots = [SlotsSnapshot(value, slots) for value in values if (slots := list_slots(type(value)))]
+        self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
         with unseen_by_subclasses():
             twins = [(tensor, tensor.data) for tensor in self.all_tensors if has_values(tensor)]
             self._of_tensors = [
