@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["format_count", "name_several"]
+__all__ = ["format_count", "format_times", "name_several"]
 
 
 def format_count(number: int, thing: str) -> str:
@@ -17,3 +17,8 @@ def format_count(number: int, thing: str) -> str:
 def name_several(thing: str, number: int) -> str:
     """Return the name of one or several things: "layer" or "layers"."""
     return thing if number == 1 else f"{thing}s"
+
+
+def format_times(number: int) -> str:
+    """Return how often something happens: "once" or "3 times"."""
+    return "once" if number == 1 else f"{number} times"

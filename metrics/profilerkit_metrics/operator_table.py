@@ -16,7 +16,7 @@ from profilerkit.piping.function import Keys
 from profilerkit.piping.outcome import qualify
 from profilerkit.piping.quantity import scale_value
 from profilerkit.protocols import TimesOperators, Trains, require_capability
-from profilerkit.trace.cross_check import Witnessed, contradiction
+from profilerkit.trace.cross_check import Witnessed, explain_contradiction
 from profilerkit.trace.ignoring import Ignored, without_layers
 from profilerkit.trace.records import ModelTrace
 
@@ -102,6 +102,6 @@ class ComputeOperatorTable(ProfilerFunction):
         note = "; ".join(
             (f"outside operators, a pass under the profiler takes {' and '.join(outside)}", *times.remarks)
         )
-        difference = contradiction(trace, times.runs)
+        difference = explain_contradiction(trace, times.runs)
         missing = (*times.notes, *([difference] if difference else ()))
         return Witnessed(qualify(table, missing, [note]), times.runs)

@@ -6,7 +6,7 @@ A shared layer has several paths; a call belongs to the path inside the layer th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..trace.layer_paths import add_outer
 from ..trace.records import LayerCall
@@ -17,6 +17,14 @@ L = TypeVar("L")
 
 #: Stands for a call whose inputs and outputs are not recorded yet, or never are.
 _UNFINISHED = LayerCall((), ())
+
+
+class _Outer(NamedTuple):
+    """What ran when a call began, and the ``id`` of the layer that was called."""
+
+    path: str
+    call: int
+    layer_id: int
 
 
 class CallStack:
@@ -34,7 +42,7 @@ class CallStack:
         self.current: str = ""
         #: The index of the running call of the innermost layer; -1 outside all calls.
         self.current_call: int = -1
-        self._stack: list[tuple[str, int, int]] = []
+        self._stack: list[_Outer] = []
 
     def knows(self, layer: Any) -> bool:
         """Return whether a layer belongs to the model."""
@@ -43,17 +51,17 @@ class CallStack:
     def begin(self, layer: Any) -> None:
         """Record that a call of a layer of the model begins."""
         paths = self.paths[id(layer)]
-        path = paths[0] if len(paths) == 1 else self._path_among(paths)
+        path = paths[0] if len(paths) == 1 else self._choose_path(paths)
         calls = self.calls.get(path)
         if calls is None:
             calls = self.calls[path] = []
-        self._stack.append((self.current, self.current_call, id(layer)))
+        self._stack.append(_Outer(self.current, self.current_call, id(layer)))
         calls.append(_UNFINISHED)
         self.current, self.current_call = path, len(calls) - 1
 
     def is_innermost(self, layer: Any) -> bool:
         """Return whether a layer is the innermost running one."""
-        return bool(self._stack) and self._stack[-1][2] == id(layer)
+        return bool(self._stack) and self._stack[-1].layer_id == id(layer)
 
     def note(self, call: LayerCall) -> None:
         """Record the inputs and outputs of the innermost layer's call."""
@@ -62,14 +70,16 @@ class CallStack:
     @property
     def caller(self) -> tuple[str, int] | None:
         """The path of the layer that called the innermost one, with the index of its call; None if no layer did."""
-        path, index, _ = self._stack[-1]
-        return (path, index) if index >= 0 else None
+        outer = self._stack[-1]
+        return (outer.path, outer.call) if outer.call >= 0 else None
 
     def end(self) -> None:
         """Record that the call of the innermost layer ends."""
-        self.current, self.current_call, _ = self._stack.pop()
+        outer = self._stack.pop()
+        self.current, self.current_call = outer.path, outer.call
 
-    def _path_among(self, candidates: list[str]) -> str:
+    def _choose_path(self, candidates: list[str]) -> str:
+        """Return the shortest path of a shared layer inside the innermost running layer; else the shortest of all."""
         prefix = f"{self.current}." if self.current else ""
         inner = [path for path in candidates if path.startswith(prefix) and path]
         return min(inner or candidates, key=lambda path: path.count("."))

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .keras_layers import read_input_structure
 
 __all__ = ["call_arguments", "read_declared_call", "read_declared_shapes"]
 
 
-def call_arguments(
-    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Sequence[Any], Mapping[str, Any]]:
+class CallArguments(NamedTuple):
+    """The arguments of a call, by position and by name."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+
+def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CallArguments:
     """Return the arguments of a Keras model's call: functional and sequential models take one structure of inputs."""
-    if not any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__):
-        return args, kwargs
-    if type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras"):  # a call of the user's own
-        return args, kwargs
+    takes_one_structure = any(base.__name__ in ("Functional", "Sequential") for base in type(model).__mro__)
+    if not takes_one_structure:
+        return CallArguments(args, kwargs)
+    has_own_call = type(model).call.__module__.partition(".")[0] not in ("keras", "tf_keras")
+    if has_own_call:
+        return CallArguments(args, kwargs)
     settings = {name: value for name, value in kwargs.items() if name in ("training", "mask")}
     named = {name: value for name, value in kwargs.items() if name not in ("training", "mask", "inputs")}
     if "inputs" in kwargs:
         args = (*args, kwargs["inputs"])
     if not args and named:
-        return (named,), settings
-    return (list(args),) if len(args) > 1 else args, {**named, **settings}
+        return CallArguments((named,), settings)
+    return CallArguments((list(args),) if len(args) > 1 else args, {**named, **settings})
 
 
 def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
@@ -36,13 +43,13 @@ def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:
     return [tuple(tensor.shape) for tensor in symbolic or ()]
 
 
-def read_declared_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def read_declared_call(model: Any) -> CallArguments:
     """Return the symbolic tensors that a Keras model declares as its inputs: positional ones, and keyword ones."""
     try:
         symbolic = tuple(model.inputs or ())
     except AttributeError:
-        return (), {}
+        return CallArguments((), {})
     structure = read_input_structure(model)
     if isinstance(structure, Mapping) and {id(value) for value in structure.values()} == set(map(id, symbolic)):
-        return (), dict(structure)
-    return symbolic, {}
+        return CallArguments((), structure)
+    return CallArguments(symbolic, {})

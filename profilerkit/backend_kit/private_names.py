@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import NotOfferedError
 from .installed import find_version
@@ -26,18 +26,19 @@ def find(path: str) -> Any:
     >>> find("os.path._no_such_name") is None
     True
     """
-    value, names = _module_and_rest(path)
-    for name in names:
+    start = _find_module(path)
+    value = start.module
+    for name in start.names:
         try:
             value = getattr(value, name)
         except AttributeError:
-            value = _submodule(value, name)
+            value = _import_submodule(value, name)
             if value is None:
                 return None
     return value
 
 
-def _submodule(value: Any, name: str) -> ModuleType | None:
+def _import_submodule(value: Any, name: str) -> ModuleType | None:
     """Return a module that a package has not imported yet; None where there is none of that name."""
     if not isinstance(value, ModuleType):
         return None
@@ -47,16 +48,23 @@ def _submodule(value: Any, name: str) -> ModuleType | None:
         return None
 
 
-def _module_and_rest(path: str) -> tuple[Any, list[str]]:
-    """Return the innermost module on a path, and the names behind it: a package may have a function of its name."""
+class _Start(NamedTuple):
+    """The innermost module on a path, and the names behind it."""
+
+    module: Any
+    names: list[str]
+
+
+def _find_module(path: str) -> _Start:
+    """Return the innermost module on a path; the last name is none, as a package may have a function of its name."""
     parts = path.split(".")
     for count in range(len(parts) - 1, 1, -1):
         name = ".".join(parts[:count])
         try:
-            return sys.modules.get(name) or import_module(name), parts[count:]
+            return _Start(sys.modules.get(name) or import_module(name), parts[count:])
         except ImportError:
             continue
-    return import_module(parts[0]), parts[1:]
+    return _Start(import_module(parts[0]), parts[1:])
 
 
 def field(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
-from ..trace.cross_check import ObservedRun, add_contradiction, contradiction
+from ..trace.cross_check import ObservedRun, add_contradiction, explain_contradiction
 from ..trace.records import ModelTrace
 from .gaps import apply_gaps, inherit_gaps
 from .intrinsic import Inputs, Trace
@@ -75,7 +75,7 @@ def _find_contradiction(memory: Mapping[str, Remembered], names: Iterable[str]) 
     if remembered is None or not isinstance(trace, ModelTrace):
         return ""
     asked = tuple(memory) if Trace.NAME in names else tuple(names)
-    return contradiction(trace, (run for name in asked for run in _comparable(memory[name], remembered)))
+    return explain_contradiction(trace, (run for name in asked for run in _comparable(memory[name], remembered)))
 
 
 def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...]:

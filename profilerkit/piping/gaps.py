@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ..trace.bounds import Bounds, Sign
+from ..trace.bounds import UNKNOWN_ENDS, Bounds, Sign
 from ..trace.completeness import Gaps, find_gaps
 from ..trace.records import ModelTrace
 from .outcome import Completeness, Failure, Outcome, is_number
@@ -41,7 +41,7 @@ def _join_bounds(outcome: Outcome, gaps: Gaps) -> Bounds | None:
     complete                partial              those that the trace gives
     partial, no number      partial              those that the trace gives
     partial                 partial, same ends   these
-    partial                 partial, other ends  not known: ``Bounds()``, as what both lack adds up in no known way
+    partial                 partial, other ends  `UNKNOWN_ENDS`, as what both lack adds up in no known way
     ======================  ===================  ==============================
     """
     if not gaps.missing:
@@ -49,7 +49,7 @@ def _join_bounds(outcome: Outcome, gaps: Gaps) -> Bounds | None:
     if outcome.completeness is Completeness.COMPLETE or outcome.ends is None:
         return gaps.bounds
     of_trace = gaps.bounds or Bounds(outcome.value, None)
-    return outcome.ends if outcome.ends == of_trace else Bounds()
+    return outcome.ends if outcome.ends == of_trace else UNKNOWN_ENDS
 
 
 def inherit_gaps(outcome: Outcome, sources: Iterable[StatusKey]) -> Outcome:
@@ -72,4 +72,4 @@ def inherit_bounds(sources: Iterable[StatusKey], value: Any) -> Bounds | None:
     signs = {Sign.LOWER if outcome.ends is None else outcome.ends.sign(outcome.value) for outcome in partial}
     if signs == {Sign.LOWER} or not is_number(value):
         return None
-    return Bounds(None, value) if signs == {Sign.UPPER} else Bounds()
+    return Bounds(None, value) if signs == {Sign.UPPER} else UNKNOWN_ENDS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ..count_text import format_times
 from ..trace.bounds import WORK
 from ..trace.depths import within_depth
 from ..trace.layer_paths import add_outer
@@ -125,7 +126,7 @@ def _write_values(row: Row) -> str:
             parts.append(shown if share is None else f"{shown} ({share_text(share)})")
     parts.append(Column.of("achieved_flops_per_second").show(row.get("achieved_flops_per_second")))
     if _is_uncounted(row):
-        parts.append(f"called {_count_times(row['calls'])}, not counted" if row["calls"] else "not counted")
+        parts.append(f"called {format_times(row['calls'])}, not counted" if row["calls"] else "not counted")
     elif not row["calls"] and not any(row.get(column) for column in (*WORK, *_TIMES)):
         parts.append("not called")
     return ", ".join(filter(None, parts))
@@ -138,7 +139,3 @@ def _write_shapes(shapes: Any) -> str:
 def _is_uncounted(row: Row) -> bool:
     """Return whether the work of a layer is not known, since the model did not run to its end."""
     return row["calls"] is None or row.get("macs", 0) is None
-
-
-def _count_times(calls: int) -> str:
-    return "once" if calls == 1 else f"{calls} times"

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["WORK", "Bounds", "Branch", "Choice", "PeakSpread", "Sign", "WorkSpread", "compute_spread", "without"]
+__all__ = [
+    "UNKNOWN_ENDS",
+    "WORK",
+    "Bounds",
+    "Branch",
+    "Choice",
+    "PeakSpread",
+    "Sign",
+    "WorkSpread",
+    "compute_spread",
+    "without",
+]
 
 #: The columns of work that a branch tells, in order.
 WORK = ("macs", "flops")
@@ -58,6 +69,8 @@ class Bounds:
 
 
 _BEYOND = float("inf")
+#: The ends of a value of which neither is known.
+UNKNOWN_ENDS = Bounds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import ModelFailedError, WithoutValuesError
-from .bounds import WORK, Bounds, Choice
+from .bounds import UNKNOWN_ENDS, WORK, Bounds, Choice
 from .records import ModelTrace
 
 __all__ = ["Gaps", "TracePart", "find_gaps"]
@@ -52,44 +52,48 @@ def find_gaps(trace: ModelTrace, part: TracePart, column: str = "", value: float
         value: The value, if it is a number of bytes that grows with the peak.
     """
     if part is TracePart.WEIGHTS:
-        if not trace.unmade_weights:
-            return Gaps()
-        failed = isinstance(trace.failure, ModelFailedError)
-        error = trace.failure if failed else WithoutValuesError(f"not counted: {trace.unmade_weights}")
-        return Gaps((trace.unmade_weights,), error_of_zero=error)
+        return _find_weight_gaps(trace)
     if trace.failure is not None:
         return Gaps(error=trace.failure)
     gaps = Gaps()
     if part is TracePart.OPERATORS:
-        gaps = _of_operators(trace, column)
+        gaps = _find_operator_gaps(trace, column)
     elif part is TracePart.MEMORY:
-        gaps = _of_memory(trace, value)
+        gaps = _find_memory_gaps(trace, value)
     if not trace.contradictions:
         return gaps
-    return Gaps((*gaps.missing, *trace.contradictions), bounds=Bounds())  # neither end is known
+    return Gaps((*gaps.missing, *trace.contradictions), bounds=UNKNOWN_ENDS)
 
 
-def _of_operators(trace: ModelTrace, column: str) -> Gaps:
+def _find_weight_gaps(trace: ModelTrace) -> Gaps:
+    if not trace.unmade_weights:
+        return Gaps()
+    failed = isinstance(trace.failure, ModelFailedError)
+    error = trace.failure if failed else WithoutValuesError(f"not counted: {trace.unmade_weights}")
+    return Gaps((trace.unmade_weights,), error_of_zero=error)
+
+
+def _find_operator_gaps(trace: ModelTrace, column: str) -> Gaps:
     if not trace.choices:
         return Gaps(trace.missing)
-    reasons = (*trace.missing, *dict.fromkeys(_reasons(trace.choices)))
+    reasons = (*trace.missing, *_list_reasons(trace.choices))
     if column not in WORK:
-        return Gaps(reasons, bounds=Bounds())
+        return Gaps(reasons, bounds=UNKNOWN_ENDS)
     bounds = trace.bounds(column)
     is_exact = bounds.low == bounds.high is not None
     return Gaps() if is_exact else Gaps(reasons, bounds=bounds)
 
 
-def _of_memory(trace: ModelTrace, value: float | None) -> Gaps:
+def _find_memory_gaps(trace: ModelTrace, value: float | None) -> Gaps:
     missing, spread = trace.memory.missing, trace.peak_spread
     if spread is None:
-        reasons = tuple(dict.fromkeys(_reasons(trace.choices)))
-        return Gaps((*missing, *reasons), bounds=Bounds() if reasons else None)
+        reasons = _list_reasons(trace.choices)
+        return Gaps((*missing, *reasons), bounds=UNKNOWN_ENDS if reasons else None)
     if spread.is_exact:
         return Gaps(missing)
-    bounds = Bounds() if value is None else spread.around(value, is_open=bool(missing))
+    bounds = UNKNOWN_ENDS if value is None else spread.around(value, is_open=bool(missing))
     return Gaps((*missing, *spread.reasons), bounds=bounds)
 
 
-def _reasons(choices: tuple[Choice, ...]) -> list[str]:
-    return [choice.reason for choice in choices]
+def _list_reasons(choices: tuple[Choice, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(choice.reason for choice in choices))

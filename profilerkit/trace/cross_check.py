@@ -1,7 +1,7 @@
 """What a run of the model did, compared with the trace: a model that takes another path when it is run is noticed.
 
-A backend supplies an `ObservedRun` wherever a run happens anyway; whoever has the trace asks `contradiction`. None is
-no observation, and nothing is guessed.
+A backend supplies an `ObservedRun` wherever a run happens anyway; whoever has the trace asks `explain_contradiction`.
+None is no observation, and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..count_text import format_times
 from .layer_paths import parent_path
 from .records import ModelTrace
 
-__all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "add_contradiction", "contradiction"]
+__all__ = ["MeasuredPeak", "ObservedRun", "TimedLayers", "Witnessed", "add_contradiction", "explain_contradiction"]
 
 #: Of the layers that were called another number of times, so many are named.
 _NAMED = 3
@@ -66,12 +67,12 @@ class MeasuredPeak(int):
         return measured
 
 
-def contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str:
+def explain_contradiction(trace: ModelTrace, runs: Iterable[ObservedRun]) -> str:
     """Return in words what a run did that the trace has otherwise; nothing where they agree, or cannot be compared."""
     if trace.failure is not None:
         return ""
     for run in runs:
-        difference = _other_macs(trace, run) or _other_calls(trace, run)
+        difference = _compare_macs(trace, run) or _compare_calls(trace, run)
         if difference:
             return (
                 f"the model does other work when it is run than in the static pass, which is counted here: {difference}"
@@ -90,7 +91,8 @@ def add_contradiction(trace: ModelTrace, difference: str) -> ModelTrace:
     return changed
 
 
-def _other_macs(trace: ModelTrace, run: ObservedRun) -> str:
+def _compare_macs(trace: ModelTrace, run: ObservedRun) -> str:
+    """Return how the MACs of a run differ; with branches they may lie anywhere between the ends of the trace."""
     if run.macs is None or trace.operator_macs is None or run.macs == trace.operator_macs:
         return ""
     if not trace.choices:
@@ -103,8 +105,11 @@ def _other_macs(trace: ModelTrace, run: ObservedRun) -> str:
     return f"{run.name} has {run.macs:,} MACs in its operators, and the static pass has the ends {ends}"
 
 
-def _other_calls(trace: ModelTrace, run: ObservedRun) -> str:
-    """Compare the calls of layers; those inside a layer that called none of them may be in a fused kernel or script."""
+def _compare_calls(trace: ModelTrace, run: ObservedRun) -> str:
+    """Return how the calls of layers differ.
+
+    Layers inside a layer that called none of them do not count: they may be in a fused kernel or script.
+    """
     if run.calls is None or trace.choices or trace.uncounted:  # the trace says itself what it does not know
         return ""
     traced = {layer.path: sum(call.times for call in layer.calls) for layer in trace.layers}
@@ -116,10 +121,8 @@ def _other_calls(trace: ModelTrace, run: ObservedRun) -> str:
     ]
     if not others:
         return ""
-    named = ", ".join(f"{path!r} {_times(run.calls[path])} (static pass: {traced[path]})" for path in others[:_NAMED])
+    named = ", ".join(
+        f"{path!r} {format_times(run.calls[path])} (static pass: {traced[path]})" for path in others[:_NAMED]
+    )
     further = f", and {len(others) - _NAMED} more layers another number of times" if len(others) > _NAMED else ""
     return f"{run.name} calls layer {named}{further}"
-
-
-def _times(calls: int) -> str:
-    return "once" if calls == 1 else f"{calls} times"

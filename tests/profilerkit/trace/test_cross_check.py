@@ -10,7 +10,7 @@ import pytest
 from profilerkit.errors import ModelFailedError
 from profilerkit.trace import LayerCall, LayerRecord, ModelTrace, ObservedRun, OpRecord
 from profilerkit.trace.bounds import Branch, Choice
-from profilerkit.trace.cross_check import MeasuredPeak, TimedLayers, add_contradiction, contradiction
+from profilerkit.trace.cross_check import MeasuredPeak, TimedLayers, add_contradiction, explain_contradiction
 
 CALL = LayerCall((), ())
 LAYERS = (
@@ -26,12 +26,12 @@ OTHER = "the model does other work when it is run than in the static pass, which
 
 
 def of(**seen: Any) -> str:
-    return contradiction(TRACE, [ObservedRun("its first run", **seen)])
+    return explain_contradiction(TRACE, [ObservedRun("its first run", **seen)])
 
 
 def test_runs_that_agree_with_the_trace() -> None:
     assert of() == of(macs=1200) == of(calls=CALLS) == of(macs=1200, calls=CALLS) == ""
-    assert contradiction(TRACE, []) == ""
+    assert explain_contradiction(TRACE, []) == ""
 
 
 def test_other_work_of_the_operators() -> None:
@@ -41,15 +41,17 @@ def test_other_work_of_the_operators() -> None:
 
 def test_the_first_run_that_disagrees_is_named() -> None:
     runs = [ObservedRun("its first run", 1200), ObservedRun("a later run", 600), ObservedRun("the last run", 6)]
-    assert contradiction(TRACE, runs) == f"{OTHER}a later run has 600 MACs in its operators, the static pass 1,200"
+    assert (
+        explain_contradiction(TRACE, runs) == f"{OTHER}a later run has 600 MACs in its operators, the static pass 1,200"
+    )
 
 
 def test_what_either_has_not_seen_is_not_compared() -> None:
     run = [ObservedRun("its first run", 2400)]
-    assert contradiction(TRACE, run)
-    assert contradiction(replace(TRACE, operator_macs=None), run) == ""
+    assert explain_contradiction(TRACE, run)
+    assert explain_contradiction(replace(TRACE, operator_macs=None), run) == ""
     failed = ModelTrace(LAYERS, failure=ModelFailedError("the model raised ValueError: no"), operator_macs=0)
-    assert contradiction(failed, run) == ""
+    assert explain_contradiction(failed, run) == ""
     assert of(calls={"": 1, "of no record": 3}) == ""
 
 
@@ -68,7 +70,7 @@ def test_other_calls_of_layers(calls: dict[str, int], words: str) -> None:
 
 def test_of_many_layers_three_are_named() -> None:
     layers = (LAYERS[0], *(LayerRecord(name, "Linear", 1, calls=(CALL,)) for name in "abcde"))
-    found = contradiction(ModelTrace(layers), [ObservedRun("its first run", calls=dict.fromkeys("abcde", 2))])
+    found = explain_contradiction(ModelTrace(layers), [ObservedRun("its first run", calls=dict.fromkeys("abcde", 2))])
     assert found.startswith(f"{OTHER}its first run calls layer 'a' 2 times (static pass: 1), 'b' 2 times")
     assert found.endswith("'c' 2 times (static pass: 1), and 2 more layers another number of times")
 
@@ -96,7 +98,7 @@ def test_a_measured_peak_is_a_number_with_its_runs() -> None:
 @pytest.mark.parametrize(("macs", "agrees"), [(599, False), (600, True), (900, True), (1200, True), (1201, False)])
 def test_a_run_of_a_model_with_branches_lies_between_the_two_ends(macs: int, agrees: bool) -> None:
     choice = Choice((Branch({"a": (1200, 2400)}), Branch({"a": (600, 1200)})), 0, "why")
-    found = contradiction(replace(TRACE, choices=(choice,)), [ObservedRun("its first run", macs)])
+    found = explain_contradiction(replace(TRACE, choices=(choice,)), [ObservedRun("its first run", macs)])
     assert (found == "") == agrees
     ends = "has the ends 600 and 1,200"
     assert agrees or found.endswith(f"its first run has {macs:,} MACs in its operators, and the static pass {ends}")
@@ -105,7 +107,7 @@ def test_a_run_of_a_model_with_branches_lies_between_the_two_ends(macs: int, agr
 def test_the_ends_of_a_model_with_formulas_for_layers_are_not_those_of_its_operators() -> None:
     choice = Choice((Branch({"a": (1200, 2400)}), Branch({})), 0, "why")
     trace = replace(TRACE, choices=(choice,), operator_macs=5000)
-    assert contradiction(trace, [ObservedRun("its first run", 9000)]) == ""
+    assert explain_contradiction(trace, [ObservedRun("its first run", 9000)]) == ""
 
 
 def test_times_of_layers_carry_their_runs() -> None:

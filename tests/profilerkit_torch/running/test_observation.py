@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from profilerkit import ModelInputs, Report, RunOptions, profile
 from profilerkit.testing.architectures import ARCHITECTURES
 from profilerkit.trace import ObservedRun
-from profilerkit.trace.cross_check import contradiction
+from profilerkit.trace.cross_check import explain_contradiction
 from profilerkit_torch import register_op_cost
 from profilerkit_torch.costs import Cost, scoped_costs
 from profilerkit_torch.costs.registry import COSTS
@@ -72,7 +72,7 @@ def observe_runs(model: nn.Module, *args: Any, **kwargs: Any) -> list[ObservedRu
 def difference(model: nn.Module, *args: Any, **kwargs: Any) -> str:
     trace = BACKEND.trace(model, ModelInputs(*args, **kwargs))
     assert trace.failure is None, trace.failure
-    return contradiction(trace, observe_runs(model, *args, **kwargs))
+    return explain_contradiction(trace, observe_runs(model, *args, **kwargs))
 
 
 def incomplete(report: Report) -> set[str]:
@@ -142,7 +142,7 @@ def test_architectures_agree(name: str) -> None:
         inputs = ModelInputs(*(BACKEND.random_tensor(spec, 3) for spec in shapes))
     trace = BACKEND.trace(model, inputs)
     runs = observe_runs(model, *inputs.args, **inputs.kwargs)
-    assert contradiction(trace, runs) == ""
+    assert explain_contradiction(trace, runs) == ""
     assert [run.macs for run in runs] == [ARCHITECTURES[name].macs(3)] * 2
 
 
