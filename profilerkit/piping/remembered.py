@@ -20,12 +20,16 @@ KEPT = 4
 
 @dataclass(frozen=True)
 class Remembered:
-    """A computed status, the function that computed it, and the arguments it was computed from.
+    """A computed status, and what it was computed from.
 
-    ``arguments`` is None for a value that was loaded: what it was computed from is not known. Values that were
-    measured together share their ``group``. ``fingerprint`` is the backend's, of the model at that time. ``contents``
-    is what the arguments and the function contained then, since both may be changed in place. ``earlier`` are those
-    before it, of the same key, most of which were computed from other arguments.
+    Attributes:
+        status: The status.
+        function: The function that computed it.
+        arguments: The arguments of the function; None for a value that was loaded, of which they are not known.
+        group: An object that values share which were measured together.
+        fingerprint: The backend's fingerprint of the model at that time.
+        contents: What the arguments and the function contained then, since both may be changed in place.
+        earlier: What was remembered before of the same key, most of it computed from other arguments.
     """
 
     status: StatusKey

@@ -49,10 +49,16 @@ class CallTime:
 class LayerTime:
     """Seconds of a layer's own work, without the layers inside it, in each of several passes.
 
-    ``calls`` is the number of calls in one pass; the seconds are the sum of them. ``own_backward`` is None if no
-    backward pass was timed. ``missing`` is a text that tells what the times leave out. ``overhead`` is the time that
-    the measurement added to this layer in a pass; it is already subtracted from all seconds, and None if unknown.
-    ``each_call`` has the single calls, if the backend can distinguish them.
+    Attributes:
+        path: The path of the layer.
+        type: The name of its class.
+        calls: The number of calls in one pass; the seconds are the sum of them.
+        own_forward: The seconds of each forward pass.
+        own_backward: The seconds of each backward pass; None if none was timed.
+        missing: A text that tells what the times leave out.
+        overhead: The seconds that the measurement added to this layer in a pass, which are already subtracted from all
+            others; None if unknown.
+        each_call: The single calls, if the backend can distinguish them.
     """
 
     path: str

@@ -42,9 +42,16 @@ class Measurement(NumberByMedian):
     """The samples of one quantity in its base unit (seconds for a time), and their statistics.
 
     Where a number is expected, a measurement is its median: ``float(m)``, ``m < 0.1``, ``f"{m:.3f}"``. A number
-    multiplied or divided by it, ``macs / m``, is a new measurement with its own interval. Measurements whose samples
-    were taken in turn have the same ``session``. ``precision`` is the requested ``noise``, or None; ``adaptive`` is
-    True if the samples decided when to stop; ``conditions`` describe the machine during the measurement, or are None.
+    multiplied or divided by it, ``macs / m``, is a new measurement with its own interval.
+
+    Attributes:
+        samples: The samples, in the order in which they were taken.
+        confidence: The probability of the interval.
+        warmup: The samples that were left out first.
+        session: What measurements share whose samples were taken in turn, so that these are pairs.
+        precision: The ``noise`` that was requested, or None.
+        adaptive: Whether the samples decided when to stop.
+        conditions: The machine during the measurement, or None.
 
     >>> Measurement((2.0, 1.0, 3.0)).median
     2.0

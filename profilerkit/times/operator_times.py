@@ -21,8 +21,16 @@ __all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", 
 
 #: The columns of the table as it is, by operator and layer.
 COLUMNS = (
-    *("operator", "layer", "phase", "order", "calls", "seconds", "share"),
-    *(*WORK, "flops_per_second", "missing"),
+    "operator",
+    "layer",
+    "phase",
+    "order",
+    "calls",
+    "seconds",
+    "share",
+    *WORK,
+    "flops_per_second",
+    "missing",
 )
 #: The views of the table: the columns that rows are put together by, beside their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {
@@ -35,11 +43,14 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CalledOperator:
-    """One call of an operator, with the operators that it called itself.
+    """One call of an operator.
 
-    ``is_free`` says that it moves, views or chooses data alone, and does no arithmetic. ``layer`` is the path of the
-    layer that it belongs to in the static trace, where that is another than the one it was timed in: a runtime may fuse
-    operators of several layers.
+    Attributes:
+        name: The name of the operator, as the profiler has it.
+        inside: The operators that it called itself.
+        is_free: Whether it only moves, views or chooses data, and does no arithmetic.
+        layer: The path of its layer in the static trace, if that is another than the one it was timed in: a runtime may
+            fuse operators of several layers.
     """
 
     name: str
@@ -68,9 +79,15 @@ class KernelTime:
 class OperatorTime:
     """Seconds of an operator in one layer, in each of several passes: of all its calls, and of what they called.
 
-    ``calls`` is how often the last pass called it; ``called`` are those calls with what each called inside. Where the
-    profiler does not tell what it called, ``called`` is None, and its work is what the static trace has for operators
-    of its name in its layer. ``phase`` is "forward" or "backward".
+    Attributes:
+        operator: The name of the operator, as the profiler has it.
+        layer: The path of the layer.
+        phase: "forward" or "backward".
+        calls: How often the last pass called it.
+        seconds: The seconds of each pass.
+        kernels: The kernels that its calls ran.
+        called: The calls of the last pass with what each called inside; None if the profiler does not tell. Its work is
+            then what the static trace has for operators of its name in its layer.
     """
 
     operator: str
@@ -86,10 +103,15 @@ class OperatorTime:
 class OperatorTimes:
     """The result of a backend's profiler: the operators, and by phase the seconds of each whole pass.
 
-    ``operators`` are in the order in which the first call of each began, those of one phase after those of another.
-    ``layers`` are the paths of the layers that ran, by phase. ``notes`` say what the times leave out, in words.
-    ``name_of`` returns what the profiler calls an operator of the backend's static traces. ``remarks`` say how to read
-    the times, which miss nothing by them. ``runs`` are what was seen of forward passes, to be compared with the trace.
+    Attributes:
+        operators: The operators of one phase after those of another, in the order in which the first call of each
+            began.
+        whole: The seconds of each whole pass, by phase.
+        layers: The paths of the layers that ran, by phase.
+        notes: What the times leave out, in words.
+        name_of: Returns what the profiler calls an operator of the backend's static traces.
+        remarks: How to read the times, in words; nothing is missing from them.
+        runs: What was seen of forward passes, to be compared with the trace.
     """
 
     operators: tuple[OperatorTime, ...]

@@ -19,10 +19,14 @@ __all__ = ["STEPS", "StepRecord", "StepRecorder", "WatchedSteps"]
 class StepRecord:
     """Seconds of one step and of its parts; None if the step did not have the part.
 
-    ``forward`` and ``backward`` are those of the model's layers, over all its calls in the step. ``memory`` has
-    bytes on the device, where it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``, and
-    ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process. ``calls`` is how
-    often the model was called: more than once where gradients are accumulated; None where that is not known.
+    Attributes:
+        seconds: The seconds of the whole step.
+        forward: Those of the model's layers forward, over all calls of the model in the step.
+        backward: Those of the model's layers backward, likewise.
+        optimizer: Those of the update of the weights.
+        memory: Bytes on the device, if it tells: ``forward_end``, ``backward_end``, ``optimizer_end`` and ``step_end``,
+            and ``forward_peak`` and so on for a phase in which more was allocated than ever before in the process.
+        calls: How often the model was called: more than once if gradients are accumulated; None if unknown.
     """
 
     seconds: float
@@ -40,11 +44,15 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class WatchedSteps:
-    """The steps that were measured, by their number, and what is to be said of them.
+    """The steps of a training loop that were measured.
 
-    ``loop_steps`` is how many steps the loop had; ``unwatched`` are the seconds of those that were not measured, the
-    first left out. ``layers`` has the times of each layer; every call of the model in a measured step is a pass.
-    ``reasons`` says by part of a step why it could not be measured.
+    Attributes:
+        asked: The numbers of the steps that were to be measured.
+        steps: The records of those that were, by their numbers.
+        loop_steps: How many steps the loop had.
+        unwatched: The seconds of the steps that were not measured, the first step left out.
+        layers: The times of each layer; every call of the model in a measured step is a pass.
+        reasons: Why a part of a step could not be measured, by part.
     """
 
     asked: tuple[int, ...]
