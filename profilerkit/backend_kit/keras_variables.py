@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .call_stack import tensors_in
 from .keras_layers import direct_layers, hides_its_cell, list_stored_variables
@@ -17,15 +17,23 @@ _QUANTIZATION_DATA = re.compile(r"(_scales?|_zero|zero_point|_amax_history)$|^g_
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and weights of a Keras layer itself; for a recurrent layer also those of its cell."""
-    states = {id(state) for _, state, _ in _list_carried_states(layer)}
+    states = {id(state.variable) for state in _list_carried_states(layer)}
     variables = list_stored_variables(layer, "trainable", "non_trainable")
     yield from ((variable_name(variable), variable) for variable in variables if id(variable) not in states)
     for inside in _list_cells(layer):
         yield from own_variables(inside)
 
 
-def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Yield the names and variables of a Keras layer itself that are no parameters, and whether it saves them.
+class State(NamedTuple):
+    """A variable of a layer that is no parameter: its name, the variable, and whether the layer saves it."""
+
+    name: str
+    variable: Any
+    is_saved: bool
+
+
+def own_states(layer: Any) -> Iterator[State]:
+    """Yield the variables of a Keras layer itself that are no parameters.
 
     It saves the scales, zero points and histories of a quantized layer. It does not save the states of a stateful
     recurrent layer, and variables that the layer's ``weights`` leave out.
@@ -57,15 +65,17 @@ def _is_quantized(variable: Any) -> bool:
     return name.endswith("_amax_history") or (name in ("kernel", "embeddings", "reverse_embeddings") and "int" in dtype)
 
 
-def _list_carried_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
+def _list_carried_states(layer: Any) -> Iterator[State]:
     """Yield what `own_states` does, for a layer without its cells."""
     if getattr(layer, "quantization_mode", None) is not None:
         for variable in list_stored_variables(layer, "trainable", "non_trainable"):
             if _QUANTIZATION_DATA.search(variable_name(variable)):
-                yield variable_name(variable), variable, True
+                yield State(variable_name(variable), variable, is_saved=True)
     # A stateful layer's states are among its variables too: each is told once.
-    unsaved = {id(state): state for state in (*_list_recurrent_states(layer), *_list_unlisted_variables(layer))}
-    yield from ((variable_name(state), state, False) for state in unsaved.values())
+    unsaved = {
+        id(variable): variable for variable in (*_list_recurrent_states(layer), *_list_unlisted_variables(layer))
+    }
+    yield from (State(variable_name(variable), variable, is_saved=False) for variable in unsaved.values())
 
 
 def _list_recurrent_states(layer: Any) -> list[Any]:
