@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from functools import partial
-from opcode import opmap
-from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any, NamedTuple
+from types import CellType, FunctionType, MethodType
+from typing import Any
 
 import torch
 
 from profilerkit import ModelInputs
-from profilerkit.process.cached import once_for_each
 
-from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
 from .holders import FUNCTION_CACHE, Cell, Container, FunctionCache, Holder, Namespace, Slots, read_cell
-from .snapshots import list_own_classes
+from .model_functions import CodeNames, OwnMethods, list_called_first, read_names
 
 __all__ = ["Surroundings"]
 
@@ -32,7 +28,6 @@ _CALLS = 8
 _NESTED = 4
 _FUNCTIONS = (FunctionType, MethodType, partial, FUNCTION_CACHE)
 _CONTAINER_TYPES = frozenset(CONTAINERS)
-_STORE_GLOBAL = opmap["STORE_GLOBAL"]
 
 
 class Surroundings:
@@ -51,8 +46,8 @@ class Surroundings:
         self._reached: dict[int, int] = {}
         #: By the id of a namespace; None for one that is not noted.
         self._namespaces: dict[int, Namespace | None] = {}
-        self._methods = _list_methods(inventory)
-        functions = list(_list_first_functions(inventory, inputs, self._methods))
+        self._methods = OwnMethods(inventory)
+        functions = [*self._methods.take_first(), *list_called_first(inventory, inputs, _FUNCTIONS)]
         for _ in range(_CALLS):
             functions = [inner for function in functions for inner in self._note_function(function)]
 
@@ -73,11 +68,9 @@ class Surroundings:
         called = []
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             called += self._note_cell(cell, f"{name} of {function.__qualname__}")
-        names = _read_names(function.__code__)
+        names = read_names(function.__code__)
         called += self._note_globals(function.__globals__, names)
-        for name in self._methods.keys() & names.used:
-            called += self._methods.pop(name)
-        return called
+        return called + self._methods.take(names.used)
 
     def _unwrap(self, function: Any) -> Any:
         """Return what a method or a partial function calls, or a function calculates whose results are remembered."""
@@ -102,7 +95,7 @@ class Surroundings:
         self._note_contents([content], name)
         return []
 
-    def _note_globals(self, variables: dict[str, Any], names: _Names) -> list[Any]:
+    def _note_globals(self, variables: dict[str, Any], names: CodeNames) -> list[Any]:
         """Note the globals that a function's code names, and return the functions among them."""
         namespace = self._find_namespace(variables)
         if namespace is None:
@@ -145,50 +138,3 @@ def _may_hold(value: Any, module: str) -> bool:
     """Return whether a global of a module is a container, or an object of a class of that module."""
     kind = type(value)
     return kind in _CONTAINER_TYPES or kind.__module__ == module or kind is threading.local
-
-
-class _Names(NamedTuple):
-    """The names that code uses, of globals and attributes, and whether it assigns to globals."""
-
-    used: frozenset[str]
-    assigns_globals: bool
-
-
-@once_for_each
-def _read_names(code: CodeType) -> _Names:
-    """Return the names in some code; those of the functions and classes in it are among them."""
-    inner = [_read_names(constant) for constant in code.co_consts if type(constant) is CodeType]
-    used = frozenset(code.co_names).union(*(names.used for names in inner))
-    assigns_globals = _STORE_GLOBAL in code.co_code[::2] or any(names.assigns_globals for names in inner)
-    return _Names(used, assigns_globals)
-
-
-def _list_methods(inventory: Inventory) -> dict[str, list[Any]]:
-    """Return by name the methods and properties of the model's own classes."""
-    methods: dict[str, list[Any]] = {}
-    for cls in list_own_classes(inventory.modules):
-        for name, value in vars(cls).items():
-            kind = type(value)
-            if kind is FunctionType or kind is FUNCTION_CACHE:
-                methods.setdefault(name, []).append(value)
-            elif kind is staticmethod or kind is classmethod:
-                methods.setdefault(name, []).append(value.__func__)
-            elif kind is property:
-                methods.setdefault(name, []).append(value.fget)
-    return methods
-
-
-def _list_first_functions(inventory: Inventory, inputs: ModelInputs, methods: dict[str, list[Any]]) -> Iterator[Any]:
-    """Yield the functions that a model's call begins with: forward, special methods, attributes and hooks.
-
-    Forward and the special methods are taken out of ``methods``.
-    """
-    for name in [name for name in methods if name == "forward" or name.startswith("__")]:
-        yield from methods.pop(name)
-    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
-        yield from (value for value in attributes.values() if type(value) in _FUNCTIONS)
-        for hooks in call_hooks(module) if attributes else ():  # they are among these where there are any
-            yield from hooks.values()
-    for hooks in GLOBAL_CALL_HOOKS:
-        yield from hooks.values()
-    yield inputs.function
