@@ -174,7 +174,6 @@ REMEMBERED = {
     "profilerkit/results/sealing.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
-    "profilerkit_torch/trace/known_values.py": {"_find_nature"},  # operators, which torch itself keeps
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing
     "profilerkit_metrics/discovery.py": {"_find_defaults", "_find_status_keys"},  # the folders of the package
     "profilerkit/piping/quantity.py": {"_factor"},  # numbers, at most 1024
@@ -186,6 +185,7 @@ REMEMBERED = {
     "profilerkit_tensorflow/untouched/users_code.py": {"is_users_own"},  # names of modules, at most 1000
     "profilerkit_torch/trace/operator_facts.py": {
         "depends_on_values",
+        "find_nature",
         "may_return_arguments",
     },  # operators, which torch itself keeps
     "profilerkit_torch/compat/operators.py": {"has_nested_kernel"},  # the same

@@ -10,17 +10,15 @@ or where its values are asked for. What operators make of values is in ``value_a
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from ..compat.modes import disable_dispatch_modes
-from ..compat.operators import find_tag, read_schema
 from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
-from .operator_facts import FROM_SHAPES, tensors_in
+from .operator_facts import find_nature, tensors_in
 from .sources import Sources
 from .twins import Twins
 
@@ -30,9 +28,6 @@ _CPU = torch.device("cpu")
 _META = torch.device("meta")
 #: The most bytes of a tensor whose values are kept.
 _MOST_BYTES = 2**20
-#: Parts of the names of operators whose results have no values that could be known, beside those tagged as random.
-_WITHOUT_VALUES = ("empty", "resize", "aten::set_", "aten::rand", "_quantize")
-_SEEDED = find_tag("nondeterministic_seeded")
 
 
 class KnownValues:
@@ -111,7 +106,7 @@ class KnownValues:
 
     def follow(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Do to the twins what an operator did without values; ``args`` may have real tensors."""
-        nature = _find_nature(func)
+        nature = find_nature(func)
         if nature.writes:
             self._follow_write(func, args, kwargs)
             return
@@ -134,7 +129,7 @@ class KnownValues:
             self._prepare_write(target)
         if all(self.stands_in(target) and storage_key(target) not in self.twins.storages for target in targets):
             return
-        if not _find_nature(func).has_values or self.run_on_values(func, args, kwargs) is None:
+        if not find_nature(func).has_values or self.run_on_values(func, args, kwargs) is None:
             for target in targets:
                 self._forget_values(target)
 
@@ -163,7 +158,7 @@ class KnownValues:
 
     def run_on_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Return what an operator makes of the values of its tensors; None where some are unknown or too many."""
-        nature = _find_nature(func)
+        nature = find_nature(func)
         named = dict(kwargs)
         if not nature.from_shapes:
             try:
@@ -215,31 +210,6 @@ class FakeValues(KnownValues):
 
 class _UnknownError(Exception):
     """Raised for a tensor whose values are unknown."""
-
-
-class _Nature(NamedTuple):
-    """What an operator does with values."""
-
-    #: Whether it writes to an argument.
-    writes: bool
-    #: Whether what it makes has values that could be known: not those of random numbers.
-    has_values: bool
-    #: Whether these depend on no tensor's values.
-    from_shapes: bool
-    takes_device: bool
-
-
-@cache
-def _find_nature(func: Any) -> _Nature:
-    schema = read_schema(func)
-    takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
-    return _Nature(
-        writes=schema.is_mutable
-        or "batch_norm" in schema.name,  # its running statistics, which its schema does not say
-        has_values=_SEEDED not in func.tags and not any(part in schema.name for part in _WITHOUT_VALUES),
-        from_shapes=schema.name in FROM_SHAPES or not takes_tensors,
-        takes_device=any(argument.name == "device" for argument in schema.arguments),
-    )
 
 
 def is_small(tensor: torch.Tensor) -> bool:

@@ -12,8 +12,10 @@ import torch
 from ..compat.tensors import storage_address
 from ..model.tensors import storage_key
 
-__all__ = ["NOBODY", "LiveBytes", "select_makers"]
+__all__ = ["INPUT", "LiveBytes", "select_makers"]
 
+#: The maker of an input of the model.
+INPUT = -1
 #: The maker of what no operator has written to: of weights and constants.
 NOBODY = -2
 
@@ -32,7 +34,7 @@ class _Watched(weakref.ref[Any]):
     part: Any
     #: Whether it was made for the pass, and should be gone after it.
     made: bool
-    #: The place of the operator that wrote to it last; -1 for an input of the model, `NOBODY` for anything else.
+    #: The place of the operator that wrote to it last; `INPUT` or `NOBODY` where none has.
     maker: int
     #: Why its content may be of unknown origin: a `Suspicion`, or None.
     suspicion: Any

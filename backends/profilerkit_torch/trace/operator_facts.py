@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ..compat.operators import HigherOrderOperator, find_operator, find_tag, read_schema
 from ..compat.tensors import FAKE_MODULE
+from ..untouched.write_guard import may_write
 
 __all__ = [
     "FROM_SHAPES",
     "LIFT",
+    "ValueNature",
     "depends_on_values",
+    "find_nature",
     "is_error_of_stand_ins",
     "may_return_arguments",
     "reads_numbers",
@@ -33,12 +36,44 @@ LIFT = find_operator("aten.lift_fresh.default")
 FROM_SHAPES = frozenset(
     f"aten::{name}" for name in ("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
 )
+#: Parts of the names of operators whose results have no values that could be known, beside those tagged as random.
+_WITHOUT_VALUES = ("empty", "resize", "aten::set_", "aten::rand", "_quantize")
+_SEEDED = find_tag("nondeterministic_seeded")
 
 
 @cache
 def depends_on_values(func: Any) -> bool:
     """Return whether the shapes of an operator's outputs depend on the values of its arguments."""
     return func in _READERS or not _BY_VALUES.isdisjoint(func.tags)
+
+
+class ValueNature(NamedTuple):
+    """What an operator does with values.
+
+    Attributes:
+        writes: Whether it writes to an argument.
+        has_values: Whether what it makes has values that could be known: not those of random numbers.
+        from_shapes: Whether these depend on no tensor's values.
+        takes_device: Whether it is told the device of what it makes.
+    """
+
+    writes: bool
+    has_values: bool
+    from_shapes: bool
+    takes_device: bool
+
+
+@cache
+def find_nature(func: Any) -> ValueNature:
+    """Return what an operator does with values."""
+    schema = read_schema(func)
+    takes_tensors = any("Tensor" in str(argument.type) for argument in schema.arguments)
+    return ValueNature(
+        writes=may_write(func),
+        has_values=_SEEDED not in func.tags and not any(part in schema.name for part in _WITHOUT_VALUES),
+        from_shapes=schema.name in FROM_SHAPES or not takes_tensors,
+        takes_device=any(argument.name == "device" for argument in schema.arguments),
+    )
 
 
 @cache

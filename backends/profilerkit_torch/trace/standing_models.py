@@ -12,6 +12,7 @@ from profilerkit import ModelInputs
 from ..costs import is_plain
 from ..model.inventory import Inventory
 from ..untouched.mutable_inputs import InputObjects
+from .live_bytes import INPUT
 from .recorder import Recorder
 
 __all__ = ["AliveBytes", "StandingModel", "count_alive", "find_common_device", "list_tensors", "share_values"]
@@ -50,7 +51,8 @@ class AliveBytes(NamedTuple):
 def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
     """Have the recorder know what is alive before the first operator, and return the bytes of that.
 
-    What the model holds is counted elsewhere, and for nothing here.
+    The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
+    was made for the pass, and should be gone after it.
     """
     live = recorder.live
 
@@ -64,7 +66,7 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
     of_model = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
     user_ids = set(map(id, (*standing.user_inputs.leaves(), *standing.tensors_in_objects)))
     for tensor in InputObjects(standing.inputs).all_tensors:
-        live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=-1)
+        live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=INPUT)
     return AliveBytes(of_model, live.total)
 
 
