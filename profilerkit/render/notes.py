@@ -13,7 +13,7 @@ from .enhancements import differs_by_convention
 from .grids import Notes, list_records
 from .origins import different_origins
 from .table_notes import describe_gap, top_row_note
-from .time_grids import legend
+from .time_notes import describe_ratios
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -45,7 +45,7 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
         notes.append(
             "The reports were made under different conditions, named above, which make a difference of their own."
         )
-    return Notes((*notes, *different_origins(reports), *legend(comparison)))
+    return Notes((*notes, *different_origins(reports), *describe_ratios(comparison)))
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:

@@ -10,16 +10,14 @@ from ..times.batch_sweep import BatchSweep
 from ..times.conditions import Conditions
 from ..times.measurement import PERCENTILES, Measurement
 from ..times.percentiles import is_supported
-from ..times.ratio import Ratio
 from ..times.wording import format_noise
 from .grids import Grid, list_records
 from .origins import list_timed
 
 if TYPE_CHECKING:
-    from ..results.comparison import Comparison
     from ..results.report import Report
 
-__all__ = ["environment_facts", "environment_grids", "legend", "machine_facts", "measurement_grids", "sweep_grids"]
+__all__ = ["environment_facts", "environment_grids", "machine_facts", "measurement_grids", "sweep_grids"]
 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
@@ -138,40 +136,3 @@ def _write_median(time: Measurement) -> tuple[str, str]:
     low, high = (str(scale_value(bound, "s", Scale.TIME)) for bound in time.interval)
     named = f" ({time.interval_name})" if time.is_range else ""
     return str(scale_value(time.median, "s", Scale.TIME)), f"{low} to {high}{named}"
-
-
-def legend(comparison: Comparison) -> Iterator[str]:
-    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well."""
-    records = list_records(comparison.reference, Measurement)
-    measured = [record for record in records if len(record.value.samples) > 1]  # of one sample there is no median
-    if not measured:
-        return
-    key, first = measured[0].key, measured[0].value
-    values = [(other, other.statuses[key].value) for other in comparison.others if key in other.statuses]
-    others = [(other, value) for other, value in values if isinstance(value, Measurement)]
-    paired = all(first.is_paired_with(value) for _, value in others)
-    ratios = [(other, Ratio.of(first, value)) for other, value in others]
-    how = "measured in turn" if paired else "measured one after the other"
-    interval = f"{100 * first.confidence:.4g} % confidence interval"
-    if not others:
-        return
-    if all(ratio.is_range for _, ratio in ratios):
-        interval = "smallest and largest value"
-    yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
-    if any(not (ratio.is_range or ratio.is_real) for _, ratio in ratios):
-        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
-    if paired and any(_read_process(first) != _read_process(value) for _, value in others):
-        yield (
-            "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
-            "and the interval does not show that."
-        )
-    for other, ratio in ratios:
-        too_few = f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
-        note = ratio.warning or (too_few if ratio.is_range else "")
-        if note:
-            named = f" of {other.name}" if len(others) > 1 else ""
-            yield f"{comparison.reference.statuses[key].friendly_name}{named}: {note}"
-
-
-def _read_process(value: Measurement) -> str:
-    return "" if value.conditions is None else value.conditions.process
