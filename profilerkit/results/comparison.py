@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..arguments.names import status_name
 from ..count_text import format_count
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from .report import StatusRecord
 
 __all__ = ["Comparison", "distinct_names", "side_by_side"]
+
+
+class _Pair(NamedTuple):
+    """The records of a metric in the reference and in another model."""
+
+    reference: StatusRecord
+    other: StatusRecord
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,35 +96,35 @@ class Comparison(Result):
         If a value is partial, ``low`` and ``high`` are the smallest and the largest ratio that is possible.
         """
         key, report = status_name("key", key), self.other(other)
-        reference, value = (self._number(which, key) for which in (self.reference, report))
-        ends = [which.status(key).ends if key in which.statuses else None for which in (self.reference, report)]
-        ratio = Ratio.of(reference, value)
-        if any(which.status(key).sign for which in (self.reference, report) if key in which.statuses):
-            low, high = _ends_of_ratio(*ends)
-            return replace(ratio, low=low, high=high)
-        return ratio
+        ratio = Ratio.of(self._number(self.reference, key), self._number(report, key))
+        records = [which.statuses.get(key) for which in (self.reference, report)]
+        if not any(record is not None and record.sign for record in records):
+            return ratio
+        reference, value = (Bounds() if record is None else record.ends or Bounds() for record in records)
+        low = value.low / reference.high if value.low is not None and reference.high else 0.0
+        high = value.high / reference.low if value.high is not None and reference.low else math.inf
+        return replace(ratio, low=low, high=high)
 
     def enhancement(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return how much better a model's metric is than the reference's, by the comparative of the metric.
 
         None if a value is missing, if it is not known which value is better, or if the units differ.
         """
-        records = self._numbers(key, other)
-        if records is None:
+        pair = self._find_numbers(key, other)
+        if pair is None:
             return None
-        reference, value = records
-        paired = isinstance(reference.value, Measurement) and isinstance(value.value, Measurement)
-        if paired and reference.comparative in (Comparative.DIV, Comparative.RECIPROCAL):
-            ratio = Ratio.of(reference.value, value.value).value
-            return reference.comparative.enhancement(1.0, ratio)
-        return reference.comparative.enhancement(float(reference.value), float(value.value))
+        comparative, reference, value = pair.reference.comparative, pair.reference.value, pair.other.value
+        are_measured = isinstance(reference, Measurement) and isinstance(value, Measurement)
+        if are_measured and comparative in (Comparative.DIV, Comparative.RECIPROCAL):
+            return comparative.enhancement(1.0, Ratio.of(reference, value).value)  # from the pairs of their samples
+        return comparative.enhancement(float(reference), float(value))
 
     def difference(self, key: str | type[StatusKey], other: str | int | None = None) -> float | None:
         """Return a model's metric minus the reference's; None if a value is missing, or if the units differ."""
-        records = self._numbers(key, other)
-        return None if records is None else float(records[1].value) - float(records[0].value)
+        pair = self._find_numbers(key, other)
+        return None if pair is None else float(pair.other.value) - float(pair.reference.value)
 
-    def _numbers(self, key: str | type[StatusKey], other: str | int | None) -> tuple[StatusRecord, StatusRecord] | None:
+    def _find_numbers(self, key: str | type[StatusKey], other: str | int | None) -> _Pair | None:
         """Return the records of a metric in both models, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
         if key not in self:
@@ -125,7 +132,7 @@ class Comparison(Result):
         reference, value = self.reference.statuses.get(key), report.statuses.get(key)
         if reference is None or value is None or reference.base_unit != value.base_unit:
             return None
-        return (reference, value) if is_number(reference.value) and is_number(value.value) else None
+        return _Pair(reference, value) if is_number(reference.value) and is_number(value.value) else None
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""
@@ -179,14 +186,6 @@ class Comparison(Result):
                     f"columns has {shown(column)}; the layers have {', '.join(VALUES)}: give some of these"
                 )
         return in_one_table(self.reports, columns or ("macs",))
-
-
-def _ends_of_ratio(reference: Bounds | None, other: Bounds | None) -> tuple[float, float]:
-    """Return the ends of a ratio of values of which not all is known: from 0 to infinity where they bound nothing."""
-    reference, other = reference or Bounds(), other or Bounds()
-    low = other.low / reference.high if other.low is not None and reference.high else 0.0
-    high = other.high / reference.low if other.high is not None and reference.low else math.inf
-    return low, high
 
 
 def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:

@@ -109,18 +109,28 @@ class StatusRecord:
                 note=outcome.note,
                 scale=metric.SCALE,
                 bounds=outcome.bounds,
-                failure=_failure(outcome),
+                failure=_find_failure(outcome),
                 is_applicable=outcome.is_applicable,
             )
         except MemoryError:
             raise
         except Exception as error:
             reason = f"{type(metric).__name__} cannot be shown: {type(error).__name__}: {error}"
-            nothing = (metric.NAME, metric.NAME, "", None, "", "", Comparative.NONE)
-            return cls(*nothing, Completeness.FAILED, (reason,), failure=classify(error))
+            return cls(
+                key=metric.NAME,
+                friendly_name=metric.NAME,
+                description="",
+                value=None,
+                shown="",
+                unit="",
+                comparative=Comparative.NONE,
+                completeness=Completeness.FAILED,
+                missing=(reason,),
+                failure=classify(error),
+            )
 
 
-def _failure(outcome: Outcome) -> FailureCode | None:
+def _find_failure(outcome: Outcome) -> FailureCode | None:
     if outcome.completeness is not Completeness.FAILED:
         return None
     return FailureCode.MODEL if outcome.error is None else classify(outcome.error)
@@ -227,7 +237,7 @@ class Report(Result):
         It includes the times of layers: the metric is then ``layer_times.forward_seconds``, for example, ``layer`` is
         the path of the layer, and ``call`` is the index of its call in one pass. Other rows have None there.
         """
-        return Table(_iterations(self))
+        return Table(_list_iterations(self))
 
     def to_pandas(self, table: TableName = "layers") -> Any:
         """Return "layers", "operators", "iterations", "layerwise" or "metrics" as a pandas ``DataFrame``.
@@ -244,27 +254,33 @@ class Report(Result):
         return selected.to_pandas()
 
 
-def _iterations(report: Report) -> Iterator[Mapping[str, Any]]:
+def _list_iterations(report: Report) -> Iterator[Mapping[str, Any]]:
     for key, record in report.statuses.items():
         if isinstance(record.value, Measurement):
-            groups = [(True, record.value.warmup), (False, record.value.samples)]
-            for warmup, samples in groups:
-                for iteration, value in enumerate(samples):
-                    yield _iteration(key, iteration, value, warmup)
+            for iteration, value in enumerate(record.value.warmup):
+                yield _make_iteration(key, iteration, value, is_warmup=True)
+            for iteration, value in enumerate(record.value.samples):
+                yield _make_iteration(key, iteration, value)
         elif isinstance(record.value, LayerTimeTable):
-            yield from _layer_iterations(key, record.value.iterations)
+            yield from _list_layer_iterations(key, record.value.iterations)
 
 
-def _layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _list_layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each time of each layer, call and pass."""
     for row in rows:
         for column, value in row.items():
             if column.endswith("_seconds") and value is not None:
-                yield _iteration(f"{key}.{column}", row["pass"], value, False, row["path"], row["call"])
+                yield _make_iteration(f"{key}.{column}", row["pass"], value, layer=row["path"], call=row["call"])
 
 
-def _iteration(
-    metric: str, iteration: int, value: float, warmup: bool, layer: str | None = None, call: int | None = None
+def _make_iteration(
+    metric: str,
+    iteration: int,
+    value: float,
+    *,
+    is_warmup: bool = False,
+    layer: str | None = None,
+    call: int | None = None,
 ) -> Mapping[str, Any]:
     return {
         "metric": metric,
@@ -272,5 +288,5 @@ def _iteration(
         "call": call,
         "iteration": iteration,
         "value": value,
-        "warmup": warmup,
+        "warmup": is_warmup,
     }
