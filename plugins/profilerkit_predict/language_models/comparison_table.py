@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .formatting import show_bytes, show_rate, show_seconds
-from .text_table import TextTable
+from .formatting import show_bytes
+from .report_tables import list_serving_columns
+from .text_table import Column, TextTable, join_columns
 
 if TYPE_CHECKING:
     from .comparison import LanguageModelComparison
@@ -27,11 +28,6 @@ class _Entry(NamedTuple):
     fit: Fit | None
 
 
-class _Column(NamedTuple):
-    heading: str
-    cells: list[str]
-
-
 def compare_in_table(comparison: LanguageModelComparison) -> TextTable:
     """Return a table with one row for each report and batch size."""
     reports = comparison.reports
@@ -50,28 +46,21 @@ def compare_in_table(comparison: LanguageModelComparison) -> TextTable:
             detail += f", {_DETAILS[column.heading].format(column.cells[0])}"
         else:
             kept.append(column)
-    rows = list(zip(*(column.cells for column in kept), strict=True))
-    return TextTable("Language models", [column.heading for column in kept], rows, detail)
+    return join_columns("Language models", kept, detail)
 
 
-def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[_Column]:
+def _list_columns(entries: list[_Entry], names_lengths: bool) -> list[Column]:
     """Return all columns; ``names_lengths`` says whether the names of models have the tokens of prompts with them."""
-    servings = [entry.serving for entry in entries]
-    columns = [
-        _Column("model", [_name_model(entry.report, names_lengths) for entry in entries]),
-        _Column("device", [entry.report.device.name if entry.report.device else "-" for entry in entries]),
-        _Column("weights, cache", [_name_formats(entry.report) for entry in entries]),
-        _Column("batch", [f"{serving.batch:,}" for serving in servings]),
-        _Column("first token", [show_seconds(serving.time_to_first_token) for serving in servings]),
-        _Column("per token", [show_seconds(serving.time_per_output_token) for serving in servings]),
-        _Column("uniform routing", [show_seconds(serving.uniform_time_per_output_token) for serving in servings]),
-        _Column("tokens/s", [show_rate(serving.tokens_per_second) for serving in servings]),
-        _Column("cache/token", [show_bytes(_count_cache_bytes(entry.report)) for entry in entries]),
-        _Column("total", ["-" if entry.fit is None else show_bytes(entry.fit.memory.total) for entry in entries]),
-        _Column("fits", ["-" if entry.fit is None else _say_fits(entry.fit) for entry in entries]),
-    ]
     has_experts = any(entry.report.facts.has_experts for entry in entries)
-    return [column for column in columns if has_experts or column.heading != "uniform routing"]
+    return [
+        Column("model", [_name_model(entry.report, names_lengths) for entry in entries]),
+        Column("device", [entry.report.device.name if entry.report.device else "-" for entry in entries]),
+        Column("weights, cache", [_name_formats(entry.report) for entry in entries]),
+        *list_serving_columns([entry.serving for entry in entries], has_experts),
+        Column("cache/token", [show_bytes(_count_cache_bytes(entry.report)) for entry in entries]),
+        Column("total", ["-" if entry.fit is None else show_bytes(entry.fit.memory.total) for entry in entries]),
+        Column("fits", ["-" if entry.fit is None else _say_fits(entry.fit) for entry in entries]),
+    ]
 
 
 def _name_model(report: LanguageModelReport, names_lengths: bool) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .answers import describe_formats, list_answers, list_term_rows, list_term_titles
 from .formatting import show_bytes, show_count, show_most, show_rate, show_seconds
 from .growth import find_layer
-from .text_table import PAIRS, TextTable
+from .text_table import PAIRS, Column, TextTable, join_columns
 
 if TYPE_CHECKING:
     from profilerkit.times.measurement import Measurement
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .report import LanguageModelReport
     from .serving import Serving
 
-__all__ = ["is_traced_pass", "list_tables"]
+__all__ = ["is_traced_pass", "list_serving_columns", "list_tables"]
 
 #: Shows a number of a report as a short text.
 _Show = Callable[[float | None], str]
@@ -55,25 +55,28 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
 
 
 def _tabulate_serving(report: LanguageModelReport) -> TextTable:
-    """Return the bounds for each batch size; of models with experts also with tokens that choose them at random."""
-    headings = ["batch", "first token", "per token", "tokens/s", "cache", "bound by"]
-    rows = [_write_serving_row(serving) for serving in report.serving]
-    if report.facts.has_experts:
-        headings.insert(3, "uniform routing")
-        for row, serving in zip(rows, report.serving, strict=True):
-            row.insert(3, show_seconds(serving.uniform_time_per_output_token))
-    return TextTable("Engine", headings, list(map(tuple, rows)), _describe_engine(report))
+    """Return the bounds for each batch size, and what binds the first and the last step."""
+    bounds = [
+        " / ".join(step.bound_by for step in (serving.prefill, serving.decode) if step.bound_by)
+        for serving in report.serving
+    ]
+    columns = [
+        *list_serving_columns(report.serving, report.facts.has_experts),
+        Column("cache", [show_bytes(serving.cache_bytes) for serving in report.serving]),
+        Column("bound by", [bound or "-" for bound in bounds]),
+    ]
+    return join_columns("Engine", columns, _describe_engine(report))
 
 
-def _write_serving_row(serving: Serving) -> list[str]:
-    bounds = [step.bound_by for step in (serving.prefill, serving.decode) if step.bound_by]
+def list_serving_columns(servings: Sequence[Serving], has_experts: bool) -> list[Column]:
+    """Return the columns of batch sizes and their bounds; with experts also where tokens choose them at random."""
+    uniform = Column("uniform routing", [show_seconds(serving.uniform_time_per_output_token) for serving in servings])
     return [
-        f"{serving.batch:,}",
-        show_seconds(serving.time_to_first_token),
-        show_seconds(serving.time_per_output_token),
-        show_rate(serving.tokens_per_second),
-        show_bytes(serving.cache_bytes),
-        " / ".join(bounds) or "-",
+        Column("batch", [f"{serving.batch:,}" for serving in servings]),
+        Column("first token", [show_seconds(serving.time_to_first_token) for serving in servings]),
+        Column("per token", [show_seconds(serving.time_per_output_token) for serving in servings]),
+        *([uniform] if has_experts else []),
+        Column("tokens/s", [show_rate(serving.tokens_per_second) for serving in servings]),
     ]
 
 

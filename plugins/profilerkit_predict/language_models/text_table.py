@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["PAIRS", "TextTable", "draw_table", "wrap_lines"]
+__all__ = ["PAIRS", "Column", "TextTable", "draw_table", "join_columns", "wrap_lines"]
 
 #: The headings of a table of names and values.
 PAIRS = ("", "")
@@ -33,6 +33,19 @@ class TextTable(NamedTuple):
     def caption(self) -> str:
         """The title with its detail."""
         return f"{self.title}, {self.detail}" if self.detail else self.title
+
+
+class Column(NamedTuple):
+    """A column of a table: its heading, and its cell in each row."""
+
+    heading: str
+    cells: Sequence[str]
+
+
+def join_columns(title: str, columns: Sequence[Column], detail: str = "") -> TextTable:
+    """Return a table of columns."""
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    return TextTable(title, [column.heading for column in columns], rows, detail)
 
 
 def draw_table(table: TextTable) -> str:
