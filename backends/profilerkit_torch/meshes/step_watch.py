@@ -20,6 +20,7 @@ from ..compat.meshes import find_parameter_group, find_sharding_planner, read_gr
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import read_schema
 from ..compat.tensors import FakeTensor, has_dispatch_rules
+from ..costs import Kind, classify
 from ..trace.live_bytes import LiveBytes
 from .recorder import RankRecorder
 
@@ -63,6 +64,11 @@ class _OperatorWatch(TorchDispatchMode):
         kwargs = kwargs or {}
         if any(kind not in _PLAIN and has_dispatch_rules(kind) for kind in types):
             return NotImplemented
+        if classify(func) is Kind.COMPOSITE:  # as under tensors that are spread, where torch takes nothing apart itself
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         result = func(*args, **kwargs)
         if not (self._is_paused or _is_silent(func)):
             self._recorder.record(func, args, kwargs, result)
