@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
@@ -30,22 +31,46 @@ def list_weights(model: LiteRTModel, scopes: Scopes) -> Iterator[PlacedWeight]:
     indices, tables; a single number is nothing. States with which a loop begins are buffers too, and so is a state that
     a variable keeps, which no file has.
     """
-    todo = [(model.signature.graph, [chain[-1].path for chain in scopes.chains])]
-    seen: set[tuple[int, str]] = set()
-    while todo:
-        number, paths = todo.pop()
-        graph = model.graphs[number]
-        states = _find_states(model, graph)
-        for index, owners in _find_users(graph, paths).items():
-            tensor = graph.tensors[index]
+    for placed in _list_graphs(model, scopes):
+        states = _find_states(model, placed.graph)
+        for index, owners in _find_users(placed.graph, placed.paths).items():
+            tensor = placed.graph.tensors[index]
             if tensor.data is not None or tensor.is_variable:
+                identity = _identify(tensor, placed.number, index)
                 for path in owners:
-                    yield from _list_records(path, tensor, -1 - index - (number << 32), index in states)
-        for operator, path in zip(graph.operators, paths, strict=True):
+                    yield from _list_records(path, tensor, identity, is_state=index in states)
+
+
+class _PlacedGraph(NamedTuple):
+    """A graph by its number in the file, with the path of the layer of each of its operators."""
+
+    number: int
+    graph: Graph
+    paths: Sequence[str]
+
+
+def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
+    """Yield the graph that is profiled and those inside of it, each once for each layer that holds it."""
+    main = model.signature.graph
+    waiting = [_PlacedGraph(main, model.graphs[main], [chain[-1].path for chain in scopes.chains])]
+    seen: set[tuple[int, str]] = set()
+    while waiting:
+        placed = waiting.pop()
+        yield placed
+        for operator, path in zip(placed.graph.operators, placed.paths, strict=True):
             for inner in operator.graphs:
                 if 0 <= inner < len(model.graphs) and (inner, path) not in seen:
                     seen.add((inner, path))
-                    todo.append((inner, [path] * len(model.graphs[inner].operators)))
+                    graph = model.graphs[inner]
+                    waiting.append(_PlacedGraph(inner, graph, [path] * len(graph.operators)))
+
+
+def _identify(tensor: Tensor, graph: int, index: int) -> int:
+    """Return a number that tells a tensor from others: of a constant, whose scales and zero points have the next two.
+
+    Tensors of one buffer are one weight. A state, which has no buffer of its own, is known by its graph and index.
+    """
+    return -1 - index - (graph << 32) if tensor.is_variable else 4 * tensor.buffer
 
 
 def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
@@ -77,24 +102,24 @@ def _find_states(model: LiteRTModel, graph: Graph) -> set[int]:
     return states
 
 
-def _list_records(path: str, tensor: Tensor, number: int, is_state: bool) -> Iterator[PlacedWeight]:
-    """Yield what a layer has of a tensor: itself, and its scales and zero points where each channel has one.
-
-    Tensors of one buffer are one weight; a state is known by its number.
-    """
+def _list_records(path: str, tensor: Tensor, identity: int, *, is_state: bool) -> Iterator[PlacedWeight]:
+    """Yield what a layer has of a tensor: itself, and its scales and zero points where each channel has one."""
     shape = tensor.sizes or ()
-    count, identity = math.prod(shape), number if tensor.is_variable else 4 * tensor.buffer
+    count = math.prod(shape)
     size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
     name = tensor.name.rpartition("/")[2]
     is_parameter = tensor.is_weight and not is_state
     if count > 1 or (is_parameter and shape):
         record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
         yield PlacedWeight(path, record, is_parameter)
-    lengths = map(len, tensor.quantization)
-    stored_beside = zip(("scale", "zero_point"), lengths, ("float32", "int64"), (4, 8), strict=True)
-    for offset, (what, length, dtype, width) in enumerate(stored_beside, start=1):
-        if is_parameter and length > 1:
-            record = WeightRecord(
-                f"{name}.{what}", identity + offset, length, width * length, dtype, None, True, (length,)
-            )
-            yield PlacedWeight(path, record, is_parameter=False)
+    scales, zero_points = tensor.quantization
+    if is_parameter and len(scales) > 1:
+        yield _place_beside(path, f"{name}.scale", identity + 1, len(scales), "float32")
+    if is_parameter and len(zero_points) > 1:
+        yield _place_beside(path, f"{name}.zero_point", identity + 2, len(zero_points), "int64")
+
+
+def _place_beside(path: str, name: str, identity: int, length: int, dtype: str) -> PlacedWeight:
+    size = math.ceil(length * element_bytes(dtype))
+    record = WeightRecord(name, identity, length, size, dtype, None, True, (length,))
+    return PlacedWeight(path, record, is_parameter=False)
