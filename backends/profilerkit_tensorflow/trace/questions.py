@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -27,6 +27,14 @@ __all__ = ["Questions"]
 #: Conversions that symbolic tensors lack: Python looks for them on the class.
 _CONVERSIONS = ("__complex__", "__float__", "__index__", "__int__")
 _EAGER: type = type(tf.constant(0))
+
+
+class _Wrapping(NamedTuple):
+    """An attribute of a class or module of TensorFlow's, and what makes of it the one in its place meanwhile."""
+
+    owner: Any
+    name: str
+    wrap: Callable[[Any], Any]
 
 
 class Questions:
@@ -47,20 +55,20 @@ class Questions:
     def listen(self) -> Iterator[None]:
         """Notice what is asked of symbolic tensors and of the context in this thread."""
         symbolic, tensor = SymbolicTensor, tf.Tensor
-        wrappers: list[tuple[Any, str, Callable[[Any], Any]]] = [
-            (Context, "executing_eagerly", self._wrap_executing_eagerly),
-            (tensor, "__getattr__", self._wrap_getattr),
-            (tensor, DISALLOW, partial(self._wrap_raising, "bool() or iter() of a tensor")),
-            (tensor, "__len__", partial(self._wrap_raising, "len() of a tensor")),
-            (tensor, "__array__", partial(self._wrap_raising, "the values of a tensor")),
-            (symbolic, "device", self._wrap_device),
-            (tf, "get_static_value", partial(self._wrap_function, "tf.get_static_value()", None)),
-            (tf, "inside_function", partial(self._wrap_function, "tf.inside_function()", True)),
-            (tf, "is_symbolic_tensor", partial(self._wrap_function, "tf.is_symbolic_tensor()", True)),
-            *((symbolic, name, partial(self._make_conversion, name)) for name in _CONVERSIONS),
+        wrappings = [
+            _Wrapping(Context, "executing_eagerly", self._wrap_executing_eagerly),
+            _Wrapping(tensor, "__getattr__", self._wrap_getattr),
+            _Wrapping(tensor, DISALLOW, partial(self._wrap_raising, "bool() or iter() of a tensor")),
+            _Wrapping(tensor, "__len__", partial(self._wrap_raising, "len() of a tensor")),
+            _Wrapping(tensor, "__array__", partial(self._wrap_raising, "the values of a tensor")),
+            _Wrapping(symbolic, "device", self._wrap_device),
+            _Wrapping(tf, "get_static_value", partial(self._wrap_function, "tf.get_static_value()", None)),
+            _Wrapping(tf, "inside_function", partial(self._wrap_function, "tf.inside_function()", True)),
+            _Wrapping(tf, "is_symbolic_tensor", partial(self._wrap_function, "tf.is_symbolic_tensor()", True)),
+            *(_Wrapping(symbolic, name, partial(self._make_conversion, name)) for name in _CONVERSIONS),
         ]
         with ExitStack() as patches:
-            for owner, name, wrap in wrappers:
+            for owner, name, wrap in wrappings:
                 original = getattr(owner, name, None)
                 is_as_expected = (original is None) == (name in _CONVERSIONS)
                 if owner is not None and is_as_expected:

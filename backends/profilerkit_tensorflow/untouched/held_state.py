@@ -73,10 +73,12 @@ class Visit(NamedTuple):
     Attributes:
         follow: Notes what one holds, and returns what it leads to.
         is_part_of_model: Whether it is of a framework: what it leads to is then followed at any depth.
+        notes_classes: Whether the attributes of the class, and of those that it is derived from, are noted too.
     """
 
     follow: Callable[[Any], Iterable[Any]]
     is_part_of_model: bool
+    notes_classes: bool = False
 
 
 def _can_be_read(value: Any, name: str) -> bool:
@@ -119,7 +121,7 @@ class HeldState:
             for child in children:
                 kind = type(child)
                 if kind not in self._visits:
-                    self._visits[kind] = self.find_visit(kind)
+                    self._prepare_visits(kind)
                 visit = self._visits[kind]
                 if visit is None or id(child) in met:
                     continue
@@ -129,6 +131,12 @@ class HeldState:
                     self._waiting.append((further, _DEPTH))
                 elif depth > 1:
                     self._waiting.append((further, depth - 1))
+
+    def _prepare_visits(self, kind: type) -> None:
+        """Note how objects of a class are visited, and the attributes of the class where that is to be done."""
+        visit = self._visits[kind] = self.find_visit(kind)
+        if visit is not None and visit.notes_classes:
+            self._note_classes(kind)
 
     def find_visit(self, kind: type) -> Visit | None:
         """Return how objects of a class are visited; None for those that are not."""
@@ -141,10 +149,8 @@ class HeldState:
         if not (kind.__dictoffset__ or slots or issubclass(kind, threading.local)):
             return None
         is_part_of_model = is_of_a_framework(kind)
-        if is_part_of_model or is_users_own(kind.__module__):
-            self._note_classes(kind)
         follow = functools.partial(self._visit_slots, slots) if slots else self._visit_object
-        return Visit(follow, is_part_of_model)
+        return Visit(follow, is_part_of_model, notes_classes=is_part_of_model or is_users_own(kind.__module__))
 
     def _list_visits(self) -> Iterable[tuple[type, Callable[[Any], Iterable[Any]]]]:
         """Return how objects of some classes, and of those derived from them, are followed: the first that fits."""
