@@ -77,12 +77,7 @@ def _find_memory() -> dict[Any, _KnownMacs]:
 @contextmanager
 def without_fused_layers() -> Iterator[None]:
     """Have attention and encoder layers call their operators one by one, as in the static pass."""
-    is_enabled = torch.backends.mha.get_fastpath_enabled()
-    if not is_enabled:
-        yield
-        return
-
-    with restored(partial(torch.backends.mha.set_fastpath_enabled, is_enabled)):
+    with restored(partial(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())):
         torch.backends.mha.set_fastpath_enabled(False)
         yield
 

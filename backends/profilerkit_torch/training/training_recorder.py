@@ -89,7 +89,7 @@ class TrainingRecorder(Recorder):
         super().__init__(layers, on_meta=on_meta, stands_in=stands_in)
         #: The path of the layer that each parameter belongs to, by the ``id`` of the parameter.
         self._owners: dict[int, str] = {}
-        #: The most bytes alive so far, and what they were for.
+        #: The most bytes alive so far, -1 before the first operator, and what they were for.
         self._peak_bytes = -1
         self._peak_parts: dict[str, int] = {}
         #: The bytes alive after the step.

@@ -88,18 +88,15 @@ def _list_current_streams() -> list[Any]:
 def _note_hooks() -> Step:
     """Note the hooks for all modules and optimizers, and for saved tensors; return what gives torch these back."""
     hooks = [(hooks_of_kind, dict(hooks_of_kind)) for hooks_of_kind in ALL_GLOBAL_HOOKS]
-    saving = _top_saved_tensors_hooks()
+    read_top = partial(top_saved_tensors_hooks, True)  # also where torch records what runs
+    saving = read_top()
 
     def restore() -> None:
         for_each(refill, hooks)
-        while _top_saved_tensors_hooks() != saving and _top_saved_tensors_hooks() is not None:
+        while read_top() != saving and read_top() is not None:
             _pop_saved_tensors_hooks()
 
     return restore
-
-
-def _top_saved_tensors_hooks() -> Any:
-    return top_saved_tensors_hooks(True)
 
 
 def _pop_saved_tensors_hooks() -> None:
