@@ -126,7 +126,7 @@ class _Session:
     def wait(self) -> None:
         """Stop the process at its gate, until it may have the machine."""
         self.state = State.WAITING
-        self.run.let(run=False)
+        self.run.stop()
 
     def go(self) -> None:
         """Let the process measure."""
@@ -135,7 +135,7 @@ class _Session:
         progress = self.run.progress
         progress.waiting, progress.turn = False, None
         self.run.send(go=True)
-        self.run.let(run=True)
+        self.run.go_on()
 
     def finish(self, machine: dict[str, str]) -> Outcome:
         """Return what came of it, with how busy the machine was meanwhile."""

@@ -162,7 +162,7 @@ def run_jobs(
             prepared = replace(job, in_turn=in_turn, own_plugins_alone=alone)
             runs.append(IsolatedRun(prepared, limits, start_method, preload))
             pump(runs, lambda: runs[-1].over or runs[-1].progress.waiting)
-            runs[-1].let(run=False)
+            runs[-1].stop()
         conduct(runs)
         return [run.result() for run in runs]
     finally:

@@ -71,14 +71,14 @@ class Conductor:
         """Let one process run until it waits for its turn, or until it is ready to take a sample."""
         self._stop_others(run)
         pump(self.runs, lambda: run.over or run.progress.waiting or run.progress.ready is not None)
-        run.let(run=False)
+        run.stop()
 
     def _stop_others(self, run: IsolatedRun) -> None:
         """Stop all processes but one, and let that one run."""
         for other in self.runs:
             if other is not run:
-                other.let(run=False)
-        run.let(run=True)
+                other.stop()
+        run.go_on()
 
     def _measure(self, ready: Sequence[IsolatedRun]) -> None:
         """Sample the processes in turn; if one of them fails, sample the others again without it."""

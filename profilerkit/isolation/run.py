@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
 from typing import IO, Any, NamedTuple
 
@@ -125,8 +124,7 @@ class IsolatedRun:
             self._session = int(message["child"])
             self._pidfd = processes.pidfd(self._session)
         if "ended" in message:
-            names = {field.name for field in fields(Ending)}
-            self.ending = Ending(**{name: value for name, value in message["ended"].items() if name in names})
+            self.ending = Ending(**message["ended"])
 
     def _read_channel(self) -> bool:
         piece = _receive(self._ends.channel)
@@ -153,15 +151,19 @@ class IsolatedRun:
             with suppress(OSError):  # such a message is short: it fits, or nobody reads any more
                 channel.send(frame(MESSAGE, json.dumps(message).encode()))
 
-    def let(self, run: bool) -> None:
-        """Let the process run, or stop it: while another process is measured, its threads must not run."""
-        if run:
-            self._clock.run()
-        else:
-            self._clock.pause()
-        if self._pidfd is not None and run == self._stopped and not self.over:
-            processes.send_signal(self._pidfd, signal.SIGCONT if run else signal.SIGSTOP)
-            self._stopped = not run
+    def go_on(self) -> None:
+        """Let the process run, if it was stopped."""
+        self._clock.run()
+        if self._stopped and self._pidfd is not None and not self.over:
+            processes.send_signal(self._pidfd, signal.SIGCONT)
+            self._stopped = False
+
+    def stop(self) -> None:
+        """Stop the process until `go_on`: while another one is measured, its threads must not run."""
+        self._clock.pause()
+        if not self._stopped and self._pidfd is not None and not self.over:
+            processes.send_signal(self._pidfd, signal.SIGSTOP)
+            self._stopped = True
 
     # How it ends ------------------------------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class IsolatedRun:
             if self._pidfd is None or not processes.has_ended(self._pidfd):  # else the supervisor will say how
                 self._end_for(FailureCode.CHANNEL, "it was closed")
         else:
-            self.let(run=True)  # so that it can say where it is
+            self.go_on()  # so that it can say where it is
             self._end_for(FailureCode.TIMEOUT)
 
     def _finish(self) -> None:
