@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from inspect import Parameter
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import (
     ArgumentError,
@@ -117,6 +117,13 @@ def _read_secondary(value: Any) -> tuple[Any, ...]:
 _SECONDARY = Check("metrics of further entries: secondary=[DynamicEvalMetric('top-5')]", _read_secondary)
 
 
+class _Evaluated(NamedTuple):
+    """What an evaluation function returned, and the seconds that it took."""
+
+    returned: Any
+    seconds: float
+
+
 class ComputeEvalMetric(ExternalProfilerFunction):
     """Runs an evaluation function over a data split.
 
@@ -210,14 +217,14 @@ class ComputeEvalMetric(ExternalProfilerFunction):
         loader = find_split(data_splits, name).track(f"Evaluating on {name}")
         arguments = self._select_arguments(model, backend, {"split": name, "device": device, **others})
 
-        def run() -> tuple[Any, Measurement]:
+        def run() -> _Evaluated:
             start = time.perf_counter()
             returned = self.func(model, loader, **arguments)
-            return returned, Measurement((time.perf_counter() - start,))
+            return _Evaluated(returned, seconds=time.perf_counter() - start)
 
         with notes_of_scoring() as notes:
-            returned, seconds = backend.evaluate(model, run, device)
-        values = self._read_values(returned, seconds)
+            evaluated = backend.evaluate(model, run, device)
+        values = self._read_values(evaluated)
         if notes and not isinstance(values[self.metric.NAME], Failure):
             values[self.metric.NAME] = qualify(values[self.metric.NAME], notes=notes)
         return values
@@ -230,9 +237,12 @@ class ComputeEvalMetric(ExternalProfilerFunction):
             arguments["device"] = backend.resolve_device(model, None)
         return arguments
 
-    def _read_values(self, returned: Any, seconds: Measurement) -> dict[str, Any]:
-        values = {self.metric.NAME: self._read_entry(returned, self.key), InferenceTime.NAME: seconds}
-        return values | {metric.NAME: self._read_secondary_entry(returned, metric.NAME) for metric in self.secondary}
+    def _read_values(self, evaluated: _Evaluated) -> dict[str, Any]:
+        return {
+            self.metric.NAME: self._read_entry(evaluated.returned, self.key),
+            InferenceTime.NAME: Measurement((evaluated.seconds,)),
+            **{metric.NAME: self._read_secondary_entry(evaluated.returned, metric.NAME) for metric in self.secondary},
+        }
 
     def _read_secondary_entry(self, returned: Any, key: str) -> Any:
         try:

@@ -7,7 +7,7 @@ are what they were then: both may be changed in place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..protocols import take_fingerprint
 from .function import ProfilerFunction
@@ -21,6 +21,13 @@ __all__ = ["Memory"]
 
 #: In place of a fingerprint, where one is asked for only once: equal to no fingerprint that a later request takes.
 _NOT_READ = object()
+
+
+class _State(NamedTuple):
+    """The fingerprint of the model, and what the arguments of a function and its own attributes hold."""
+
+    fingerprint: object
+    contents: object
 
 
 class Memory:
@@ -75,10 +82,9 @@ class Memory:
     ) -> None:
         """Remember what a function has computed of its arguments; what it computed before of others stays too."""
         self._fresh.add(id(function))
-        fingerprint, contents = self._describe_state(function, resolved)
-        arguments = resolved.sources
+        state, arguments = self._describe_state(function, resolved), resolved.sources
         for name, status in statuses.items():
-            entry = Remembered(status, function, arguments, group, fingerprint, contents)
+            entry = Remembered(status, function, arguments, group, *state)
             self.entries[name] = entry.before(
                 earlier for earlier in self._list_entries(name) if earlier.function is function
             )
@@ -123,7 +129,8 @@ class Memory:
         if id(function) in self._unchanged:
             return True
         try:
-            unchanged = (remembered.fingerprint, remembered.contents) == self._describe_state(function, resolved)
+            before = _State(remembered.fingerprint, remembered.contents)
+            unchanged = before == self._describe_state(function, resolved)
         except MemoryError:
             raise
         except Exception:  # something among them cannot be compared
@@ -132,18 +139,18 @@ class Memory:
             self._unchanged.add(id(function))
         return bool(unchanged)
 
-    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> tuple[object, object]:
-        """Return the model's fingerprint, and what the arguments of a function and its own attributes hold.
+    def _describe_state(self, function: ProfilerFunction, resolved: Resolved) -> _State:
+        """Return the present state of the model, and of what a function uses.
 
         The fingerprint is of the values of the parameters too where a function may look at them. One that uses the
         model through the backend alone counts and times, whatever the values are.
         """
         if self._once:
-            return _NOT_READ, _NOT_READ
+            return _State(_NOT_READ, _NOT_READ)
         values = not (function.ONLY_THROUGH_BACKEND or function.parameters().keys().isdisjoint(PROVIDED))
         if values not in self._fingerprints:
             self._fingerprints[values] = take_fingerprint(self._provided["backend"], self._provided["model"], values)
-        return self._fingerprints[values], resolved.contents(function)
+        return _State(self._fingerprints[values], resolved.contents(function))
 
 
 def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:

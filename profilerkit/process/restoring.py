@@ -112,6 +112,11 @@ class restored:
             self._put_back(error)
 
     def _put_back(self, error: BaseException | None) -> None:
+        """Call the steps of the blocks down to this one: of inner ones whose end was not reached, then its own.
+
+        A step that raises is called again, and left out after `_TRIES` times. Only when all is done its error is
+        raised, unless an interrupt of the block itself is more important.
+        """
         stack = _noted.get(self._thread, [])
         _end_suspended(error)
         tries = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from ..backend import Backend, RunOptions
 from ..errors import NotOfferedError
@@ -47,6 +47,14 @@ def catch_error(call: Callable[[], object]) -> Exception | None:
     except Exception as error:
         return error
     return None
+
+
+class Picked(NamedTuple):
+    """An architecture, with its model in the framework and inputs of it."""
+
+    architecture: Architecture
+    model: Any
+    inputs: ModelInputs
 
 
 class BackendSubject:
@@ -177,10 +185,10 @@ class BackendSubject:
                 return architecture
         raise AssertionError("no architecture has a builder; give builders = {'mlp': build_mlp, ...}")
 
-    def pick_any(self) -> tuple[Architecture, Any, ModelInputs]:
+    def pick_any(self) -> Picked:
         """Return `any_architecture` with its model and inputs."""
         architecture = self.any_architecture()
-        return architecture, self.get_model(architecture), self.inputs(architecture)
+        return Picked(architecture, self.get_model(architecture), self.inputs(architecture))
 
     def mlp_or_skip(self) -> Architecture:
         """Return "mlp"; skip the running test if it has no builder."""

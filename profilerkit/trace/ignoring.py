@@ -85,7 +85,10 @@ def _make_free(op: OpRecord, gone: set[str]) -> OpRecord:
 
 def _drop_caller(call: LayerCall, gone: set[str]) -> LayerCall:
     """Return a call without its caller where that is left out."""
-    return msgspec.structs.replace(call, caller=None) if call.caller is not None and call.caller[0] in gone else call
+    if call.caller is None:
+        return call
+    caller_path, _ = call.caller
+    return msgspec.structs.replace(call, caller=None) if caller_path in gone else call
 
 
 def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
@@ -93,11 +96,14 @@ def _count_uncounted(trace: ModelTrace, gone: set[str]) -> Mapping[str, int]:
 
     Calls are told apart by their records, where these are all calls that are not counted.
     """
-    left = {}
+    uncounted = {}
     for name, calls in trace.uncounted.items():
         layers = [op.layer for op in trace.operators if op.missing == name]
-        left[name] = calls - (sum(layer in gone for layer in layers) if len(layers) == calls else 0)
-    return {name: calls for name, calls in left.items() if calls}
+        has_all_records = len(layers) == calls
+        calls_left = sum(layer not in gone for layer in layers) if has_all_records else calls
+        if calls_left:
+            uncounted[name] = calls_left
+    return uncounted
 
 
 def _warn_of_unmatched(patterns: Iterable[str], trace: ModelTrace) -> None:
@@ -114,8 +120,8 @@ def _warn_of_unmatched(patterns: Iterable[str], trace: ModelTrace) -> None:
 
 
 def _describe_gone(patterns: Iterable[str], trace: ModelTrace, gone: set[str]) -> str:
-    counts = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
-    matches = ", ".join(f"{pattern} matches {count}" for pattern, count in counts.items())
+    numbers = {pattern: sum(_matches(layer, pattern) for layer in trace.layers) for pattern in patterns}
+    matches = ", ".join(f"{pattern} matches {number}" for pattern, number in numbers.items())
     return (
         f"left out by ignore=: {format_count(len(gone), 'layer')}, those inside included ({matches}); "
         "parameters, size, MACs, FLOPs and the table of layers lack them, memory and measured times do not"
