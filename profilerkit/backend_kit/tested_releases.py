@@ -26,14 +26,26 @@ def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> Non
 
 
 def describe_untested(backend: str) -> str:
-    """Return in words what a backend is tested with, if another release is installed; an empty text otherwise."""
+    """Return in words what a backend is tested with, if another release of a framework is installed: of the first such.
+
+    An empty text if all are within.
+    """
     for framework, (oldest, newest) in _tested.get(backend, {}).items():
         try:
             current = find_version(framework)
         except ImportError:  # a library that is not needed
             continue
-        numbers, first, last = read_numbers(current), read_numbers(oldest), read_numbers(newest)
-        if numbers and not (first <= numbers[: len(first)] and numbers[: len(last)] <= last):
+        numbers = read_numbers(current)
+        if numbers and not _is_within(numbers, read_numbers(oldest), read_numbers(newest)):
             tested = oldest if oldest == newest else f"{oldest} to {newest}"
             return f"the {backend} backend is tested with {framework} {tested}, and {current} is installed"
     return ""
+
+
+def _is_within(numbers: tuple[int, ...], oldest: tuple[int, ...], newest: tuple[int, ...]) -> bool:
+    """Return whether a release is one of those from the oldest to the newest, which stand for all their patches too.
+
+    >>> _is_within((0, 2, 5), (0, 1), (0, 2)), _is_within((0, 3), (0, 1), (0, 2))
+    (True, False)
+    """
+    return oldest <= numbers[: len(oldest)] and numbers[: len(newest)] <= newest

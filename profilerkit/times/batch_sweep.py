@@ -26,7 +26,7 @@ class BatchSweep(tuple[Mapping[str, Any], ...]):
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> BatchSweep:
         """Return the sweep of rows that do not say yet which of them is the knee."""
         ordered = sorted(rows, key=lambda row: row["batch_size"])
-        knee = _knee({row["batch_size"]: row["throughput"] for row in ordered})
+        knee = _find_knee({row["batch_size"]: row["throughput"] for row in ordered})
         return cls({**row, "is_knee": row["batch_size"] == knee} for row in ordered)
 
     @property
@@ -39,10 +39,10 @@ class BatchSweep(tuple[Mapping[str, Any], ...]):
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas ``DataFrame``, times as medians and intervals; needs the ``pandas`` extra."""
-        return data_frame(map(_plain, self))
+        return data_frame(map(_flatten, self))
 
 
-def _knee(throughputs: Mapping[int, float]) -> int | None:
+def _find_knee(throughputs: Mapping[int, float]) -> int | None:
     if len(throughputs) < 2:
         return None
     enough = SHARE_AT_KNEE * max(throughputs.values())
@@ -50,7 +50,7 @@ def _knee(throughputs: Mapping[int, float]) -> int | None:
     return None if smallest == max(throughputs) else smallest
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     time = row["execution_time"]
     low, high = time.interval
     ends = {"execution_time_low": low, "execution_time_high": high, "execution_time_interval": time.interval_name}
