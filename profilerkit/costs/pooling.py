@@ -19,11 +19,21 @@ def pool(outputs: int, window: int, average: bool) -> Cost:
 
 
 def adaptive_windows(lengths: Iterable[tuple[int, int]]) -> int:
-    """Return the elements of all windows together, of ``(input length, output length)`` in each dimension.
+    """Return the elements of all windows together, of ``(input length, output length)`` in each dimension."""
+    return math.prod(_count_window_elements(length, windows) for length, windows in lengths)
+
+
+def _count_window_elements(length: int, windows: int) -> int:
+    """Return the elements of windows along one dimension: they overlap where the length is no multiple of their number.
 
     Window i of n over a length covers ``floor(i * length / n)`` to ``ceil((i + 1) * length / n)``.
+
+    >>> _count_window_elements(5, 2)  # [0, 3) and [2, 5)
+    6
     """
-    return math.prod(sum(-(-(i + 1) * length // n) - i * length // n for i in range(n)) for length, n in lengths)
+    starts = [index * length // windows for index in range(windows)]
+    ends = [((index + 1) * length + windows - 1) // windows for index in range(windows)]
+    return sum(ends) - sum(starts)
 
 
 def pool_gradient(added: int) -> Cost:

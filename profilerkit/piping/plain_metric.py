@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from inspect import Parameter
 from typing import Any
 
 from ..arguments.checks import FLAG, Check, instance
@@ -12,7 +11,7 @@ from ..error_text import shown
 from ..errors import ArgumentError
 from ..trace.completeness import TracePart
 from .comparative import Comparative
-from .function import ProfilerFunction
+from .function import ProfilerFunction, is_variadic
 from .intrinsic import INTRINSIC
 from .options import BUNDLES
 from .quantity import Scale
@@ -64,10 +63,10 @@ class _PlainKey(Metric):
     function: PlainMetric
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _template, (self.function,), vars(self)
+        return _make_template, (self.function,), vars(self)
 
 
-def _template(function: PlainMetric) -> Metric:
+def _make_template(function: PlainMetric) -> Metric:
     return function.key()
 
 
@@ -125,18 +124,18 @@ def metric(
         "DERIVED_FROM": _PART("derived_from", derived_from),
         **{fact.upper(): _TEXT(fact, value) for fact, value in facts.items()},
     }
-    demanded, described = FLAG("on_demand", on_demand), _TEXT("description", description)
+    is_on_demand, text = FLAG("on_demand", on_demand), _TEXT("description", description)
 
-    def make(func: Callable[..., Any]) -> PlainMetric:
+    def make_metric(func: Callable[..., Any]) -> PlainMetric:
         _require_pipeable(name, func)
-        text = described or inspect.getdoc(func) or f"What {func.__name__} returns."
+        doc = text or inspect.getdoc(func) or f"What {func.__name__} returns."
         title = "".join(word.title() for word in name.split("_"))
-        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": text, "__module__": func.__module__})
-        plain = PlainMetric(func, key, demanded)
+        key: type[_PlainKey] = type(title, (_PlainKey,), {**attributes, "__doc__": doc, "__module__": func.__module__})
+        plain = PlainMetric(func, key, is_on_demand)
         key.function = plain
         return plain
 
-    return make
+    return make_metric
 
 
 def _list_taken_names() -> set[str]:
@@ -150,11 +149,7 @@ def _require_pipeable(name: str, func: Any) -> None:
     if not inspect.isroutine(func):
         raise ArgumentError(f"@metric({name!r}) is for a function, not {shown(func)}; put it above a def")
     parameters = inspect.signature(func).parameters.values()
-    variadic = [
-        str(parameter)
-        for parameter in parameters
-        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
+    variadic = [str(parameter) for parameter in parameters if is_variadic(parameter)]
     if variadic:
         raise ArgumentError(
             f"{func.__name__} takes {variadic[0]}, to which nothing can be handed over by name; spell its parameters "
