@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from .arguments.checks import FLAG, Check, at_least, instance, text
+from .count_text import format_count
 from .data_splits import DataLoader, ForwardPass
 from .errors import ArgumentError, NotOfferedError
 from .input_shapes import DEFAULT_DTYPE, TensorSpec
@@ -105,7 +106,7 @@ class RunOptions:
             "training": "one training step: the forward pass in training mode, and the gradients",
             "compile": "compiled" if self.compile is True else f"compiled ({self.compile})",
             "autocast": "under autocast" if self.autocast is True else f"under autocast to {self.autocast}",
-            "num_threads": f"on {self.num_threads} thread{'s' if self.num_threads != 1 else ''}",
+            "num_threads": f"on {format_count(self.num_threads or 0, 'thread')}",
         }
         return ", ".join(descriptions[name] for name in self.requested)
 

@@ -92,13 +92,12 @@ class UnknownStatusError(ProfilerKitError, KeyError):
         self.name = name
         self.names: tuple[str, ...] = tuple(by_likeness(name, names))
         self.owner = owner
-        nothing = "none: register a ProfilerFunction first" if owner == "this profiler" else "none"
+        is_profiler = owner == "this profiler"
+        nothing = "none: register a ProfilerFunction first" if is_profiler else "none"
         listing = ", ".join(self.names[:_NEAREST]) or nothing
         if len(self.names) > _NEAREST:
-            is_profiler = owner == "this profiler"
-            listing += f" and {len(self.names) - _NEAREST} more" + (
-                "; `profilerkit list` lists them" if is_profiler else ""
-            )
+            listing += f" and {len(self.names) - _NEAREST} more"
+            listing += "; `profilerkit list` lists them" if is_profiler else ""
         verb = "know" if owner.startswith("these ") else "knows"
         super().__init__(f"unknown metric {shown(name)}; {owner} {verb}, nearest first: {listing}")
 
