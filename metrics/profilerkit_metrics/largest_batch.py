@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from profilerkit import Comparative, InputError, Metric, Partial, Profiler, ProfilerFunction, Unavailable
 from profilerkit.arguments.checks import Check
@@ -27,7 +27,7 @@ __all__ = ["ComputeLargestBatch", "ComputeLargestTrainingBatch", "LargestBatch",
 #: The part of a memory that a batch may take: kernels need workspaces, and allocators reserve blocks.
 _USABLE = 0.9
 #: The bytes alive after each operator are computed from these two batch sizes for all others ...
-_TRACED = (2, 4)
+_SMALL, _LARGE = 2, 4
 #: ... and at this one it is looked whether they grow so.
 _CHECKED = 32
 #: A larger batch is none that anybody looks for.
@@ -141,18 +141,28 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
             traces = _trace_sizes(profiler, model, backend, "training_trace")
         except InputError as error:
             return Unavailable(error_line(error))
-        last = traces[_CHECKED]
-        counted, missing = find_known_bytes(last, find_optimizer_bytes(backend, model, last, optimizer))
-        return _find_largest(traces, lambda trace: find_step_peak(trace, counted), ROOM("fit_in", fit_in), missing)
+        optimizer_size = find_optimizer_bytes(backend, model, traces.checked, optimizer)
+        known = find_known_bytes(traces.checked, optimizer_size)
+        return _find_largest(
+            traces, lambda trace: find_step_peak(trace, known.optimizer), ROOM("fit_in", fit_in), known.missing
+        )
 
 
-def _trace_sizes(profiler: Profiler, model: Any, backend: Backend, key: str) -> dict[int, ModelTrace]:
-    """Return the traces of the model at three batch sizes; raises `InputError` if its inputs have no batch.
+class _Traces(NamedTuple):
+    """The traces of a model at the batch sizes `_SMALL`, `_LARGE` and `_CHECKED`."""
+
+    small: ModelTrace
+    large: ModelTrace
+    checked: ModelTrace
+
+
+def _trace_sizes(profiler: Profiler, model: Any, backend: Backend, key: str) -> _Traces:
+    """Return the traces of the model; raises `InputError` if its inputs have no batch.
 
     They are those of clones: the profiler remembers what it has for its own inputs.
     """
-    traces = {}
-    for size in (*_TRACED, _CHECKED):
+
+    def trace(size: int) -> ModelTrace:
         twin = profiler.clone()
         inputs = ModelInputs.of(twin.compute_status("inputs", batch_size=size))
         if find_batch_size(inputs, backend, model) not in (None, size):
@@ -160,31 +170,30 @@ def _trace_sizes(profiler: Profiler, model: Any, backend: Backend, key: str) -> 
                 f"no largest batch: the model takes {inputs!r}, its inputs for a batch of {size}, as another number of "
                 "samples; give a callable that builds inputs from the batch size"
             )
-        traces[size] = twin.compute_status(key, batch_size=size)
-    return traces
+        result: ModelTrace = twin.compute_status(key, batch_size=size)
+        return result
+
+    return _Traces(*map(trace, (_SMALL, _LARGE, _CHECKED)))
 
 
 def _find_largest(
-    traces: Mapping[int, ModelTrace], find_peak: Callable[[ModelTrace], int], room: int, missing: tuple[str, ...] = ()
+    traces: _Traces, find_peak: Callable[[ModelTrace], int], room: int, missing: tuple[str, ...] = ()
 ) -> Any:
     """Return the largest batch whose peak fits; an upper bound where not all bytes of the peak are known."""
-    first, second, last = traces.values()
+    last = traces.checked
     if last.failure is not None:
         return Unavailable(f"the model could not be traced: {error_line(last.failure)}")
 
     def find_bytes(batch: int) -> int:
-        return find_peak(replace(last, memory=_extrapolate(first.memory, second.memory, batch)))
+        return find_peak(replace(last, memory=_extrapolate(traces.small.memory, traces.large.memory, batch)))
 
-    lengths = {len(trace.memory.live_bytes) for trace in traces.values()}
+    lengths = {len(trace.memory.live_bytes) for trace in traces}
     if len(lengths) > 1 or find_bytes(_CHECKED) != find_peak(last):
         return Unavailable("the memory does not grow evenly with the batch: profile the model with several batch sizes")
     usable = int(_USABLE * room)
     if find_bytes(_MOST) <= usable:
         return Unavailable("the memory does not grow with the batch: the first dimension of the inputs is no batch")
-    fitting, larger = 0, _MOST
-    while larger - fitting > 1:
-        batch = (fitting + larger) // 2
-        fitting, larger = (batch, larger) if find_bytes(batch) <= usable else (fitting, batch)
+    fitting = _search(lambda batch: find_bytes(batch) <= usable)
     taken = scale_value(find_bytes(max(fitting, 1)), "B", Scale.IEC)
     note = (
         f"a batch of {max(fitting, 1):,} takes {taken} of {scale_value(room, 'B', Scale.IEC)}, of which 10 % stay free"
@@ -193,16 +202,27 @@ def _find_largest(
     return Noted(Partial(fitting, lacking, Bounds(0, fitting)) if lacking else fitting, note)
 
 
-def _extrapolate(first: MemoryTimeline, second: MemoryTimeline, batch: int) -> MemoryTimeline:
+def _search(fits: Callable[[int], bool]) -> int:
+    """Return the largest batch that fits, below the most; 0 if none does."""
+    fitting, too_large = 0, _MOST
+    while too_large - fitting > 1:
+        batch = (fitting + too_large) // 2
+        if fits(batch):
+            fitting = batch
+        else:
+            too_large = batch
+    return fitting
+
+
+def _extrapolate(small: MemoryTimeline, large: MemoryTimeline, batch: int) -> MemoryTimeline:
     """Return the bytes alive at a batch size: each grows with a sample as it does between the two traces."""
-    small, large = _TRACED
 
     def grow(low: int, high: int) -> int:
-        return low + (high - low) * (batch - small) // (large - small)
+        return low + (high - low) * (batch - _SMALL) // (_LARGE - _SMALL)
 
     return replace(
-        second,
-        input_bytes=grow(first.input_bytes, second.input_bytes),
-        live_bytes=tuple(map(grow, first.live_bytes, second.live_bytes)),
-        left_bytes=None if second.left_bytes is None else grow(first.left_bytes or 0, second.left_bytes),
+        large,
+        input_bytes=grow(small.input_bytes, large.input_bytes),
+        live_bytes=tuple(map(grow, small.live_bytes, large.live_bytes)),
+        left_bytes=None if large.left_bytes is None else grow(small.left_bytes or 0, large.left_bytes),
     )
