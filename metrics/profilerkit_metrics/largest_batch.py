@@ -142,9 +142,12 @@ class ComputeLargestTrainingBatch(ProfilerFunction):
         except InputError as error:
             return Unavailable(error_line(error))
         optimizer_size = find_optimizer_bytes(backend, model, traces.checked, optimizer)
-        known = find_known_bytes(traces.checked, optimizer_size)
+        step_bytes = find_known_bytes(traces.checked, optimizer_size)
         return _find_largest(
-            traces, lambda trace: find_step_peak(trace, known.optimizer), ROOM("fit_in", fit_in), known.missing
+            traces,
+            lambda trace: find_step_peak(trace, step_bytes.optimizer),
+            ROOM("fit_in", fit_in),
+            step_bytes.missing,
         )
 
 
