@@ -38,11 +38,9 @@ class LayerTable(Table):
         for index, row in enumerate(self._rows):
             if row[key] == path:
                 return index
-        nearest = (
-            ", ".join(by_likeness(path, [row[key] for row in self._rows if row[key]])[:5])
-            or "none, only the model itself: ''"
-        )
-        raise KeyError(f"no layer {shown(path)}; the nearest are: {nearest}")
+        nearest = by_likeness(path, [row[key] for row in self._rows if row[key]])[:5]
+        listing = ", ".join(nearest) or "none, only the model itself: ''"
+        raise KeyError(f"no layer {shown(path)}; the nearest are: {listing}")
 
     def __eq__(self, other: object) -> bool:
         return self._rows == other._rows if isinstance(other, LayerTable) else NotImplemented
@@ -58,21 +56,22 @@ class LayerTable(Table):
         Rows without a value are left out. A depth of -1 is the innermost layers, and a depth beyond the deepest layers
         is that of the deepest.
         """
-        k, by, depth = at_least(0)("k", k), COLUMNS("by", by) or self._most_wanted(), DEPTH("depth", depth)
-        if self._rows and by not in self._rows[0]:
+        k, depth = at_least(0)("k", k), DEPTH("depth", depth)
+        column = COLUMNS("by", by) or self._choose_column()
+        if self._rows and column not in self._rows[0]:
             numbers = [name for name in self.columns if any(isinstance(row[name], (int, float)) for row in self._rows)]
-            listing = ", ".join(by_likeness(by, numbers))
-            raise ValueError(f"no column {by!r} in the layer table; of numbers it has, nearest first: {listing}")
-        is_of_all = depth is None and str(by).startswith("own_")
-        ranked = self._rows if is_of_all else self._select(depth, by)
-        valued = [row for row in ranked if row[by] is not None]
-        if any(not isinstance(row[by], (int, float)) for row in valued):
-            raise ValueError(f"column {by!r} of the layer table holds no numbers to rank by")
-        return LayerTable(sorted(valued, key=lambda row: -row[by])[:k])
+            listing = ", ".join(by_likeness(column, numbers))
+            raise ValueError(f"no column {column!r} in the layer table; of numbers it has, nearest first: {listing}")
+        is_of_all = depth is None and str(column).startswith("own_")
+        candidates = self._rows if is_of_all else self._select(depth, column)
+        valued = [row for row in candidates if row[column] is not None]
+        if any(not isinstance(row[column], (int, float)) for row in valued):
+            raise ValueError(f"column {column!r} of the layer table holds no numbers to rank by")
+        return LayerTable(_rank(valued, column)[:k])
 
-    def _most_wanted(self) -> str:
+    def _choose_column(self) -> str:
         """Return the column that rows are ranked by unless another is requested."""
-        return next((name for name in ("macs", "own_forward_seconds") if name in self.columns), "macs")
+        return "own_forward_seconds" if "own_forward_seconds" in self.columns and "macs" not in self.columns else "macs"
 
     def _select(self, depth: int | None, by: str = "") -> Sequence[_Row]:
         """Return the rows at a depth, the deepest for one beyond them; for None and -1 those innermost by a column."""
@@ -109,7 +108,7 @@ class LayerTable(Table):
 
     def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
         """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
-        columns = [name for name in self.columns if f"own_{name}" in self._rows[0]]
+        columns = self._list_summed_columns()
         groups: dict[str, list[_Row]] = {}
         for row in rows:
             groups.setdefault(row["type"], []).append(row)
@@ -122,6 +121,10 @@ class LayerTable(Table):
             }
             for kind, members in groups.items()
         )
+
+    def _list_summed_columns(self) -> list[str]:
+        """Return the columns that the table has both ways: with the layers inside, and without."""
+        return [name for name in self.columns if f"own_{name}" in self.columns]
 
     def by_depth(self, k: int = 1, depth: int | None = None) -> Table:
         """Return the types of layers that cost most at each depth, as DeepSpeed's profiler aggregates them.
@@ -143,18 +146,33 @@ class LayerTable(Table):
         return Table(ranked for level in range(last + 1) for ranked in self._rank_at(level, levels.get(level, []), k))
 
     def _rank_at(self, depth: int, rows: Iterable[_Row], k: int) -> Iterator[_Row]:
+        """Yield the rows of `by_depth` for the layers at one depth."""
         types = self._by_type(rows, exclusive=False)
-        for column in types.columns[3:]:
+        for column in self._list_summed_columns():
             whole = _total(types, column)
-            ranked = sorted(types, key=lambda row, by=column: -(row[by] or 0))  # type: ignore[misc]
-            for rank, row in enumerate(ranked[:k] if whole else (), start=1):
-                facts = {"type": row["type"], "layers": row["layers"], "value": row[column] or 0}
-                yield {"depth": depth, "by": column, "rank": rank, **facts, "share": (row[column] or 0) / whole}
+            if not whole:
+                continue
+            for rank, row in enumerate(_rank(types, column)[:k], start=1):
+                value = row[column] or 0
+                yield {
+                    "depth": depth,
+                    "by": column,
+                    "rank": rank,
+                    "type": row["type"],
+                    "layers": row["layers"],
+                    "value": value,
+                    "share": value / whole,
+                }
 
 
 def is_innermost(row: _Row, by: str) -> bool:
     """Return whether a layer has no layers inside, or none that has anything in a column: all of it is its own."""
     return bool(row.get("is_leaf", True) or (row.get(f"own_{by}") and row[f"own_{by}"] == row[by]))
+
+
+def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
+    """Return rows with the most of a column first."""
+    return sorted(rows, key=lambda row: -(row[column] or 0))
 
 
 def _total(rows: Iterable[_Row], column: str) -> Any:
