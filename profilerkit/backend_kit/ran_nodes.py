@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..times.layer_times import LayerTime
 from ..times.operator_times import CalledOperator, KernelTime, OperatorTime, OperatorTimes, OrderedCall
@@ -80,7 +81,8 @@ def make_node(
     others.pop(layer, None)
     inside = tuple(CalledOperator(op.operator, layer=_find_layer(chains, op.node)) for op in covered)
     is_free = not covered and near is not None  # the runtime has added it, to copy or convert what that node makes
-    return RanNode(name, operator, layer, tuple(others), CalledOperator("", inside, is_free))
+    called = CalledOperator("", inside, is_free)  # the node itself has no counterpart in the trace
+    return RanNode(name, operator, layer, tuple(others), called)
 
 
 def _find_layer(chains: Sequence[Sequence[Scope]], node: int) -> str:
@@ -90,25 +92,39 @@ def _find_layer(chains: Sequence[Sequence[Scope]], node: int) -> str:
 
 def time_operators(ran: RanGraph) -> OperatorTimes:
     """Return the seconds of each operator in each layer, with the operators of the static trace that it does."""
-    groups: dict[tuple[str, str], list[tuple[int, RanNode]]] = {}
+    groups: dict[tuple[str, str], list[_PlacedNode]] = {}
     for order, node in enumerate(ran.nodes):
-        groups.setdefault((node.operator, node.layer), []).append((order, node))
+        groups.setdefault((node.operator, node.layer), []).append(_PlacedNode(order, node))
     remarks = tuple(
         f"{node.operator} of layer {node.layer!r} does the work of {', '.join(map(repr, node.others))} too: the "
         "runtime has fused them"
         for node in ran.nodes
         if node.others
     )
-    times = tuple(_sum_group(operator, layer, members) for (operator, layer), members in groups.items())
+    times = tuple(map(_sum_group, groups.values()))
     return OperatorTimes(times, {_FORWARD: tuple(ran.whole)}, {_FORWARD: frozenset(ran.layers.types)}, remarks=remarks)
 
 
-def _sum_group(operator: str, layer: str, members: Sequence[tuple[int, RanNode]]) -> OperatorTime:
-    """Return the time of all nodes of one operator in one layer; each comes with its place in the graph."""
-    seconds = tuple(map(sum, zip(*(node.seconds for _, node in members), strict=True)))
-    called = tuple(OrderedCall(order, node.called) for order, node in members)
-    kernels = (KernelTime(operator, len(members), seconds),)  # the runtime tells of no kernels inside a node
-    return OperatorTime(operator, layer, _FORWARD, len(members), seconds, kernels, called)
+class _PlacedNode(NamedTuple):
+    """A node, and its place in the graph that was run."""
+
+    order: int
+    node: RanNode
+
+
+def _sum_group(members: Sequence[_PlacedNode]) -> OperatorTime:
+    """Return the time of all nodes of one operator in one layer."""
+    first = members[0].node
+    seconds = tuple(map(sum, zip(*(member.node.seconds for member in members), strict=True)))
+    return OperatorTime(
+        first.operator,
+        first.layer,
+        _FORWARD,
+        calls=len(members),
+        seconds=seconds,
+        kernels=(KernelTime(first.operator, len(members), seconds),),  # the runtime tells of no kernels inside a node
+        called=tuple(OrderedCall(member.order, member.node.called) for member in members),
+    )
 
 
 def time_layers(ran: RanGraph) -> tuple[LayerTime, ...]:
