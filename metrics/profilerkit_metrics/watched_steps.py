@@ -127,9 +127,19 @@ class ComputeWatchedSteps(ProfilerFunction):
     ON_DEMAND: ClassVar[bool] = True
     ONLY_THROUGH_BACKEND: ClassVar[bool] = True
     REPORTED_OF_WATCHED_STEPS: ClassVar[tuple[str, ...]] = (
-        *(StepTime.NAME, ForwardTime.NAME, BackwardTime.NAME, OptimizerTime.NAME, OtherTime.NAME, LayerTimes.NAME),
-        *(StepMemory.NAME, Macs.NAME, Flops.NAME, TrainingMacs.NAME, TrainingFlops.NAME),
-        *(TrainingMemory.NAME, TrainingMemoryParts.NAME),
+        StepTime.NAME,
+        ForwardTime.NAME,
+        BackwardTime.NAME,
+        OptimizerTime.NAME,
+        OtherTime.NAME,
+        LayerTimes.NAME,
+        StepMemory.NAME,
+        Macs.NAME,
+        Flops.NAME,
+        TrainingMacs.NAME,
+        TrainingFlops.NAME,
+        TrainingMemory.NAME,
+        TrainingMemoryParts.NAME,
     )
 
     def __call__(self, watched: WatchedSteps | None = None) -> dict[str, Any]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 __all__ = ["split_words", "write_title"]
 
-#: Words whose spelling is not that of other words. Their plurals have an "s" more.
-_SPELLED = {
-    word.lower(): word
-    for word in (
-        *("AI", "API", "CNN", "CPU", "CUDA", "DRAM", "FLOP", "FLOPs", "GFLOPs", "GMACs", "GPU", "GiB", "HBM", "HFU"),
-        *("ID", "JSON", "KV", "KiB", "LLM", "LSTM", "LoRA", "MAC", "MACs", "MBU", "MFU", "MLP", "MiB", "MoE", "NPU"),
-        *("ONNX", "RAM", "RNN", "RSS", "SIMD", "SRAM", "TFLOPs", "TPOT", "TPU", "TTFT", "URL", "VRAM", "ViT"),
-    )
-} | {"io": "I/O"}
+_ACRONYMS = (
+    "AI API CNN CPU CUDA DRAM FLOP FLOPs GFLOPs GMACs GPU GiB HBM HFU ID JSON KV KiB LLM LSTM LoRA MAC MACs MBU MFU "
+    "MLP MiB MoE NPU ONNX RAM RNN RSS SIMD SRAM TFLOPs TPOT TPU TTFT URL VRAM ViT"
+)
+#: The spelling of words in lower case that are not spelled as other words. Their plurals have an "s" more.
+_SPELLED = {word.lower(): word for word in _ACRONYMS.split()} | {"io": "I/O"}
 #: Words that stay small within a title in which every word has a capital.
 _SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "from", "in", "of", "on", "or", "per", "the", "to"))
 

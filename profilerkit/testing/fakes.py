@@ -304,13 +304,10 @@ def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[L
     inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
     root = _record_layer(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())
     rest = [layer for layer in model.layers if layer.name]
-    return (
-        root,
-        *(
-            _record_layer(index, layer, (inside,) * layer.calls if called else ())
-            for index, layer in enumerate(rest, 1)
-        ),
-    )
+    records = [root]
+    for index, layer in enumerate(rest, start=1):
+        records.append(_record_layer(index, layer, (inside,) * layer.calls if called else ()))
+    return tuple(records)
 
 
 def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
@@ -319,5 +316,11 @@ def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) ->
     )
     statistics = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
     depth = layer.name.count(".") + 1 if layer.name else 0
-    parameters, buffers = (weight,) if layer.params else (), (statistics,) if layer.statistics else ()
-    return LayerRecord(layer.name, layer.type, depth, parameters, buffers, calls)
+    return LayerRecord(
+        layer.name,
+        layer.type,
+        depth,
+        parameters=(weight,) if layer.params else (),
+        buffers=(statistics,) if layer.statistics else (),
+        calls=calls,
+    )
