@@ -16,7 +16,7 @@ from ..compat.operators import OpOverloadPacket, find_tag, is_composite, read_sc
 from .registry import COSTS, find_formula, is_free
 from .untagged import POINTWISE, REDUCTIONS
 
-__all__ = ["Kind", "classify", "schema_name"]
+__all__ = ["Kind", "classify", "list_outputs", "schema_name"]
 
 
 class Kind(Enum):
@@ -139,16 +139,26 @@ def _find_by_other_forms(func: Any) -> Kind:
 
     One without tensors among its arguments, but for the one that it writes its output to, reads no data: it is free.
     """
-    read = [argument for argument in read_schema(func).arguments if not _is_output(argument)]
+    outputs = list_outputs(func)
+    read = [argument for argument in read_schema(func).arguments if argument.name not in outputs]
     if not any(map(_is_tensor, read)):
         return Kind.FREE
     kinds = {_find_by_tags(form) for form in _list_other_forms(func)} - {Kind.UNKNOWN}
     return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
 
 
-def _is_output(argument: Any) -> bool:
-    """Return whether an argument is the ``out`` that an operator writes to."""
-    return bool(argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write)
+def list_outputs(func: Any) -> set[str]:
+    """Return the names of the arguments that an operator writes its results to: ``out``, or ``Q`` and ``R``.
+
+    In the schema of a user's operator another such argument may be a state, which the operator reads too.
+    """
+    if func.namespace not in _TORCH_NAMESPACES:
+        return {"out"}
+    return {
+        argument.name
+        for argument in read_schema(func).arguments
+        if argument.kwarg_only and argument.alias_info is not None and argument.alias_info.is_write
+    }
 
 
 def _list_other_forms(func: Any) -> Iterator[Any]:

@@ -8,7 +8,7 @@ import torch
 
 from profilerkit.costs import Cost, Formula, Numbers, Shape, apply_formula, evaluate_formula
 
-from .classification import Kind, schema_name
+from .classification import Kind, list_outputs, schema_name
 from .elementwise import count_operations
 from .registry import UNCOUNTED, find_formula
 from .shapes import ShapedCall, count_stored_elements, find_numbers, has_floats, replace_by_shapes, split_samples
@@ -61,7 +61,7 @@ def _price_elements(func: Any, counted: torch.Tensor, args: Any, kwargs: Any, re
 
 def _price_by_formula(func: Any, formula: Formula, args: Any, kwargs: Any, result: Any) -> Cost | None:
     """Return the cost by a formula, of nested tensors the sum over their samples; None where the formula knows none."""
-    named = {name: value for name, value in kwargs.items() if name != "out"}
+    named = {name: value for name, value in kwargs.items() if name not in list_outputs(func)} if kwargs else {}
     whole = ShapedCall(replace_by_shapes(args), replace_by_shapes(named), replace_by_shapes(result))
     numbers = find_numbers(args, kwargs, result)
     total = Cost(0, 0)

@@ -31,7 +31,7 @@ def quantize_dynamic(x: Shape, *_: Any, out: Shape) -> Cost:
     "quantized_decomposed::dequantize_per_channel quantized_decomposed::dequantize_per_channel_group",
     "quantized_decomposed::dequantize_per_token quantized::embedding_byte quantized::embedding_4bit",
 )
-def dequantize(x: Any, *, out: Any) -> Cost:
+def dequantize(x: Any, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost for each element."""
     return quantization.dequantize(count_elements(out))
 

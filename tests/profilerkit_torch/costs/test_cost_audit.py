@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +11,8 @@ import pytest
 import torch
 
 from profilerkit_torch.costs import Kind, classify
+from profilerkit_torch.costs.classification import list_outputs
+from profilerkit_torch.costs.registry import find_formula
 
 #: Forward operators without a cost, and why.
 DELIBERATE = {
@@ -59,6 +63,24 @@ def test_every_forward_operator_of_torch_has_a_cost_or_a_reason_to_have_none(nam
     expected = {name for name in DELIBERATE if name.startswith(f"{namespace}::") and exists(name)}
     gradients = {"aten::_unsafe_masked_index_put_accumulate"}  # of an index, registered with the other gradients
     assert unknown - gradients == expected
+
+
+@pytest.mark.parametrize("namespace", [*NAMESPACES, "quantized_decomposed"])
+@pytest.mark.parametrize("with_defaults", [True, False])
+def test_formulas_take_the_arguments_of_every_form_of_their_operator(namespace: str, with_defaults: bool) -> None:
+    importlib.import_module("torch.ao.quantization.fx._decomposed")  # has the operators of programs of PT2E
+    refused: dict[str, str] = {}
+    for operator in operators(namespace):
+        formula, outputs = find_formula(operator), list_outputs(operator)
+        if formula is None:
+            continue
+        arguments = [each for each in operator._schema.arguments if with_defaults or not each.has_default_value()]
+        named = {each.name: None for each in arguments if each.kwarg_only and each.name not in outputs}
+        try:
+            inspect.signature(formula).bind(*(None for each in arguments if not each.kwarg_only), **named, out=None)
+        except TypeError as error:
+            refused[str(operator)] = str(error)
+    assert refused == {}
 
 
 def test_there_is_something_to_audit() -> None:

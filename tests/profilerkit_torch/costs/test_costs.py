@@ -410,6 +410,15 @@ def test_an_output_that_is_given_costs_nothing_more() -> None:
     assert cost(lambda x: torch.add(x, x, out=torch.empty(2, 3)), ones(2, 3)) == (0, 6)
 
 
+def test_outputs_that_are_given_by_other_names_cost_nothing_more() -> None:
+    """``torch.linalg.qr`` writes to ``Q`` and ``R``."""
+
+    def decompose_into(x: torch.Tensor) -> Any:
+        return torch.linalg.qr(x, out=(torch.empty(0), torch.empty(0)))
+
+    assert cost(decompose_into, ones(5, 4)) == cost(torch.linalg.qr, ones(5, 4))
+
+
 def test_counts_are_whole_numbers_of_any_size() -> None:
     with torch.device("meta"):
         layer = nn.Linear(2**20, 2**20, bias=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -78,6 +79,40 @@ def test_an_embedding_bag_of_bytes_goes_back_to_floats_and_adds_up() -> None:
     bag.qconfig = quantization.float_qparams_weight_only_qconfig
     converted = quantization.convert(quantization.prepare(bag))
     assert counts(converted, torch.tensor([[1, 2, 3]])) == (0, 3 * (3 * 4))
+
+
+def test_an_embedding_of_bytes_goes_back_to_floats() -> None:
+    """A difference and a product for each of 3 x 4 numbers that are looked up."""
+    embedding: Any = nn.Sequential(nn.Embedding(10, 4))
+    embedding.qconfig = quantization.float_qparams_weight_only_qconfig
+    converted = quantization.convert(quantization.prepare(embedding))
+    assert counts(converted, torch.tensor([[1, 2, 3]])) == (0, 3 * 4 * 2)
+
+
+def test_a_program_of_pt2e_has_its_weights_of_each_channel_go_back_to_floats() -> None:
+    """As `torchao`'s ``convert_pt2e`` writes it: the input goes to bytes and back, the weight goes back."""
+    importlib.import_module("torch.ao.quantization.fx._decomposed")
+    decomposed = torch.ops.quantized_decomposed
+
+    class Program(nn.Module):
+        weight: torch.Tensor
+        scales: torch.Tensor
+        zeros: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weight", torch.ones(5, 6, dtype=torch.int8))
+            self.register_buffer("scales", torch.ones(5))
+            self.register_buffer("zeros", torch.zeros(5, dtype=torch.int64))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            small = decomposed.quantize_per_tensor(x, 0.1, 0, 0, 255, torch.uint8)
+            x = decomposed.dequantize_per_tensor(small, 0.1, 0, 0, 255, torch.uint8)
+            weight = decomposed.dequantize_per_channel(self.weight, self.scales, self.zeros, 0, -128, 127, torch.int8)
+            return nn.functional.linear(x, weight)
+
+    macs = 3 * 6 * 5
+    assert counts(Program(), ones(3, 6)) == (macs, 2 * macs + (4 + 2) * 3 * 6 + 2 * 5 * 6)
 
 
 def test_weights_of_one_byte_in_a_product() -> None:
