@@ -173,7 +173,7 @@ class JaxBackend(
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
         """Yield a `Run` of the compiled model; the first call is tracing, compilation and one pass."""
         self.mode(options)
-        device = self.resolve_device(model, options.device)
+        device = None if options.device is None else self.resolve_device(model, options.device)
         with prepare_run(find_subject(model), inputs.map(data.as_tensor), device, options.training) as run:
             yield run
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -66,12 +67,17 @@ def _mark_layers(copy: Any) -> None:
 
 
 def _list_layers_once(model: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each layer under the first of its paths, the model itself first; containers of layers among them."""
-    seen: set[int] = set()
-    for path, layer in list_layers(model, _list_children):
-        if id(layer) not in seen:
-            seen.add(id(layer))
-            yield path, layer
+    """Yield each layer with its path, in the order of the attributes; containers of layers among them.
+
+    A layer with several paths has the one that its variables have in nnx's state: the first by name. Copies that nnx
+    makes have their attributes in that order.
+    """
+    paths: dict[int, str] = {}
+    for path, layer in list_layers(model, _list_children_by_name):
+        paths.setdefault(id(layer), path)
+    for _, layer in list_layers(model, _list_children):
+        if id(layer) in paths:
+            yield paths.pop(id(layer)), layer
 
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
@@ -83,6 +89,12 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     else:
         items = [(name, value) for name, value in vars(layer).items() if not name.startswith("_pytree__")]
     return ((name, value) for name, value in items if _is_layer(value))
+
+
+def _list_children_by_name(layer: Any) -> Iterable[tuple[str, Any]]:
+    """Return what `_list_children` does, sorted as nnx sorts attributes and keys; items keep their order."""
+    children = _list_children(layer)
+    return children if isinstance(layer, Sequence) else sorted(children, key=itemgetter(0))
 
 
 def _is_layer(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,14 +54,14 @@ class CompiledCall:
     Args:
         subject: The model.
         inputs: The inputs of a call: their form is that of all calls.
-        device: The short name of the device.
+        device: The short name of the device; None for where JAX runs the model when the user calls it.
         training: Run training steps: the pass in training mode, and the gradients. A call then returns the outputs as a
             list of arrays.
 
     Raises `WithoutValuesError` for weights, and `InputError` for inputs, without values.
     """
 
-    def __init__(self, subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> None:
+    def __init__(self, subject: Subject, inputs: ModelInputs, device: str | None, training: bool = False) -> None:
         subject.require_values()
         arrays = list_arrays(inputs)
         if any(isinstance(array, jax.ShapeDtypeStruct) for array in arrays):
@@ -70,7 +70,7 @@ class CompiledCall:
                 "give arrays"
             )
         self._inputs = inputs
-        self._device = device_named(device)
+        self._device = _find_common_device(subject.values, arrays) if device is None else device_named(device)
         self._weights = jax.device_put(subject.values, self._device)
         self._arrays = jax.device_put(arrays, self._device)
         call = bind_call(subject, inputs, Pass(training))
@@ -98,13 +98,26 @@ class CompiledCall:
         return self._read_outputs(result)
 
 
+def _find_common_device(weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Return the one device that the weights are bound to, or else the inputs; None if these are several, or none.
+
+    An array that is put on None stays where it is: one that is spread over devices stays so, and ``jax.jit`` takes one
+    that is bound to no device to those that the model runs on, as a ``shard_map`` in it may say.
+    """
+    for arrays in (weights, inputs):
+        bound = {device for array in arrays if getattr(array, "committed", False) for device in array.devices()}
+        if bound:
+            return bound.pop() if len(bound) == 1 else None
+    return None
+
+
 def _read_outputs_of_step(result: tuple[list[Any], Any]) -> list[Any]:
     outputs, _state_and_gradients = result
     return outputs
 
 
 @contextmanager
-def prepare_run(subject: Subject, inputs: ModelInputs, device: str, training: bool = False) -> Iterator[Run]:
+def prepare_run(subject: Subject, inputs: ModelInputs, device: str | None, training: bool = False) -> Iterator[Run]:
     """Yield the run of a model; the first call is tracing, compilation and one pass."""
     call = CompiledCall(subject, inputs, device, training)
     start = time.perf_counter()

@@ -344,3 +344,28 @@ def test_a_linen_module_runs_as_its_arguments_say() -> None:
     assert trace_module(model, ModelInputs(jnp.ones((BATCH, WIDTH)), train=True)).flops == 7 * elements
     assert (trace_module(model).total_params, len(trace_module(model).buffers)) == (2 * WIDTH, 2)
     np.testing.assert_allclose(model(jnp.ones((BATCH, WIDTH))), np.ones((BATCH, WIDTH)), rtol=1e-4)
+
+
+def test_a_module_of_nnx_with_several_names_is_one_layer() -> None:
+    """It has the first of its names, as in nnx's state: before, another stood beside it, with nothing in it."""
+
+    class Shared(nnx.Module):
+        def __init__(self) -> None:
+            self.zeta = nnx.Linear(6, 6, rngs=nnx.Rngs(0))
+            self.alpha = self.zeta
+            self.more = nnx.List([self.zeta, nnx.Linear(6, 2, rngs=nnx.Rngs(0))])
+
+        def __call__(self, x: Any) -> Any:
+            return self.more[1](self.alpha(self.zeta(x)))
+
+    backend, x = JaxBackend(), jnp.ones((2, 6))
+    for inputs in (ModelInputs(x), None):
+        table = backend.trace(Shared(), inputs).table
+        assert [(row["path"], row["own_params"]) for row in table if row["own_params"]] == [
+            ("alpha", 42),
+            ("more.1", 14),
+        ]
+        assert sorted(row["path"] for row in table) == ["", "alpha", "more", "more.1"]
+    called = {row["path"]: (row["calls"], row["own_macs"]) for row in backend.trace(Shared(), ModelInputs(x)).table}
+    assert called["alpha"] == (2, 2 * 2 * 36)
+    assert called["more.1"] == (1, 2 * 12)

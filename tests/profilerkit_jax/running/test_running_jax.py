@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from time_limits import run_program
 
 from profilerkit import (
     ArgumentError,
@@ -81,6 +84,45 @@ def test_devices() -> None:
     for missing in ("tpu:3", "gpu:99", "no such device"):
         with pytest.raises(DeviceNotAvailableError, match="the devices of JAX in this process are: cpu"):
             BACKEND.resolve_device(model, missing)
+
+
+#: Runs a model on four devices: weights that are spread, inputs that are, and a `shard_map` over weights on no device.
+SPREAD = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+from profilerkit import ModelInputs
+from profilerkit_jax import JaxModel
+from profilerkit.backend import RunOptions
+from profilerkit_jax.backend import JaxBackend
+
+mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+weight, x = jnp.ones((8, 4)), jnp.ones((12, 8))
+multiply = lambda weight, x: x @ weight
+mapped = jax.shard_map(lambda w, x: jax.lax.psum(x @ w, "d"), mesh=mesh, in_specs=(P("d"), P(None, "d")), out_specs=P())
+spread = lambda array, *spec: jax.device_put(array, NamedSharding(mesh, P(*spec)))
+
+def count_devices(function, weight, x, training=False, **options):
+    with JaxBackend().run(JaxModel(function, weight), ModelInputs(x), RunOptions(training=training, **options)) as run:
+        (output,) = jax.tree.leaves(run())
+    return len(output.devices())
+
+print(
+    count_devices(multiply, spread(weight, None, "d"), x),
+    count_devices(multiply, spread(weight, None, "d"), x, training=True),
+    count_devices(multiply, weight, spread(x, "d")),
+    count_devices(mapped, weight, x),
+    count_devices(multiply, weight, x),
+    count_devices(multiply, jax.device_put(weight, jax.devices()[2]), x),
+    count_devices(multiply, spread(weight, None, "d"), x, device="cpu:2"),
+)
+"""
+
+
+def test_a_model_that_is_spread_over_devices_runs_on_all_of_them() -> None:
+    """As in the user's own call: before, all arrays were gathered on one device, and ``shard_map`` failed."""
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}
+    done = run_program([sys.executable, "-W", "ignore", "-c", SPREAD], env=environment)
+    assert done.stdout.split() == ["4", "4", "4", "4", "1", "1", "1"]
 
 
 def test_what_xla_says_stands_beside_the_counts() -> None:
