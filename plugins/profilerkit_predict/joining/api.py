@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -84,9 +84,9 @@ def join(
         file, profiler.model, made if isinstance(made, ModelInputs) else None, trace, skip
     )
     _require_layers(recording, trace)
-    joined = JoinedProfile(
-        profiler.name, file.profiler, "training" if is_training else "forward", recording, trace, target, dtype
-    )
+    phase = "training" if is_training else "forward"
+    doubts = tuple(_list_doubts(file, is_training)) if training is not None else ()
+    joined = JoinedProfile(profiler.name, file.profiler, phase, recording, trace, target, dtype, doubts)
     return joined if target is not None else _with_named_device(joined)
 
 
@@ -116,6 +116,19 @@ def _is_training(file: ProfileFile) -> bool:
     if "training" in file.metadata:
         return bool(file.metadata["training"])
     return any(event["name"].startswith(("autograd::engine::", "torch::autograd::")) for event in file.list_timed())
+
+
+def _list_doubts(file: ProfileFile, is_training: bool) -> Iterator[str]:
+    """Yield what in a profile speaks against the caller's word on whether its passes are training steps.
+
+    Only profiles of torch tell gradients from other work.
+    """
+    if file.profiler != "torch.profiler" or is_training == _is_training(file):
+        return
+    if is_training:
+        yield "training=True was given, but no gradient ran in the profile: its work is counted, its time is not there"
+    else:
+        yield "training=False was given, but gradients ran in the profile: their time is there, their work is not"
 
 
 def _require_layers(recording: Recording, trace: ModelTrace) -> None:

@@ -75,6 +75,8 @@ def test_kernels_of_cudnn_are_of_the_layers_that_the_trace_has_with_other_names(
     assert len(result.recording.passes) == 2
     assert result.unattributed_share == 0
     assert sum(row["own_macs"] for row in result.layers) == result.trace.macs
+    doubt = "training=True was given, but no gradient ran in the profile: its work is counted, its time is not there"
+    assert (doubt in result.notes) is training
 
 
 def test_what_makes_the_model_ready_is_no_pass(tmp_path: Path) -> None:
@@ -101,6 +103,9 @@ def test_gradients_of_torch_1_8_have_no_layer_and_layers_no_rate(tmp_path: Path)
         launch(trace, ("torch::autograd::AccumulateGrad", "aten::add_"), end + 200 + 10 * index, 1)
     for event in trace.events:
         event["cat"] = {"cpu_op": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel"}[event["cat"]]
+    doubt = "training=False was given, but gradients ran in the profile: their time is there, their work is not"
+    assert doubt in join_trace(trace, tmp_path, training=False).notes
+    assert not any("was given" in note for note in join_trace(trace, tmp_path, training=True).notes)
     result = join_trace(trace, tmp_path)
     assert result.phase == "training"
     assert own(result) == EXPECTED
