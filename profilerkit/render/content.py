@@ -91,10 +91,14 @@ def list_parts_below(report: Report, selection: Selection, silent: Collection[st
         for record in tables:
             yield selection.draw_metric(record.friendly_name, record.value)
     if selection.details:
-        yield _draw_descriptions(report.statuses.values())
+        if report.statuses:
+            yield _draw_descriptions(report.statuses.values())
         yield from measurement_grids([report])
         yield from environment_grids([report])
     yield from _list_layers(report, selection)
+    unshown = [key for key, value in report.data.items() if not isinstance(value, (LayerTable, str))]
+    if unshown:
+        yield Notes((f"Not shown here: {', '.join(unshown)}; report[...] has it, and --format json.",))
     if tables and not selection.has_layers:
         yield Notes(("Tables: report.to_text(details=True), on the command line --layers or --top.",))
 

@@ -18,6 +18,7 @@ from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
 from ..piping.input_source import find_batch_size
 from ..piping.intrinsic import Inputs, Trace
+from ..piping.outcome import Completeness
 from ..piping.status import Metric, StatusKey, list_origins
 from ..plugging.loaded_files import in_plain_names
 from ..process.environment import machine
@@ -164,8 +165,11 @@ class _Computed:
         yield from notes_of_traces
         for status in self.list_data():
             outcome = status.outcome
-            if outcome.value is None:
-                yield f"{status.NAME} {outcome.completeness.value}: {'; '.join(outcome.missing)}"
+            if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
+                reasons = "; ".join(
+                    filter(None, (*outcome.missing, outcome.note))
+                )  # tables of layers say it themselves
+                yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
         if len(set(batches.values())) > 1:
             listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
             yield f"values are for batches of different sizes: {listing}"

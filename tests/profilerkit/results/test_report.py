@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from profilerkit import (
     Profiler,
     ProfilerFunction,
     Report,
+    StatusKey,
     UnknownStatusError,
 )
 from profilerkit.piping.outcome import Outcome
@@ -337,6 +339,37 @@ def test_layers_that_could_not_be_had_are_said(make_profiler: MakeProfiler) -> N
     shown = profiler.report(["layerwise_data"])
     assert "layerwise_data" not in shown
     assert any(note.startswith("layerwise_data failed: there is nothing to run the model with") for note in shown.notes)
+
+
+def test_data_that_no_text_shows_is_named_and_so_is_what_it_lacks(make_profiler: MakeProfiler) -> None:
+    class Kinds(StatusKey):
+        """How many layers there are of each type."""
+
+        NAME = "kinds"
+
+    class ComputeKinds(ProfilerFunction):
+        KEYS = (Kinds,)
+
+        def __call__(self, given: Any) -> Any:
+            return given() if callable(given) else given
+
+    def ask(given: Any) -> Report:
+        profiler = make_profiler(FakeModel([FakeLayer("only")]), ComputeKinds())
+        profiler.compute(["kinds"], given=given)
+        return profiler.report(["kinds"])
+
+    partial = ask({"kinds": Partial({"Linear": 2}, ("half of them",))})
+    assert partial["kinds"] == {"Linear": 2}
+    assert "kinds partial: half of them" in partial.notes
+    text = to_text(result_table(partial, details=True), width=100)
+    assert "Not shown here: kinds; report[...] has it, and --format json." in text
+    assert "Metrics" not in text, "there are none to describe"
+
+    def fail() -> Any:
+        raise KeyError("x")
+
+    line = fail.__code__.co_firstlineno + 1
+    assert f"kinds failed: KeyError: 'x'; raised at line {line} of {__name__}" in ask(fail).notes
 
 
 def test_whole_numbers_stay_whole_in_json_and_what_it_cannot_write_is_marked() -> None:
