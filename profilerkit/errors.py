@@ -253,8 +253,13 @@ class ModelChangedWarning(ProfilerKitWarning):
 
 def model_failed(
     error: Exception | None, inputs: object, hint: str = "do these inputs fit it?", layer: str = ""
-) -> ModelFailedError:
-    """Return the error for a model that raised: its message in one line, the layer, the inputs of the call, a hint."""
+) -> ProfilerKitError:
+    """Return the error for a model that raised: its message in one line, the layer, the inputs of the call, a hint.
+
+    An error of the inputs or of a cost formula is returned as it is: it is not the model's, and says what to do.
+    """
+    if isinstance(error, (InputError, CostFormulaError)):
+        return error
     summary = f"{error_summary(error).rstrip('.')}, in layer {layer}" if layer else error_summary(error)
     if isinstance(error, TypeError) and getattr(inputs, "kwargs", None):
         hint = f"{hint} The values of a mapping are keyword arguments; ModelInputs(batch) passes a mapping as one"

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from types import TracebackType
 
 from ..error_text import list_causes
-from ..errors import BackendFailedError, ModelFailedError, error_summary, model_failed
+from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
 from .tested_releases import describe_untested
 
 __all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer", "note_raising_layer"]
@@ -37,10 +37,11 @@ def note_raising_layer(error: BaseException, paths: Mapping[int, str]) -> None:
 
 def explain_failure(
     error: Exception, inputs: object, backend: str, package: str, hint: str = "do these inputs fit it?"
-) -> ModelFailedError | BackendFailedError:
+) -> ProfilerKitError:
     """Return the error for a pass that raised: a `ModelFailedError`, or a `BackendFailedError` if the fault is there.
 
-    It names the layer that `note_layer` has noted. An error of memory is raised as it is: it may be anybody's.
+    It names the layer that `note_layer` has noted. `InputError` and `CostFormulaError` are returned as they are. An
+    error of memory is raised as it is: it may be anybody's.
 
     Args:
         error: The error that was raised.

@@ -15,7 +15,7 @@ from ..errors import ProfilerKitError, by_likeness
 from ..plugging.commands import list_commands, load_command
 from ..plugging.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
-from ..process.containment import collect_notes
+from ..process.containment import collect_notes, describe_origin
 from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
 from .quiet_imports import keep_frameworks_quiet
 
@@ -165,8 +165,5 @@ def main(arguments: list[str] | None = None) -> Any:
     except MemoryError as error:
         fail(f"this process is out of memory{f': {error}' if str(error) else ''}", MODEL_FAILED, error)
     except Exception as error:
-        fail(
-            f"{type(error).__name__}: {error}; this is a mistake of profilerkit or a plugin: --traceback shows where",
-            MODEL_FAILED,
-            error,
-        )
+        origin = describe_origin(error) or "this is a mistake of profilerkit or a plugin"
+        fail(f"{type(error).__name__}: {error}; {origin}; --traceback shows where", MODEL_FAILED, error)

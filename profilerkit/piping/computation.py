@@ -16,6 +16,7 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
+from ..error_text import find_raising_line
 from ..errors import (
     DependencyCycleError,
     IncompleteStatusError,
@@ -23,6 +24,7 @@ from ..errors import (
     MissingArgumentError,
     ModelFailedError,
     NotOfferedError,
+    ProfilerKitError,
     WithoutValuesError,
 )
 from ..process.cached import cached_property
@@ -249,9 +251,16 @@ class Computation:
         """Keep an error as the outcome of every key that the failing function holds."""
         for bound in self.registry:
             if bound.function is binding.function:
-                outcome = replace(Outcome.of(Failure(error)), note=describe_origin(error))
+                outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
                 status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
                 self._memory.entries[bound.key.NAME] = Remembered(status, bound.function, {})
+
+
+def _describe_origin(error: Exception) -> str:
+    """Return whose code raised an error: a plugin's, or the line that did; those that we raise say it themselves."""
+    line = find_raising_line(error)
+    is_ours = isinstance(error, ProfilerKitError) or f" of {__name__.partition('.')[0]}." in line
+    return describe_origin(error) or ("" if is_ours or not line else f"raised at {line}")
 
 
 def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:

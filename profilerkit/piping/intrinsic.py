@@ -183,7 +183,7 @@ class ComputeTrace(ProfilerFunction):
         else:
             model_inputs = ModelInputs.of(inputs)
             result = _run_trace(backend, backend.trace, model, model_inputs)
-            if isinstance(result.failure, ModelFailedError):
+            if isinstance(result.failure, (InputError, ModelFailedError)):
                 failure = correct_error(result.failure, self.inputs.source, backend, model, model_inputs.function)
                 result = replace(result, failure=failure)
         return without_layers(result, ignore)

@@ -43,7 +43,8 @@ def correct_error(
 
     Two mistakes are known: a shape that begins with the batch, where the shape of one sample is expected, and a shape
     in place of inputs. Each correction is tried: the whole model is traced with it. If no shape was given, or if no
-    correction works, the error itself is returned; of inputs in another floating-point dtype it names the two dtypes.
+    correction works, the error itself is returned; that of a model names the two dtypes if its inputs have another
+    floating-point dtype than it takes.
     """
     if source is None or not isinstance(error, (InputError, ModelFailedError)):
         return error
@@ -52,7 +53,9 @@ def correct_error(
             better = InputError(f"{proposal.mistake}; give {_write_arguments(proposal)}; as it is, {error}")
             better.__cause__ = error.__cause__ or error
             return better
-    return error if source.shapes is not None else _name_dtypes(error, source.example, backend, model)
+    if source.shapes is not None or isinstance(error, InputError):  # which names the dtypes itself
+        return error
+    return _name_dtypes(error, source.example, backend, model)
 
 
 def _name_dtypes(error: _Failure, example: Any, backend: Backend, model: Any) -> _Failure | InputError:

@@ -34,12 +34,12 @@ def load_model(spec: str, trust: bool = False) -> Any:
     A file that may run code when it is loaded is loaded with ``trust`` only; Python files need no trust.
 
     Raises `InputError` for a text that no loader accepts or that names no model, and `ModelFailedError` if the code
-    that is loaded raises, `BackendNotInstalledError` if it imports a framework that is not installed.
+    that is loaded raises or returns None, `BackendNotInstalledError` if it imports a framework that is not installed.
     """
     offer = find_loader(text("a text that says where a model is, such as 'package.module:name'")("spec", spec))
     try:
         with path_restored(), contained(offer.plugin, f"model loader {offer.item.name!r}"):
-            return offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
+            model = offer.item.load(spec, trust=trust) if _takes_trust(offer.item.load) else offer.item.load(spec)
     except MemoryError:
         raise
     except Exception as error:
@@ -55,6 +55,9 @@ def load_model(spec: str, trust: bool = False) -> Any:
             f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
             f"{error}; {offer.plugin.workaround}"
         ) from error
+    if model is None:
+        raise ModelFailedError(f"{spec!r} gave None instead of a model; is there a return missing in what builds it?")
+    return model
 
 
 def _find_missing_framework(error: BaseException | None) -> BackendNotInstalledError | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments.checks import COLUMNS, DEPTH, FLAG, TOP, text
 from ..arguments.names import argument_hint
 from ..error_text import shown
-from ..errors import ArgumentError, NotOfferedError, by_likeness
+from ..errors import ArgumentError, NotOfferedError, PluginFailedError, by_likeness
 from ..process.containment import contained
 from .extension import Renderer, RendererInfo
 from .manager import Offer, describe_disabled, list_offers, load_offer
@@ -98,7 +98,7 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
     """Return a report or comparison in an output form, as text.
 
     An option that this renderer does not take, but another one does, is ignored. Raises `ArgumentError` for an option
-    that no renderer takes, and `PluginFailedError` if a plugin's renderer raises.
+    that no renderer takes, and `PluginFailedError` if a plugin's renderer raises, or returns no text.
     """
     if not isinstance(getattr(result, "reports", None), tuple):
         raise ArgumentError(f"{shown(result)} is no result: give a Report or a Comparison")
@@ -106,7 +106,10 @@ def render(result: Report | Comparison, form: str = "summary", **options: Any) -
     draw: Renderer = load_offer("renderer", offer)
     accepted = _choose_options(draw, options)
     with contained(offer.plugin, f"renderer {form!r}", wrapped=True):
-        drawn: str = draw(result, **accepted)
+        drawn = draw(result, **accepted)
+    if not isinstance(drawn, str):
+        problem = f"renderer {form!r} of plugin {offer.plugin} returned {shown(drawn)}, which is no text"
+        raise PluginFailedError(f"{problem}; {offer.plugin.workaround}")
     return drawn
 
 

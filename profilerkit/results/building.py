@@ -165,10 +165,9 @@ class _Computed:
         yield from notes_of_traces
         for status in self.list_data():
             outcome = status.outcome
+            # The tables of layers, and their text, say it themselves.
             if outcome.completeness is not Completeness.COMPLETE and not isinstance(outcome.value, (LayerTable, str)):
-                reasons = "; ".join(
-                    filter(None, (*outcome.missing, outcome.note))
-                )  # tables of layers say it themselves
+                reasons = "; ".join(filter(None, (*outcome.missing, outcome.note)))
                 yield f"{status.NAME} {outcome.completeness.value}: {reasons}"
         if len(set(batches.values())) > 1:
             listing = ", ".join(f"{key} of {size}" for key, size in batches.items())

@@ -144,3 +144,17 @@ def test_a_formula_for_an_operator_of_ones_own() -> None:
     assert report.conditions == ("your own cost formulas for com.example::Fancy",)
     without = profile(model, metrics=["macs"])
     assert (without.status("macs").completeness.value, without.conditions) == ("partial", ())
+
+
+def test_an_error_of_a_formula_or_of_inputs_is_not_said_to_be_the_models() -> None:
+    node = helper.make_node("Fancy", ["x"], ["y"], domain="com.example")
+    x = np.ones((2, 3), F)
+    model: Any = make_model([node], {"x": x})
+    with scoped_costs():
+        register_op_cost("com.example::Fancy", lambda call: 3)  # type: ignore[type-var]
+        record = profile(model, x, metrics=["macs"]).status("macs")
+    assert record.missing == ("the cost formula of com.example::Fancy returned 3, which is no Cost",)
+    record = profile(model, x, call=lambda model, x: model, metrics=["macs"]).status("macs")
+    assert record.missing == ("call= was given, but only the model's own call can be followed here; leave it out",)
+    record = profile(model, x.astype("float64"), metrics=["macs"]).status("macs")
+    assert record.missing == ("the input 'x' is of float64, and the model declares float32; convert it first",)

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import AttributeProto, TensorProto, defs, helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown, trace_node
 
-from profilerkit import ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit import InputError, ModelFailedError, ModelInputs, ModelTrace, profile
 from profilerkit.piping.outcome import Completeness
 from profilerkit.trace.bounds import Bounds
 
@@ -382,7 +382,7 @@ TWO = make_model([helper.make_node("Add", ["a", "b"], ["y"])], {"a": (F, ["n", 3
 )
 def test_inputs_that_do_not_fit_are_said(model: Any, inputs: ModelInputs, message: str) -> None:
     trace = BACKEND.trace(model, inputs)
-    with pytest.raises(ModelFailedError, match=message):
+    with pytest.raises(InputError, match=message):
         raise trace.failure or AssertionError("nothing was wrong")
     assert trace.operators == ()
     assert trace.layers

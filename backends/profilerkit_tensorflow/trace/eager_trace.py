@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit import BackendFailedError, CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
 from profilerkit.count_text import format_count
-from profilerkit.errors import error_summary
+from profilerkit.errors import ProfilerKitError, error_summary
 from profilerkit.trace.records import MemoryTimeline
 
 from ..model.kinds import is_function, is_unbuilt
@@ -27,9 +27,7 @@ __all__ = ["complete_eagerly", "trace_eagerly"]
 _MOST_BYTES_MADE = 2**28
 
 
-def trace_eagerly(
-    model: Any, inputs: ModelInputs, refusal: ModelFailedError | BackendFailedError, followed: list[LayerCalls]
-) -> ModelTrace:
+def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
     """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
     with preserve(model, variable_values=True):
         try:
@@ -80,7 +78,7 @@ def _count_unmade_bytes(model: Any, trace: ModelTrace) -> int:
     return sum(parameter.bytes for layer in trace.layers for parameter in layer.parameters)
 
 
-def _explain(refusal: ModelFailedError | BackendFailedError) -> str:
+def _explain(refusal: ProfilerKitError) -> str:
     """Return why a model is run eagerly, by the error that tracing it has raised."""
     is_of_backend = isinstance(refusal, BackendFailedError)
     why = "the tensorflow backend has failed to trace the model" if is_of_backend else "the model cannot be traced"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit import ModelFailedError, ModelInputs
+from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.errors import BackendFailedError
+from profilerkit.errors import ProfilerKitError
 
 from ..model.input_checks import wrong_ranks
 
@@ -16,7 +16,7 @@ __all__ = ["explain_failed_pass", "only_in_graphs"]
 _SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
 
 
-def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
     """Return the error that is reported for a pass that raised: the model's, or this package's where it is at fault.
 
     Where a model declares the rank of its inputs and got another one, the message names both.

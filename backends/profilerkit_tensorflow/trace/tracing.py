@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from profilerkit import BackendFailedError, CostFormulaError, ModelFailedError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit import CostFormulaError, ModelInputs, ModelTrace, NotOfferedError
+from profilerkit.errors import ProfilerKitError
 from profilerkit.process.collector import collector_paused
 from profilerkit.trace.conditions import formulas_used
 
@@ -44,7 +45,7 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
-    refusal: ModelFailedError | BackendFailedError | None = None
+    refusal: ProfilerKitError | None = None
     followed: list[LayerCalls] = []
     questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.

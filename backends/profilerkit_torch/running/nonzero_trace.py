@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from torch import nn
 
-from profilerkit import CostFormulaError, ModelInputs, ModelTrace
+from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.inventory import Inventory
@@ -49,8 +49,6 @@ def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
         try:
             stand_ins = replace(REAL_RUN, mode=mode)
             trace = trace_pass(RecordedPass(inventory, placed, stand_ins, WatchedPass(grad_mode, mode)))
-        except CostFormulaError as error:
-            return ModelTrace(layer_records(model, {}), failure=error)
         except Exception as error:  # whatever a model raises
             failure = explain_failure(error, inputs, "torch", __package__)
             if not needs_autograd(error):

@@ -12,7 +12,7 @@ from torch import nn
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.errors import BackendFailedError, ModelFailedError
+from profilerkit.errors import ProfilerKitError
 
 from ..model.modules import find_device, set_inference_flags
 from ..untouched.caller_context import as_caller
@@ -49,7 +49,7 @@ class InferencePass:
         if self.grad_mode is torch.enable_grad:
             yield "the model computes gradients and relies on its caller to enable them: they are enabled in this pass"
 
-    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
         """Return the error of a pass that raised: the model's, or this package's where its own code failed."""
         return explain_failure(error, inputs, "torch", __package__)
 

@@ -20,7 +20,7 @@ from torch.nn.parameter import is_lazy as is_unsized
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import find_raising_line
 from profilerkit.error_text import error_line
-from profilerkit.errors import BackendFailedError, ModelFailedError
+from profilerkit.errors import ModelFailedError, ProfilerKitError
 from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import run_backward
@@ -140,7 +140,7 @@ class TrainingPass(InferencePass):
         if self._bucket_bytes:
             yield _BUCKETS.format(count=self._bucket_bytes)
 
-    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ModelFailedError | BackendFailedError:
+    def explain_failure(self, error: Exception, inputs: ModelInputs) -> ProfilerKitError:
         """Return the error of a model that raised, in its forward pass or only in the backward pass."""
         if not self._went_forward or find_raising_line(error, __package__):
             return super().explain_failure(error, inputs)

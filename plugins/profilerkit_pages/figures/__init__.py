@@ -15,6 +15,7 @@ from profilerkit.errors import ArgumentError, by_likeness
 from profilerkit.plugging.extension import FigureInfo
 from profilerkit.plugging.manager import Offer, list_offers, load_offer
 from profilerkit.plugging.sources import require_unique
+from profilerkit.process.containment import contained
 
 from .batch_sweep import batch_sweep
 from .ceilings import Ceilings
@@ -68,8 +69,8 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
         figsize: The width and the height in inches. Default: what the content takes.
         **options: The options of the function that draws it.
 
-    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows, and
-    `ImportError` if matplotlib is missing.
+    Raises `ArgumentError` for an unknown kind or option, `ValueError` if the report lacks what the figure shows,
+    `ImportError` if matplotlib is missing, and `PluginFailedError` if the figure is of another package and raises.
     """
     offers = _find_offers()
     if text("the name of a kind of figure, such as 'icicle'")("kind", kind) not in offers:
@@ -80,7 +81,8 @@ def draw(result: Report | Comparison, kind: str, *, figsize: tuple[float, float]
     for name in sorted(options.keys() - parameters.keys()):
         raise ArgumentError(f"figure {kind!r} takes no option {name!r}; {argument_hint(name, accepted, _INSTEAD)}")
     size = None if figsize is None else _SIZE("figsize", figsize)
-    figure = function(result, **options)
+    with contained(offers[kind].plugin, f"figure {kind!r}", wrapped=True):
+        figure = function(result, **options)
     if size is not None:
         figure.set_size_inches(*size)
     return figure

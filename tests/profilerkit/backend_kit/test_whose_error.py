@@ -9,7 +9,16 @@ from typing import Any
 import numpy
 import pytest
 
-from profilerkit import BackendFailedError, InputError, ModelFailedError, ModelInputs, ModelTrace, profile
+from profilerkit import (
+    BackendFailedError,
+    CostFormulaError,
+    InputError,
+    ModelFailedError,
+    ModelInputs,
+    ModelTrace,
+    profile,
+)
+from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.failures import explain_failure, find_raising_line
 from profilerkit.backend_kit.tested_releases import declare_tested
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
@@ -93,6 +102,12 @@ def test_an_error_in_the_models_code_is_the_models(how: str) -> None:
     assert str(failure).startswith(f"the model raised {type(error).__name__}")
 
 
+@pytest.mark.parametrize("kind", [InputError, CostFormulaError])
+def test_errors_of_inputs_and_of_formulas_are_not_the_models(kind: type[Exception]) -> None:
+    error = kind("give an array of floats")
+    assert explain_failure(error, ModelInputs(3), "mine", "my_backend") is error
+
+
 def test_an_error_in_a_hook_that_the_model_runs_is_the_backends() -> None:
     error = catch(lambda: HOOK(lambda: MODEL["run"](MINE["key"])))
     assert find_raising_line(error, "my_backend") is not None
@@ -147,4 +162,20 @@ def test_other_errors_of_a_trace_are_reported_unchanged() -> None:
     def refuse() -> None:
         raise InputError("no such input")
 
-    assert statuses(refuse)["macs"].missing == ("no such input",)
+    records = statuses(refuse)
+    assert (records["macs"].missing, records["macs"].note) == (("no such input",), "")
+
+
+def test_other_errors_are_reported_with_the_line_that_raised_them() -> None:
+    """``KeyError: 'x'`` alone tells nobody which part of a backend to look at."""
+    assert statuses(MODEL["key"])["macs"].note == "raised at line 2 of users_models"
+
+    class NoRandom(FakeBackend):
+        def resolve_device(self, model: FakeModel, device: DeviceLike) -> str:
+            MINE["key"]()
+            return "cpu"
+
+    model = FakeModel([FakeLayer("layer", params=3)])
+    record = profile(model, FakeTensor((1, 3)), backend=NoRandom(), metrics=["execution_time"])
+    assert record.status("execution_time").missing == ("KeyError: 'x'",)
+    assert record.status("execution_time").note == "raised at line 2 of my_backend.tracing"

@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 from plugin_fixtures import FAKE, make_offering, make_raising
 
-from profilerkit import ArgumentError, FigureInfo, NotOfferedError, RegistrationConflictError, Report, profile
+from profilerkit import (
+    ArgumentError,
+    FigureInfo,
+    NotOfferedError,
+    PluginFailedError,
+    RegistrationConflictError,
+    Report,
+    profile,
+)
 from profilerkit.testing import FakeModel
 from profilerkit_pages.figures import kinds
 
@@ -43,6 +51,17 @@ def test_a_figure_that_cannot_be_used_says_why(install: Any, report: Report) -> 
         report.plot("sketch")
     with pytest.raises(NotOfferedError, match=r"figure 'oil' of plugin 'art'.* cannot be used \(KeyError: "):
         report.plot("oil")
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(3)])
+def test_a_figure_that_raises_names_its_plugin(install: Any, report: Report, error: BaseException) -> None:
+    def fail(report: Report) -> None:
+        raise error
+
+    install("art", figures=make_offering(FigureInfo("sketch", lambda: fail)))
+    reload_plugins()
+    with pytest.raises(PluginFailedError, match=f"figure 'sketch' of plugin 'art' .* raised {type(error).__name__}"):
+        report.plot("sketch")
 
 
 def test_two_figures_of_one_name_are_an_error(install: Any, report: Report) -> None:

@@ -17,6 +17,7 @@ from profilerkit import (
     LoaderInfo,
     ModelFailedError,
     NotOfferedError,
+    PluginFailedError,
     PluginWarning,
     Profiler,
     RendererInfo,
@@ -50,6 +51,14 @@ def test_renderers_are_found_by_the_hook(install: Any, core: None) -> None:
     assert render(comparison, "shout") == "Comparison!"
     assert json.loads(render(comparison, "json")) == comparison.to_dict()
     assert render(comparison, details=True) == comparison.to_text(details=True)
+
+
+@pytest.mark.parametrize("drawn", [None, b"bytes"])
+def test_a_renderer_that_returns_no_text_names_its_plugin(install: Any, core: None, drawn: Any) -> None:
+    mine = RendererInfo("mute", lambda: lambda result: drawn)
+    install("mine", backends=make_offering(FAKE), renderers=make_offering(mine))
+    with pytest.raises(PluginFailedError, match="renderer 'mute' of plugin 'mine' of .* returned .*, which is no text"):
+        render(profile(FakeModel()), "mute")
 
 
 def test_an_unknown_renderer_lists_the_known_ones(core: None) -> None:
@@ -130,6 +139,8 @@ def test_a_loader_that_fails_is_named(install: Any, core: None) -> None:
     def load(spec: str) -> Any:
         if spec == "hub:none":
             raise InputError("the hub has no 'none'")
+        if spec == "hub:forgotten":
+            return None
         raise OSError("offline")
 
     install("hub", "my-hub", model_loaders=make_offering(loader("hub", "hub:", load)))
@@ -139,6 +150,8 @@ def test_a_loader_that_fails_is_named(install: Any, core: None) -> None:
         loaders.load_model("hub:net")
     with pytest.raises(InputError, match="^the hub has no 'none'$"):
         loaders.load_model("hub:none")
+    with pytest.raises(ModelFailedError, match="'hub:forgotten' gave None instead of a model; is there a return"):
+        loaders.load_model("hub:forgotten")
 
 
 @pytest.mark.parametrize("spec", ["..:name", "no.such.package:name", "json.nothing:name"])

@@ -209,3 +209,7 @@ def test_a_formula_of_the_users_own() -> None:
     assert (trace.flops, trace.conditions) == (3, ())
     with pytest.raises(ArgumentError, match="give the type of an operator, such as 'dot_general'"):
         register_op_cost("", tanh)
+    with scoped_costs():
+        register_op_cost("tanh", lambda call: 7)  # type: ignore[type-var]
+        failure = JaxBackend().trace(jnp.tanh, ModelInputs(jnp.ones(3))).failure
+    assert str(failure) == "the cost formula of tanh returned 7, which is no Cost"
