@@ -15,39 +15,39 @@ from profilerkit.trace.records import OpRecord
 
 from ..operator_timing.event_walk import NodeMakers
 from .fused import follow_profile
-from .modules import name_layers_by_modules
+from .modules import assign_layers_by_modules
 from .operator_names import common_name, find_common_name
-from .sequence import name_layers_by_operators
+from .sequence import Match, assign_layers_by_order
 from .shapes import require_equal_shapes
 from .trace_events import Frame, Kind
 from .windows import Window, find_passes, has_steps, split_by_products
 
-__all__ = ["name_layers"]
+__all__ = ["assign_layers"]
 
 
-def name_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
+def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Window], str]:
     """Give each frame its layer; return the windows of the passes, and how the layers are known.
 
     Raises `ProfileFileError` for a profile of another model.
     """
     kinds = {frame.event.kind for frame in frames}
     if Kind.LAYER in kinds:
-        _name_by_ranges(frames, trace)
+        _assign_by_ranges(frames, trace)
         by = "ranges that name the layers"
-        windows = _check_names(frames, trace)
+        windows = _check_layers(frames, trace)
     elif Kind.MODULE in kinds:
-        left = name_layers_by_modules(frames, trace)
+        left = assign_layers_by_modules(frames, trace)
         by = "calls of modules" + (f", of which {left} have no layer in the model" if left else "")
-        windows = _check_names(frames, trace)
+        windows = _check_layers(frames, trace)
     else:
         by = "the names and order of operators"
-        windows = _name_by_order(frames, trace)
+        windows = _assign_unnamed(frames, trace)
     _inherit(frames)
-    _name_backward(frames)
+    _assign_backward(frames)
     return windows, by
 
 
-def _name_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
+def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
     names = frozenset(layer.path for layer in trace.layers)
     strangers: dict[str, None] = {}
     for frame in frames:
@@ -65,7 +65,7 @@ def _name_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
         )
 
 
-def _check_names(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     """Return the windows of passes, of which some frames have their layers; these have the products of the trace.
 
     Raises `ProfileFileError` if they have none of them, or with other shapes.
@@ -73,18 +73,16 @@ def _check_names(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     windows = find_passes(frames)
     _inherit(frames)
     profiled = follow_profile(trace, frames)
-    pairs = list(_pair_first_products(frames, windows[0], profiled))
-    if not pairs and any(operator.macs for operator in profiled.operators):
+    matches = list(_match_first_products(frames, windows[0], profiled))
+    if not matches and any(operator.macs for operator in profiled.operators):
         raise ProfileFileError(
             "the profile is of another model: in the layers that it names, none of the model's products is found"
         )
-    require_equal_shapes(pairs)
+    require_equal_shapes(matches)
     return windows
 
 
-def _pair_first_products(
-    frames: Sequence[Frame], window: Window, trace: ModelTrace
-) -> Iterator[tuple[Frame, OpRecord]]:
+def _match_first_products(frames: Sequence[Frame], window: Window, trace: ModelTrace) -> Iterator[Match]:
     """Yield the first product of each name in each layer, in a pass of the profile and in the trace."""
     first: dict[tuple[str, str], OpRecord] = {}
     for operator in trace.operators:
@@ -94,11 +92,11 @@ def _pair_first_products(
         if window.contains(frame.event.start) and frame.layer is not None and not frame.is_backward:
             key = frame.layer, common_name(frame.event.name)
             if key in first:
-                yield frame, first.pop(key)
+                yield Match(frame, first.pop(key))
 
 
-def _name_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Give frames the layers of the trace's operators that they are; return the windows of the passes.
+def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
+    """Give frames layers where the profile names none; return the windows of the passes.
 
     Raises `ProfileFileError` if the operators are not those of the trace, or have other shapes.
     """
@@ -107,11 +105,10 @@ def _name_by_order(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     is_marked = has_steps(frames)
     if not is_marked:
         windows = split_by_products(windows[0], frames, profiled)
-    pairs = name_layers_by_operators(frames, windows, profiled)
+    matches = assign_layers_by_order(frames, windows, profiled)
     if not is_marked:  # before its first operator the model was made ready
-        first_frame, _ = pairs[0]
-        windows[0] = _begin_with(first_frame, windows[0])
-    require_equal_shapes(pairs)
+        windows[0] = _begin_with(matches[0].frame, windows[0])
+    require_equal_shapes(matches)
     return windows
 
 
@@ -131,7 +128,7 @@ def _inherit(frames: Sequence[Frame]) -> None:
 # The backward pass ----------------------------------------------------------------------------------------------------
 
 
-def _name_backward(frames: Sequence[Frame]) -> None:
+def _assign_backward(frames: Sequence[Frame]) -> None:
     """Give nodes of the gradient's graph, and what they run, the layer of the operator that made them."""
     makers = NodeMakers()
     of_last_node: dict[Any, str | None] = {}  # by thread

@@ -6,14 +6,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from profilerkit import ModelTrace, ProfileFileError
+from profilerkit.trace.layer_paths import walk_outwards
 
 from .trace_events import Frame, Kind
 
-__all__ = ["name_layers_by_modules"]
+__all__ = ["assign_layers_by_modules"]
 
 
-def name_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
+def assign_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     """Give frames of modules the paths of their layers, from the model inwards; return how many were left without.
+
+    The frames are in order of time: a caller has its path before those that it calls. What was called outside of the
+    model is no layer, and is not among those left without.
 
     Raises `ProfileFileError` if no module of the profile has the class of the model.
     """
@@ -23,7 +27,7 @@ def name_layers_by_modules(frames: Sequence[Frame], trace: ModelTrace) -> int:
     left = 0
     for call in calls:
         caller = _find_caller(call)
-        if caller is None:  # the model itself, or a module that something else has called
+        if caller is None:  # the model itself, whose path is empty, or a module that something else has called
             call.layer = "" if _read_class(call) == root_type else None
         else:
             call.layer = instances.find_layer(call, caller)
@@ -76,9 +80,9 @@ def _list_called_layers(trace: ModelTrace) -> defaultdict[tuple[str, str], list[
     layers = sorted(trace.layers, key=lambda layer: first_operators.get(layer.path, never))  # else as in the trace
     called: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for layer in layers:
-        callers = [call.caller[0] for call in layer.calls if call.caller is not None]
-        for caller in dict.fromkeys(callers):
-            called[caller, layer.type].append(layer.path)
+        callers = [call.caller for call in layer.calls if call.caller is not None]
+        for path in dict.fromkeys(path for path, _ in callers):
+            called[path, layer.type].append(layer.path)
     return called
 
 
@@ -86,8 +90,6 @@ def _find_first_operators(trace: ModelTrace) -> dict[str, int]:
     """Return the index of the first operator in each layer, or in the layers inside it, by the layer's path."""
     first: dict[str, int] = {}
     for index, operator in enumerate(trace.operators):
-        path = operator.layer
-        while path not in first:
-            first[path] = index
-            path = path.rpartition(".")[0]
+        for path in walk_outwards(operator.layer):
+            first.setdefault(path, index)
     return first

@@ -13,10 +13,10 @@ from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit_predict.joining.kernel_times import KernelTimes, measure_extent, sum_covered
 from profilerkit_predict.joining.reading import ProfileFile, require_passes
-from profilerkit_predict.joining.records import Recording
+from profilerkit_predict.joining.records import RecordedKernel, Recording
 
 from .fused import explain_whole_layers
-from .layers import name_layers
+from .layers import assign_layers
 from .trace_events import DeviceEvent, Frame, Kind, make_frames, split_events
 from .windows import Window
 
@@ -38,12 +38,20 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
             "is the operators that start kernels which are joined with layers"
         )
     frames = make_frames(host)
-    windows, by = name_layers(frames, trace)
+    windows, by = assign_layers(frames, trace)
     require_passes(len(windows), skip)
-    sums = _Sums(windows, by, skip, (*_note_missing_numbers(frames), *explain_whole_layers(frames)))
+    sums = _Sums(windows, skip)
+    notes = [*_note_missing_numbers(frames), *explain_whole_layers(frames)]
     if device:
-        return sums.add_device(device, _Launches(frames), _read_device_name(profile.header))
-    return sums.add_host(frames)
+        unlinked = sums.add_kernels(device, _Launches(frames))
+        notes += [f"{format_count(unlinked, 'kernel')} without an operator that started them"] if unlinked else []
+    else:
+        sums.add_operators(frames)
+    notes += sums.note_outside("kernels" if device else "operators")
+    name = _read_device_name(profile.header) if device else ""
+    passes = sums.measure_passes()
+    between = max(mean(passes) - sums.measure_busy(), 0.0)
+    return Recording(sums.average(), passes, between, name, bool(device), by, notes=tuple(notes))
 
 
 class _Span(NamedTuple):
@@ -84,69 +92,79 @@ class _Launches:
 class _Sums:
     """Adds kernels up over the passes, of which the first ``skip`` are left out."""
 
-    def __init__(self, windows: Sequence[Window], by: str, skip: int, notes: Sequence[str]) -> None:
-        self._windows, self._by, self._skip, self._notes = windows, by, skip, tuple(notes)
+    def __init__(self, windows: Sequence[Window], skip: int) -> None:
+        self._windows, self._skip = windows, skip
         self._starts = [window.start for window in windows]
         self._times = KernelTimes()
         self._spans: defaultdict[int, list[_Span]] = defaultdict(list)
         #: The seconds of what ran outside of the passes.
         self._outside: list[float] = []
 
-    def add_host(self, frames: Sequence[Frame]) -> Recording:
-        """Return the recording of operators on the host, each without those that it called."""
+    def add_operators(self, frames: Sequence[Frame]) -> None:
+        """Add the operators on the host, each without those that it called."""
         for frame in frames:
             if frame.is_work:
-                self._add(frame.event.name, frame.seconds, _Span(frame.event.start, frame.event.end), frame)
-        return self._make_recording(on_device=False)
+                self._add(frame, frame.event.name, frame.seconds, _Span(frame.event.start, frame.event.end))
 
-    def add_device(self, kernels: Sequence[DeviceEvent], launches: _Launches, device: str) -> Recording:
-        """Return the recording of kernels on a device, each in the layer whose operator has started it."""
+    def add_kernels(self, kernels: Sequence[DeviceEvent], launches: _Launches) -> int:
+        """Add what ran on a device; return how many kernels no operator has started."""
         unlinked = 0
         for kernel in kernels:
+            span = _Span(kernel.start, kernel.end)
             frame = launches.find(kernel)
             if frame is None:
                 unlinked += 1
-            self._add(kernel.name, kernel.end - kernel.start, _Span(kernel.start, kernel.end), frame)
-        notes = [f"{format_count(unlinked, 'kernel')} without an operator that started them"] if unlinked else []
-        return self._make_recording(on_device=True, device=device, notes=notes)
+                self._add_unlinked(kernel.name, span)
+            else:
+                self._add(frame, kernel.name, kernel.end - kernel.start, span)
+        return unlinked
 
-    def _add(self, name: str, seconds: float, span: _Span, frame: Frame | None) -> None:
+    def _add(self, frame: Frame, name: str, seconds: float, span: _Span) -> None:
         """Add a kernel, which is of the pass in which a frame has started it."""
-        if frame is None:  # of which pass it is is not known, and it is not to be lost
-            if self._skip and span.start < self._starts[self._skip]:
-                return  # it ran before any pass that is kept
-            index = max(self._find_pass(span.start), self._skip)
-            self._times.add(seconds, name, None, around="no operator")
-        else:
-            started = frame.event.start
-            index = self._find_pass(started)
-            if index < 0 or started >= self._windows[index].end:
-                self._outside.append(seconds)
-                return
-            if index < self._skip:
-                return
+        started = frame.event.start
+        index = self._find_pass(started)
+        if index is None or started >= self._windows[index].end:
+            self._outside.append(seconds)
+        elif index >= self._skip:
             phase = "backward" if frame.is_backward else "forward"
             around = _find_surroundings(frame) if frame.layer is None else ""
             self._times.add(seconds, name, frame.layer, phase, around)
-        self._spans[index].append(span)
+            self._spans[index].append(span)
 
-    def _find_pass(self, moment: float) -> int:
-        """Return the index of the last pass that began before a moment; -1 for none."""
-        return bisect_right(self._starts, moment) - 1
+    def _add_unlinked(self, name: str, span: _Span) -> None:
+        """Add a kernel of which it is not known in which pass it was started: it is not to be lost."""
+        if self._skip and span.start < self._starts[self._skip]:
+            return  # it ran before any pass that is kept
+        index = self._find_pass(span.start) or 0
+        self._times.add(span.end - span.start, name, None, around="no operator")
+        self._spans[max(index, self._skip)].append(span)
 
-    def _make_recording(self, on_device: bool, device: str = "", notes: Iterable[str] = ()) -> Recording:
-        count = len(self._windows) - self._skip
-        kernels = self._times.average(count)
+    def _find_pass(self, moment: float) -> int | None:
+        """Return the index of the last pass that began before a moment; None if none did."""
+        begun = bisect_right(self._starts, moment)
+        return begun - 1 if begun else None
+
+    def average(self) -> tuple[RecordedKernel, ...]:
+        """Return the kernels of one pass; raises `ProfileFileError` if there are none."""
+        kernels = self._times.average(len(self._windows) - self._skip)
         if not kernels:
             raise ProfileFileError("the passes of the profile have no operator in them")
-        if self._outside:
-            what = "kernels" if on_device else "operators"
-            taken = scale_value(sum(self._outside), "s", Scale.TIME)
-            notes = [*notes, f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
-        passes = tuple(measure_extent(self._spans[self._skip + index]) for index in range(count))
-        busy = sum(map(sum_covered, self._spans.values())) / count
-        between = max(mean(passes) - busy, 0.0)
-        return Recording(kernels, passes, between, device, on_device, self._by, notes=(*self._notes, *notes))
+        return kernels
+
+    def measure_passes(self) -> tuple[float, ...]:
+        """Return the seconds of each pass."""
+        return tuple(measure_extent(self._spans[index]) for index in range(self._skip, len(self._windows)))
+
+    def measure_busy(self) -> float:
+        """Return the seconds of a pass in which at least one kernel runs."""
+        return sum(map(sum_covered, self._spans.values())) / (len(self._windows) - self._skip)
+
+    def note_outside(self, what: str) -> list[str]:
+        """Return a note of what ran outside of the passes, if anything did."""
+        if not self._outside:
+            return []
+        taken = scale_value(sum(self._outside), "s", Scale.TIME)
+        return [f"{len(self._outside)} {what} outside of the passes are left out; they took {taken}"]
 
 
 def _note_missing_numbers(frames: Sequence[Frame]) -> list[str]:

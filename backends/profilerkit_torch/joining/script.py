@@ -19,7 +19,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple  # noqa: UP035 - it runs on old interpreters, too
+from typing import Any, Iterator, NamedTuple  # noqa: UP035 - it runs on old interpreters, too
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -27,10 +27,73 @@ from torch.profiler import ProfilerActivity, profile, record_function
 LAYER, PASS = "profilerkit layer: ", "profilerkit pass"
 
 
+class Workload(NamedTuple):
+    """A model with the arguments that it is called with, and whether training steps are run, or forward passes."""
+
+    model: torch.nn.Module
+    inputs: tuple[Any, ...]
+    named: dict[str, Any]
+    training: bool
+
+    def find_device(self) -> torch.device:
+        """Return the device of the first input, or else of the first weight."""
+        tensors = [*list_tensors([self.inputs, self.named]), *self.model.parameters()]
+        return tensors[0].device if tensors else torch.device("cpu")
+
+
+def profile_model(
+    model: torch.nn.Module,
+    inputs: tuple[Any, ...] = (),
+    named: dict[str, Any] | None = None,
+    output: str = "profile.json.gz",
+    steps: int = 10,
+    warm_up: int = 5,
+    training: bool = False,
+    shapes: bool = True,
+) -> None:
+    """Run a model under torch's profiler, and write the profile to a file.
+
+    Args:
+        model: The model, on its device.
+        inputs: Its positional arguments, on the same device.
+        named: Its named arguments.
+        output: The file; compressed if its name ends in ``.gz``.
+        steps: How many passes are profiled.
+        warm_up: How many passes run before.
+        training: Run training steps instead of forward passes.
+        shapes: Note the shapes of the operators' inputs.
+    """
+    workload = Workload(model, inputs, named or {}, training)
+    device = workload.find_device()
+    with switch_mode(model, training):
+        for _ in range(warm_up):
+            run_pass(workload)
+        wait_for(device)
+        with mark_layers(model), profile(activities=choose_activities(device), record_shapes=shapes) as profiler:
+            for _ in range(steps):
+                with record_function(PASS):
+                    run_pass(workload)
+            wait_for(device)
+            profiler.add_metadata_json("profilerkit", json.dumps(describe_run(workload, steps)))
+        write_profile(profiler, output)
+
+
+@contextlib.contextmanager
+def switch_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
+    """Have a model in training mode, or in evaluation mode, inside; then each module has its own mode back."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.train(training)
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
 @contextlib.contextmanager
 def mark_layers(model: torch.nn.Module) -> Iterator[None]:
     """Mark each call of a layer by a range with its path, through hooks that are taken away again."""
-    open_ranges: List[Any] = []  # noqa: UP006
+    open_ranges: list[Any] = []
     handles = []
 
     def enter(path: str, module: Any, inputs: Any) -> None:
@@ -52,112 +115,68 @@ def mark_layers(model: torch.nn.Module) -> Iterator[None]:
             handle.remove()
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors in what a model returns."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item)
-
-
-def run_pass(model: torch.nn.Module, inputs: Tuple[Any, ...], named: Dict[str, Any], training: bool) -> None:  # noqa: UP006
+def run_pass(workload: Workload) -> None:
     """Run a forward pass, or a training step: the gradients of the sum of the outputs."""
+    model, inputs, named, training = workload
     if not training:
         with torch.no_grad():
             model(*inputs, **named)
         return
     model.zero_grad(set_to_none=True)
-    outputs = model(*inputs, **named)
-    losses = [item.sum() for item in tensors_in(outputs) if item.requires_grad]
+    outputs = list_tensors(model(*inputs, **named))
+    losses = [output.sum() for output in outputs if output.requires_grad]
     torch.stack([loss.reshape(()).float() for loss in losses]).sum().backward()
 
 
-def wait_for(device: str) -> None:
+def list_tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in dictionaries, lists and tuples inside each other."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        yield from list_tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from list_tensors(item)
+
+
+def choose_activities(device: torch.device) -> list[ProfilerActivity]:
+    """Return what the profiler is to watch: the host, and the device where it can."""
+    activities = [ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(ProfilerActivity.CUDA)
+    elif device.type == "xpu":
+        activities.append(ProfilerActivity.XPU)
+    return activities
+
+
+def wait_for(device: torch.device) -> None:
     """Wait until a device has done its work."""
-    if device.startswith("cuda"):
+    if device.type == "cuda":
         torch.cuda.synchronize()
-    elif device.startswith("xpu"):
+    elif device.type == "xpu":
         torch.xpu.synchronize()
 
 
-def profile_model(
-    model: torch.nn.Module,
-    inputs: Tuple[Any, ...] = (),  # noqa: UP006
-    named: Dict[str, Any] = {},  # noqa: B006, UP006
-    output: str = "profile.json.gz",
-    steps: int = 10,
-    warm_up: int = 5,
-    training: bool = False,
-    shapes: bool = True,
-) -> None:
-    """Run a model under torch's profiler, and write the profile to a file.
-
-    Args:
-        model: The model, on its device.
-        inputs: Its positional arguments, on the same device.
-        named: Its named arguments.
-        output: The file; compressed if its name ends in ``.gz``.
-        steps: How many passes are profiled.
-        warm_up: How many passes run before.
-        training: Run training steps instead of forward passes.
-        shapes: Note the shapes of the operators' inputs.
-    """
-    tensors = list(tensors_in([inputs, named])) + list(model.parameters())
-    device = str(tensors[0].device) if tensors else "cpu"
-    activities = [ProfilerActivity.CPU]
-    if device.startswith("cuda"):
-        activities.append(ProfilerActivity.CUDA)
-    elif device.startswith("xpu"):
-        activities.append(ProfilerActivity.XPU)
-    modes = [(module, module.training) for module in model.modules()]
-    model.train(training)
-    try:
-        for _ in range(warm_up):
-            run_pass(model, inputs, named, training)
-        wait_for(device)
-        with mark_layers(model), profile(activities=activities, record_shapes=shapes) as profiler:
-            for _ in range(steps):
-                with record_function(PASS):
-                    run_pass(model, inputs, named, training)
-            wait_for(device)
-            run = describe_run(model, inputs, named, device, steps, training)
-            profiler.add_metadata_json("profilerkit", json.dumps(run))
-        write_profile(profiler, output)
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def describe_run(
-    model: torch.nn.Module,
-    inputs: Tuple[Any, ...],  # noqa: UP006
-    named: Dict[str, Any],  # noqa: UP006
-    device: str,
-    steps: int,
-    training: bool,
-) -> Dict[str, Any]:  # noqa: UP006
-    """Return what was run, and where."""
-    arguments = [(None, value) for value in inputs] + list(named.items())
-    is_gpu = device.startswith("cuda")
+def describe_run(workload: Workload, steps: int) -> dict[str, Any]:
+    """Return what was run, and where: ``profilerkit join`` reads it from the profile."""
+    device = workload.find_device()
+    is_cuda = device.type == "cuda"
+    arguments = [(None, value) for value in workload.inputs] + list(workload.named.items())
     return {
-        "model": type(model).__name__,
+        "model": type(workload.model).__name__,
         "inputs": [
             {"name": name, "shape": list(value.shape), "dtype": str(value.dtype).replace("torch.", "")}
             for name, value in arguments
             if isinstance(value, torch.Tensor)
         ],
-        "training": training,
+        "training": workload.training,
         "steps": steps,
-        "device": torch.cuda.get_device_name() if is_gpu else device,
+        "device": torch.cuda.get_device_name() if is_cuda else str(device),
         "torch": str(getattr(torch, "__version__", "")),
-        "cuda": torch.version.cuda if is_gpu else None,
+        "cuda": torch.version.cuda if is_cuda else None,
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),
-        "tf32": bool(torch.backends.cuda.matmul.allow_tf32) if is_gpu else False,
+        "tf32": bool(torch.backends.cuda.matmul.allow_tf32) if is_cuda else False,
     }
 
 
@@ -181,35 +200,40 @@ def load_model(spec: str) -> torch.nn.Module:
     source, _, name = spec.rpartition(":")
     if not source or not name:
         raise SystemExit(f"MODEL is {spec!r}; give module:name or path/to/file.py:name")
-    if source.endswith(".py"):
-        module_spec = importlib.util.spec_from_file_location("profiled_model", source)
-        if module_spec is None or module_spec.loader is None or not Path(source).exists():
-            raise SystemExit(f"there is no file {source}")
-        module = importlib.util.module_from_spec(module_spec)
-        sys.modules["profiled_model"] = module
-        module_spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        module = importlib.import_module(source)
-    model = getattr(module, name)
-    model = model if isinstance(model, torch.nn.Module) else model()
+    model = getattr(load_code(source), name)
+    if not isinstance(model, torch.nn.Module):
+        model = model()
     if not isinstance(model, torch.nn.Module):
         raise SystemExit(f"{spec} is a {type(model).__name__}, no torch.nn.Module")
     return model
 
 
-def make_input(text: str, batch: int, device: str, dtype: torch.dtype) -> Tuple[str, torch.Tensor]:  # noqa: UP006
-    """Return the name and tensor of an input such as ``3,224,224`` or ``ids=128:int64``."""
+def load_code(source: str) -> Any:
+    """Return the Python module of a file's path or a module's name."""
+    if not source.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(source)
+    spec = importlib.util.spec_from_file_location("profiled_model", source)
+    if spec is None or spec.loader is None or not Path(source).exists():
+        raise SystemExit(f"there is no file {source}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["profiled_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_input(text: str, batch: int, device: str, dtype: torch.dtype) -> tuple[str, torch.Tensor]:
+    """Return the name and tensor of an input such as ``3,224,224`` (its name is empty) or ``ids=128:int64``."""
     name, _, rest = text.rpartition("=")
     sizes, _, kind = rest.partition(":")
     shape = [batch] + [int(size) for size in sizes.split(",") if size]
-    torch_dtype = getattr(torch, kind) if kind else dtype
-    made = torch.randn(shape) if torch_dtype.is_floating_point else torch.zeros(shape)
-    return name, made.to(device=device, dtype=torch_dtype)
+    input_dtype = getattr(torch, kind) if kind else dtype
+    values = torch.randn(shape) if input_dtype.is_floating_point else torch.zeros(shape)
+    return name, values.to(device=device, dtype=input_dtype)
 
 
-def main() -> None:
-    """Read the arguments, and profile the model."""
+def read_options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description="Profile a model for 'profilerkit join'. Needs torch alone.")
     parser.add_argument("model", help="module:name or path/to/file.py:name, a torch.nn.Module or what returns one")
     parser.add_argument(
@@ -222,13 +246,24 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warm-up", type=int, default=5)
     parser.add_argument("--output", default="profile.json.gz")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Profile the model that the command line names."""
+    options = read_options()
     dtype = getattr(torch, options.dtype)
     model = load_model(options.model).to(device=options.device, dtype=dtype)
-    made = [make_input(text, options.batch_size, options.device, dtype) for text in options.input_shape]
-    inputs = tuple(tensor for name, tensor in made if not name)
-    named = {name: tensor for name, tensor in made if name}
-    profile_model(model, inputs, named, options.output, options.steps, options.warm_up, options.training)
+    arguments = [make_input(text, options.batch_size, options.device, dtype) for text in options.input_shape]
+    profile_model(
+        model,
+        tuple(tensor for name, tensor in arguments if not name),
+        {name: tensor for name, tensor in arguments if name},
+        options.output,
+        options.steps,
+        options.warm_up,
+        options.training,
+    )
     sys.stdout.write(f"written to {options.output}\n")
 
 

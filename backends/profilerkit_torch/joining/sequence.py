@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -14,142 +14,142 @@ from .operator_names import common_name, find_common_name
 from .trace_events import Frame, Kind
 from .windows import Window
 
-__all__ = ["name_layers_by_operators"]
+__all__ = ["Match", "assign_layers_by_order"]
 
-#: A profile of the same model has more than this share of the trace's products.
+#: A profile of the same model has more than this share of the trace's products. Not all: libraries fuse some.
 _LEAST = 0.5
 
 
-class _Profiled(NamedTuple):
-    """An operator of one pass of the profile: which one it is, and the name that it has on every device."""
+class Match(NamedTuple):
+    """An operator of the profile, and the operator of the trace that it is."""
 
-    position: int
-    name: str
     frame: Frame
-
-
-class _Traced(NamedTuple):
-    """An operator of the trace: which one it is, and the name that it has on every device."""
-
-    position: int
-    name: str
     operator: OpRecord
 
 
-def name_layers_by_operators(
-    frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace
-) -> list[tuple[Frame, OpRecord]]:
-    """Give frames of operators the layers of the trace's operators that they are; return the pairs.
+class _Indices(NamedTuple):
+    """Where an operator stands in a pass of the profile, and where in the trace."""
 
-    Each pass is aligned with the trace: equal names in the same order are pairs. An operator between two pairs of one
-    layer is that layer's too. Raises `ProfileFileError` if too few of the trace's products are in the profile.
+    profiled: int
+    traced: int
+
+
+def assign_layers_by_order(frames: Sequence[Frame], windows: Sequence[Window], trace: ModelTrace) -> list[Match]:
+    """Match each pass with the trace: set the layers of its frames, and return the matches.
+
+    Operators match that have equal names, in the same order. For example, in ::
+
+        trace:    conv (layer "0"), relu (layer "1"), conv (layer "2"), mm (layer "2")
+        profile:  conv, relu, conv, copy, mm
+
+    all but the copy match, and the copy, between two operators of "2", is of "2" too. Raises `ProfileFileError` if too
+    few of the trace's products are in the profile.
     """
     operators = [operator for operator in trace.operators if operator.phase == "forward"]
-    traced = [_Traced(position, find_common_name(operator), operator) for position, operator in enumerate(operators)]
-    pairs: list[tuple[Frame, OpRecord]] = []
+    matches: list[Match] = []
     for window in windows:
-        pairs += _name_one_pass([frame for frame in frames if window.contains(frame.event.start)], traced)
+        matches += _assign_in_pass([frame for frame in frames if window.contains(frame.event.start)], operators)
     products = sum(operator.macs > 0 for operator in operators) * len(windows)
-    matched = sum(operator.macs > 0 for _, operator in pairs)
-    if (products and matched <= _LEAST * products) or not pairs:
+    matched = sum(match.operator.macs > 0 for match in matches)
+    if (products and matched <= _LEAST * products) or not matches:
         raise ProfileFileError(
             f"the profile is of another model: {matched} of the {products} products that the model has in "
             f"{len(windows)} passes are found in it by their names and order; give the model that was profiled, or "
             "make the profile with the script of 'profilerkit trace-script', which names the layers"
         )
-    return pairs
+    return matches
 
 
-def _name_one_pass(frames: Sequence[Frame], traced: Sequence[_Traced]) -> list[tuple[Frame, OpRecord]]:
-    """Give the frames of one pass their layers; return the pairs of frames and the trace's operators."""
-    names = frozenset(op.name for op in traced)
-    outer = _list_outer(frames, names)
-    candidates = [frame for frame in outer if common_name(frame.event.name) in names]
-    profiled = [_Profiled(position, common_name(frame.event.name), frame) for position, frame in enumerate(candidates)]
-    pairs = [(profiled_op.frame, op.operator) for profiled_op, op in _align(profiled, traced)]
-    for frame, operator in pairs:
-        frame.layer = operator.layer
-    _name_holders(pairs)
-    _name_between(outer, {id(frame) for frame, _ in pairs})
-    return pairs
+def _assign_in_pass(frames: Sequence[Frame], operators: Sequence[OpRecord]) -> list[Match]:
+    """Set the layers of the frames of one pass; return the matches."""
+    traced = [find_common_name(operator) for operator in operators]
+    products = {name for name, operator in zip(traced, operators, strict=True) if operator.macs}
+    names = frozenset(traced)
+    outer = _list_outer_operators(frames, names)
+    matchable = [frame for frame in outer if common_name(frame.event.name) in names]
+    profiled = [common_name(frame.event.name) for frame in matchable]
+    matches = [Match(matchable[at.profiled], operators[at.traced]) for at in _align(profiled, traced, products)]
+    layers = {match.frame: match.operator.layer for match in matches}
+    for frame, layer in layers.items():
+        frame.layer = layer
+    _assign_around(layers)
+    _assign_between(outer, layers)
+    return matches
 
 
-def _list_outer(frames: Iterable[Frame], names: frozenset[str]) -> list[Frame]:
-    """Return the operators that the trace may have, of nested ones the outer, and outermost ones that it has not."""
-    frames = list(frames)
-    holders = {
-        id(outer)
-        for frame in frames
-        if common_name(frame.event.name) in names
-        for outer in frame.around
-        if outer is not frame
-    }
-    kept: list[Frame] = []
-    taken: set[int] = set()
-    for frame in frames:
-        if frame.event.kind is not Kind.OPERATOR or frame.is_backward:
-            continue
-        if any(id(outer) in taken for outer in frame.around):
-            continue
-        if common_name(frame.event.name) in names or id(frame) not in holders:
-            kept.append(frame)
-            taken.add(id(frame))
-    return kept
+def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> list[Frame]:
+    """Return operators of the forward pass, none of which runs in another of them.
 
-
-def _align(profiled: Sequence[_Profiled], traced: Sequence[_Traced]) -> Iterator[tuple[_Profiled, _Traced]]:
-    """Yield pairs of equal names in the same order: the products are paired first, then what lies between two of them.
-
-    A version of torch that has one operator more beside every product would otherwise move the pairs of products.
+    Of those inside each other it is the outermost whose name the trace has. For example, of ``linear [ t, addmm ]``
+    these are ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has ``addmm`` alone, and ``linear`` again
+    if it has none of the three.
     """
-    products = frozenset(op.name for op in traced if op.operator.macs)
-    paired_products = _pair_equal_names(
-        [profiled_op for profiled_op in profiled if profiled_op.name in products],
-        [op for op in traced if op.name in products],
-    )
-    after_profiled = after_traced = 0
-    for profiled_op, op in paired_products:
-        yield from _pair_equal_names(
-            profiled[after_profiled : profiled_op.position], traced[after_traced : op.position]
+    matchable = [frame for frame in frames if common_name(frame.event.name) in names]
+    around_matchable = {outer for frame in matchable for outer in frame.around if outer is not frame}
+    outermost: dict[Frame, None] = {}  # in order of time
+    for frame in frames:
+        if frame.event.kind is not Kind.OPERATOR or frame.is_backward or any(map(outermost.__contains__, frame.around)):
+            continue
+        if frame not in around_matchable or common_name(frame.event.name) in names:
+            outermost[frame] = None
+    return list(outermost)
+
+
+def _align(profiled: Sequence[str], traced: Sequence[str], products: Container[str]) -> Iterator[_Indices]:
+    """Yield where equal names are in the same order: the products are aligned first, then what lies between two.
+
+    A version of torch that has one operator more beside every product would otherwise shift the products.
+
+    >>> [tuple(at) for at in _align(["relu", "mm", "add", "mm"], ["mm", "add", "relu", "mm"], {"mm"})]
+    [(1, 0), (2, 1), (3, 3)]
+    """
+    profiled_products = [index for index, name in enumerate(profiled) if name in products]
+    traced_products = [index for index, name in enumerate(traced) if name in products]
+    profiled_start = traced_start = 0
+    for product in _align_parts(profiled, profiled_products, traced, traced_products):
+        yield from _align_parts(
+            profiled, range(profiled_start, product.profiled), traced, range(traced_start, product.traced)
         )
-        yield profiled_op, op
-        after_profiled, after_traced = profiled_op.position + 1, op.position + 1
-    yield from _pair_equal_names(profiled[after_profiled:], traced[after_traced:])
+        yield product
+        profiled_start, traced_start = product.profiled + 1, product.traced + 1
+    yield from _align_parts(profiled, range(profiled_start, len(profiled)), traced, range(traced_start, len(traced)))
 
 
-def _pair_equal_names(profiled: Sequence[_Profiled], traced: Sequence[_Traced]) -> Iterator[tuple[_Profiled, _Traced]]:
-    """Yield pairs of equal names in the same order; of equal lists every one."""
-    profiled_names, traced_names = [profiled_op.name for profiled_op in profiled], [op.name for op in traced]
-    if profiled_names == traced_names:
-        yield from zip(profiled, traced, strict=True)
+def _align_parts(
+    profiled: Sequence[str], profiled_indices: Sequence[int], traced: Sequence[str], traced_indices: Sequence[int]
+) -> Iterator[_Indices]:
+    """Yield where equal names are in the same order, of the names at these indices alone."""
+    profiled_part = [profiled[index] for index in profiled_indices]
+    traced_part = [traced[index] for index in traced_indices]
+    if profiled_part == traced_part:  # of most profiles; below, the time grows with the square
+        yield from map(_Indices, profiled_indices, traced_indices)
         return
-    for block in SequenceMatcher(None, profiled_names, traced_names, autojunk=False).get_matching_blocks():
-        yield from zip(profiled[block.a : block.a + block.size], traced[block.b : block.b + block.size], strict=True)
+    for block in SequenceMatcher(None, profiled_part, traced_part, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            yield _Indices(profiled_indices[block.a + step], traced_indices[block.b + step])
 
 
-def _name_holders(pairs: Sequence[tuple[Frame, OpRecord]]) -> None:
-    """Give an operator around others, which the trace has not, their layer, if that is the same for all of them."""
-    holders: dict[int, Frame] = {}
-    layers: defaultdict[int, set[str]] = defaultdict(set)
-    for frame, operator in pairs:
+def _assign_around(layers: Mapping[Frame, str]) -> None:
+    """Give an operator around matched ones their layer, if that is the same for all of them."""
+    inside: defaultdict[Frame, set[str]] = defaultdict(set)
+    for frame, layer in layers.items():
         for outer in frame.around:
             if outer.event.kind is Kind.OPERATOR and outer.layer is None:
-                holders[id(outer)] = outer
-                layers[id(outer)].add(operator.layer)
-    for key, holder in holders.items():
-        if len(layers[key]) == 1:
-            holder.layer = next(iter(layers[key]))
+                inside[outer].add(layer)
+    for outer, layers_inside in inside.items():
+        if len(layers_inside) == 1:
+            [outer.layer] = layers_inside
 
 
-def _name_between(frames: Sequence[Frame], paired: set[int]) -> None:
-    """Give operators between two pairs of one layer that layer."""
-    before: str | None = None
-    waiting: list[Frame] = []
-    for frame in frames:
-        if id(frame) not in paired:
-            waiting.append(frame)
+def _assign_between(outer: Sequence[Frame], layers: Mapping[Frame, str]) -> None:
+    """Give operators between two matched ones of one layer that layer."""
+    last: str | None = None
+    between: list[Frame] = []
+    for frame in outer:
+        if frame not in layers:
+            between.append(frame)
             continue
-        if before is not None and before == frame.layer:
-            for unpaired in waiting:
-                unpaired.layer = before
-        waiting, before = [], frame.layer
+        if layers[frame] == last:
+            for unmatched in between:
+                unmatched.layer = last
+        last, between = layers[frame], []

@@ -6,21 +6,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from profilerkit import ProfileFileError
-from profilerkit.trace.records import OpRecord
 
-from .trace_events import Frame
+from .sequence import Match
 
 __all__ = ["require_equal_shapes"]
 
 
-def require_equal_shapes(pairs: Iterable[tuple[Frame, OpRecord]]) -> None:
+def require_equal_shapes(matches: Iterable[Match]) -> None:
     """Raise `ProfileFileError` if a product has another shape in the profile than in the trace.
 
     Profiles have shapes if they were made with ``record_shapes=True``; those without are taken to be right.
     """
-    for frame, operator in pairs:
+    for frame, operator in matches:
         dims = frame.event.args.get("Input Dims", frame.event.args.get("Input dims"))
-        made = _output(frame.event.name.rpartition("::")[2], dims) if isinstance(dims, list) else None
+        made = _read_output_shape(frame.event.name.rpartition("::")[2], dims) if isinstance(dims, list) else None
         if made is None or not operator.macs or not operator.outputs:
             continue
         traced = operator.outputs[0].shape[: len(made)]
@@ -33,7 +32,7 @@ def require_equal_shapes(pairs: Iterable[tuple[Frame, OpRecord]]) -> None:
             )
 
 
-def _output(name: str, dims: Sequence[Any]) -> list[int] | None:
+def _read_output_shape(name: str, dims: Sequence[Any]) -> list[int] | None:
     """Return the first sizes of what a product makes, by those of its inputs; None if they do not tell."""
     sizes = [dim if isinstance(dim, list) and all(isinstance(size, int) for size in dim) else [] for dim in dims]
     if name == "addmm" and len(sizes) > 2 and len(sizes[1]) == len(sizes[2]) == 2:
