@@ -6,21 +6,26 @@ A node is made by an operator, and its number in the graph's sequence tells in w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from torch.autograd.function import BackwardCFunction
 from torch.utils.hooks import RemovableHandle
 
-from profilerkit.process.restoring import for_each
+from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import call_after_backward, read_current_task, read_node_number
+from ..compat.modules import read_parameters
+from ..model.attributes import list_reachable
+from ..model.keras_layers import list_reported_weights
 from .timed_calls import Accumulation, Node, Span
 from .timeline import Event, Kind
 
-__all__ = ["GraphHooks"]
+__all__ = ["GraphHooks", "list_graph_outputs"]
 
 
 class GraphHooks:
@@ -29,31 +34,37 @@ class GraphHooks:
     Args:
         note: Takes an event.
         clock: Returns the moment.
-        owners: For the ``id`` of each parameter the paths of the layer that owns it.
         is_followed: Says whether a node of an earlier call has its hook already.
     """
 
     def __init__(
-        self,
-        note: Callable[[Event], None],
-        clock: Callable[[], Any],
-        owners: Mapping[int, tuple[str, ...]],
-        is_followed: Callable[[int], bool],
+        self, note: Callable[[Event], None], clock: Callable[[], Any], is_followed: Callable[[int], bool]
     ) -> None:
         self._note = note
         self._clock = clock
-        self.owners = owners
         self._is_followed = is_followed
+        #: For the ``id`` of each parameter the paths of the layer that owns it.
+        self._owners: Mapping[int, tuple[str, ...]] = {}
         #: The backward passes under way.
         self.under_way: set[int] = set()
         self._handles: list[Any] = []
         #: By the ``id`` of a parameter, the handle on the node that adds to its gradient.
         self._accumulations: dict[int, Any] = {}
 
+    @contextmanager
+    def follow(self, layers: Sequence[tuple[str, nn.Module]]) -> Iterator[None]:
+        """Know which of these layers owns a weight whose gradient is added to, and remove all hooks at the end.
+
+        The layers are every module under every path it has.
+        """
+        self._owners = _find_owners(layers)
+        with restored(self.remove, in_child=False):
+            yield
+
     def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
         """Hook every node that leads to the outputs and was made in the span, and those right before."""
         self._forget_dead_nodes()
-        visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs if tensor.grad_fn is not None)
+        visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
         waiting = list(visited)
         while waiting:
             following = self._hook_node(waiting.pop(), span)
@@ -96,7 +107,7 @@ class GraphHooks:
         key = id(node.variable)
         handle = self._accumulations.get(key)
         if handle is None or handle.hooks_dict_ref() is None:
-            self._hook(node, Accumulation(self.owners.get(key, ())), is_last=True)
+            self._hook(node, Accumulation(self._owners.get(key, ())), is_last=True)
             self._accumulations[key] = self._handles[-1]
 
     def _note_begin(self, owner: Node | Accumulation | None, gradients: Any) -> None:
@@ -120,3 +131,30 @@ class GraphHooks:
 def _is_accumulation(node: Any) -> bool:
     """Return whether a node adds a gradient to a parameter."""
     return hasattr(node, "variable")
+
+
+def _find_owners(layers: Sequence[tuple[str, nn.Module]]) -> dict[int, tuple[str, ...]]:
+    """Return by the ``id`` of each parameter the paths of the module that owns it, or owned it first."""
+    modules: dict[int, nn.Module] = {}
+    paths: dict[int, list[str]] = {}
+    for path, module in layers:
+        modules[id(module)] = module
+        paths.setdefault(id(module), []).append(path)
+    owners: dict[int, tuple[str, ...]] = {}
+    for key, module in reversed(modules.items()):  # of two owners the first is noted last
+        keras_weights = [value for _, value in list_reported_weights(module)]
+        for parameter in (*read_parameters(module).values(), *keras_weights):
+            if parameter is not None:
+                owners[id(parameter)] = tuple(paths[key])
+    return owners
+
+
+def list_graph_outputs(output: Any, modules: Iterable[nn.Module]) -> list[torch.Tensor]:
+    """Return the tensors with a graph that a call leaves: those it returned, and those in attributes of modules."""
+    tensors = [value for value in list_reachable((output,)) if isinstance(value, torch.Tensor)]
+    if torch.is_grad_enabled():
+        for module in modules:
+            for value in module.__dict__.values():
+                values = value if type(value) in (list, tuple) else (value,)
+                tensors += [kept for kept in values if isinstance(kept, torch.Tensor)]
+    return [tensor for tensor in tensors if tensor.grad_fn is not None]

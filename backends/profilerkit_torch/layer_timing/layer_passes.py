@@ -14,7 +14,6 @@ from profilerkit.times.layer_times import LayerTime
 
 from ..running.runs import prepare_run
 from ..untouched.caller_context import apart
-from .results import sum_layer_times
 from .timed_calls import TimedRun
 from .timer import TorchLayerTimer
 
@@ -40,10 +39,9 @@ def times_of_layers(
     forward = timer.check_runs()
     steps: Sequence[TimedRun | None] | None = _time_steps(model, inputs, passes, device) if backward else None
     gradients = steps or [None] * passes
-    remarks = timer.list_remarks(forward, gradients)
-    if backward and steps is None:
-        remarks[""].append("it has no backward pass: none of its outputs needs a gradient")
-    return sum_layer_times(timer.layers, forward, gradients, remarks, timer.overhead_is_known)
+    is_untrained = backward and steps is None
+    note = "it has no backward pass: none of its outputs needs a gradient" if is_untrained else ""
+    return timer.sum_times(forward, gradients, note)
 
 
 def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:

@@ -59,7 +59,7 @@ def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
         plain.append(_time(clock, layer, _CALLS))
         bare.append(_time(clock, getattr(layer, name_of_call(layer)), _CALLS))
         recorder.events.clear()
-        with recorder.note_calls([(0, layer)]):
+        with recorder.note_calls({0: layer}):
             noted.append(_time(clock, layer, _CALLS))
         moments = [moment for _, _, moment, _ in recorder.events]
         within.append(median(end - start for start, end in zip(moments[::2], moments[1::2], strict=True)))
@@ -70,7 +70,7 @@ def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
 def _measure_hooks(clock: HostClock, rounds: int) -> float:
     """Return the overhead of a node: what the least seconds of a backward pass with hooks are more than without."""
     events: list[Event] = []
-    hooks = GraphHooks(events.append, clock.read, {}, lambda number: False)
+    hooks = GraphHooks(events.append, clock.read, lambda number: False)
     with torch.inference_mode(False), torch.enable_grad():  # whatever mode the caller is in
         leaf = torch.zeros((), requires_grad=True, device="cpu")
         first = read_next_node_number()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,24 +27,33 @@ _thread = threading.get_ident
 class CallRecorder:
     """Notes the calls of modules in one thread at a time.
 
-    ``on_output`` is called with what an outermost call returned, when the moment of its end is noted; ``on_begin``
-    before one begins.
+    Args:
+        clock: What reads the moments.
+        on_begin: Called before an outermost call begins.
+        on_output: Called with what an outermost call returned, when the moment of its end is noted.
+
+    Attributes:
+        events: What was noted.
+        elsewhere: The ``id`` of each module that was called in another thread while the model ran in one.
     """
 
-    def __init__(self, clock: HostClock | EventClock) -> None:
+    def __init__(
+        self,
+        clock: HostClock | EventClock,
+        on_begin: Callable[[], None] = lambda: None,
+        on_output: Callable[[Any], None] = lambda output: None,
+    ) -> None:
         self.events: list[Event] = []
         self.clock: Callable[[], Any] = clock.read
         #: The thread in which a module runs, 0 for none: in a list, which each stand-in has.
         self.running: list[int] = [0]
-        #: By the index of a module, its calls in another thread while the model ran in one.
-        self.elsewhere: Counter[int] = Counter()
-        self.on_begin: Callable[[], None] = lambda: None
-        self.on_output: Callable[[Any], None] = lambda output: None
+        self.elsewhere: set[int] = set()
+        self._on_begin, self._on_output = on_begin, on_output
         self._busy = Lock(reentrant=False)
 
     @contextmanager
-    def note_calls(self, modules: Sequence[tuple[int, nn.Module]]) -> Iterator[None]:
-        """Note the calls of these modules, pairs of its index and itself; each gets a stand-in for what calls it."""
+    def note_calls(self, modules: Mapping[int, nn.Module]) -> Iterator[None]:
+        """Note the calls of these modules, by the index that events have; each gets a stand-in for what calls it."""
         replaced: list[tuple[nn.Module, str, Any]] = []
 
         def take_back() -> None:
@@ -56,7 +64,7 @@ class CallRecorder:
                     module.__dict__[name] = previous
 
         with restored(take_back):
-            for index, module in modules:
+            for index, module in modules.items():
                 name = name_of_call(module)
                 replaced.append((module, name, module.__dict__.get(name)))
                 module.__dict__[name] = TimedCall(self, module, name, index)
@@ -65,10 +73,10 @@ class CallRecorder:
     def outermost(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
         """Run a call that no other one of this thread is around; unnoted where a module runs in another thread."""
         if not self._busy.acquire(blocking=False):
-            self.elsewhere[timed.index] += 1
+            self.elsewhere.add(id(timed.module))
             return timed.call(*args, **kwargs)
         try:
-            self.on_begin()
+            self._on_begin()
             self.running[0] = _thread()
             raised = True
             self.events.append((_ENTER, timed.index, self.clock(), read_next_node_number()))
@@ -79,7 +87,7 @@ class CallRecorder:
             finally:
                 self.events.append((_LEAVE, raised, self.clock(), read_next_node_number()))
                 self.running[0] = 0
-            self.on_output(output)
+            self._on_output(output)
             return output
         finally:
             self._busy.release()

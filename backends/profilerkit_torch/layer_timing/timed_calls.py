@@ -49,6 +49,11 @@ class Call:
             call = call.outer
         return call
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether by its calibration measuring added as much as the call took, or more."""
+        return self.forward.is_doubtful or self.backward.is_doubtful
+
     def direction(self, is_backward: bool) -> Elapsed:
         """Return its own seconds on the way back, or forward."""
         return self.backward if is_backward else self.forward

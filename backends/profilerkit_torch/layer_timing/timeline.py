@@ -137,9 +137,9 @@ class Timeline:
         outer = self._frames[-1].call if self._frames else None
         call = self._find_repeated_call(index) if is_repeated else self._begin_call(index, outer, number)
         if call is not None:
-            call.direction(is_repeated).inside += 1
+            call.direction(is_repeated).calls += 1
         if outer is not None:
-            outer.direction(is_repeated).outside += 1
+            outer.direction(is_repeated).inner_calls += 1
         if not self._is_inside_a_call():
             self.span = Span(number, call, [])
         self._frames.append(_Frame(call))

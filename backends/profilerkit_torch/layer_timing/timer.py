@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
-import torch
 from torch import nn
 
 from profilerkit import ArgumentError
 from profilerkit.arguments.checks import at_least
 from profilerkit.error_text import shown
-from profilerkit.process.restoring import restored
-from profilerkit.times.layer_times import NOT_CALLED, LayerTime, LayerTimer
-from profilerkit.trace.layer_paths import add_outer
+from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat.autograd import read_current_task
-from ..compat.modules import read_parameters
-from ..model.attributes import list_reachable
-from ..model.keras_layers import list_reported_weights
 from ..model.modules import list_layers, list_tensors
 from ..untouched.caller_context import apart
 from ..untouched.recordings import require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
-from .graph_hooks import GraphHooks
+from .graph_hooks import GraphHooks, list_graph_outputs
 from .measured_overhead import measure_overhead
 from .overhead import Overhead
+from .remarks import list_remarks
 from .results import sum_layer_times
 from .time_recorder import CallRecorder
 from .timed_calls import TimedRun
@@ -38,7 +33,7 @@ __all__ = ["TorchLayerTimer", "layer_times"]
 
 #: More events than these are worked off before the times are read.
 _MANY = 200_000
-#: How often a calibration is made again that has more than the calls took.
+#: How often, at most, a calibration is made again by which measuring took longer than a call did.
 _CALIBRATIONS = 3
 
 
@@ -82,17 +77,16 @@ class TorchLayerTimer(LayerTimer):
             raise ArgumentError(f"model={shown(model)}: give a torch.nn.Module")
         require_no_tracing()
         self.layers: list[tuple[str, nn.Module]] = list_layers(model)
-        #: By the id of a module, the last of its indices in the list of layers.
-        self._indices = {id(module): index for index, (_, module) in enumerate(self.layers)}
-        self._modules = [(index, self.layers[index][1]) for index in self._indices.values()]
+        indices = {id(module): index for index, (_, module) in enumerate(self.layers)}
+        #: Each module once, by the index of one of its layers.
+        self._modules: Mapping[int, nn.Module] = {index: self.layers[index][1] for index in indices.values()}
         self._unseen = find_unseen_layers(model)
         self._clock = clock or choose_clock(tensor.device for tensor in list_tensors(model))
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
-        self._recorder = CallRecorder(self._clock)
-        self._recorder.on_begin, self._recorder.on_output = self._forget_failed_passes, self._hook_graph
+        self._recorder = CallRecorder(self._clock, self._forget_failed_passes, self._hook_graph)
         self._timeline = Timeline(self.layers, self._overhead, self._clock.seconds, self._clock.has_passed, keep)
-        self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, {}, self._timeline.is_followed)
+        self._hooks = GraphHooks(self._recorder.events.append, self._clock.read, self._timeline.is_followed)
         self._active: ExitStack | None = None
 
     def __enter__(self) -> TorchLayerTimer:
@@ -102,10 +96,9 @@ class TorchLayerTimer(LayerTimer):
             raise RuntimeError(
                 "this timer runs already: leave its block first, or make another with layer_times(model)"
             )
-        timed = [(index, module) for index, module in self._modules if id(module) not in self._unseen]
-        self._hooks.owners = self._find_owners()
+        timed = {index: module for index, module in self._modules.items() if id(module) not in self._unseen}
         with ExitStack() as stack:
-            stack.enter_context(restored(self._hooks.remove, in_child=False))
+            stack.enter_context(self._hooks.follow(self.layers))
             stack.enter_context(self._recorder.note_calls(timed))
             self._active = stack.pop_all()
         return self
@@ -120,6 +113,26 @@ class TorchLayerTimer(LayerTimer):
         self._work_off()
         self._timeline.settle()
 
+    def times(self) -> Sequence[LayerTime]:
+        """Return the time of each layer in each pass so far that got through."""
+        runs = self.check_runs()
+        backward = [run if run.has_backward else None for run in runs]
+        note = "" if any(backward) else "no backward pass came through it"
+        return self.sum_times(runs, backward, note) if runs else []
+
+    def sum_times(
+        self, forward: Sequence[TimedRun], backward: Sequence[TimedRun | None], note: str = ""
+    ) -> list[LayerTime]:
+        """Return the time of each layer in the forward passes of some runs and the backward passes of others.
+
+        There are as many of both, None for a run without a backward pass. ``note`` says what the times of the whole
+        model leave out.
+        """
+        timed_backward = [run for run in backward if run is not None]
+        remarks = list_remarks(self.layers, self._unseen, self._recorder.elsewhere, forward, timed_backward)
+        remarks[""] += filter(None, (self._clock.note, note))
+        return sum_layer_times(self.layers, forward, backward, remarks, overhead_is_known=self._overhead is not None)
+
     def runs(self) -> list[TimedRun]:
         """Return the passes so far that got through."""
         self._work_off()
@@ -127,10 +140,13 @@ class TorchLayerTimer(LayerTimer):
         return [run for run in self._timeline.runs if run.calls and not run.failed]
 
     def check_runs(self) -> list[TimedRun]:
-        """Return the passes so far that got through; a calibration that has more than they took is made again."""
+        """Return the passes so far that got through.
+
+        What measuring adds is measured again if it is more than one of their calls took: it was disturbed.
+        """
         runs = self.runs()
         for _ in range(_CALIBRATIONS if self._calibrates else 0):
-            if not any(call.forward.is_doubtful or call.backward.is_doubtful for run in runs for call in run.calls):
+            if not any(call.is_doubtful for run in runs for call in run.calls):
                 break
             again = self._calibrate()
             if self._overhead is not None and again is not None:
@@ -140,46 +156,6 @@ class TorchLayerTimer(LayerTimer):
     def _calibrate(self) -> Overhead | None:
         with apart():
             return measure_overhead(self._clock)
-
-    def times(self) -> Sequence[LayerTime]:
-        """Return the time of each layer in each pass so far that got through."""
-        runs = self.check_runs()
-        backward = [run if run.has_backward else None for run in runs]
-        remarks = self.list_remarks(runs, backward)
-        if not any(backward):
-            remarks.setdefault("", []).append("no backward pass came through it")
-        return sum_layer_times(self.layers, runs, backward, remarks, self.overhead_is_known) if runs else []
-
-    @property
-    def overhead_is_known(self) -> bool:
-        """Whether what measuring adds was measured, and is taken out of the times."""
-        return self._overhead is not None
-
-    def list_remarks(self, runs: Sequence[TimedRun], backward: Sequence[TimedRun | None] = ()) -> dict[str, list[str]]:
-        """Return by path what the forward times of some passes and the backward times of others leave out, in words."""
-        timed_backward = [run for run in backward if run is not None]
-        entered = add_outer(path for run in runs for path in run.of_path)
-        remarks: dict[str, list[str]] = {}
-        for path, module in self.layers:
-            reasons = list(self._explain_calls(path, module, entered))
-            if _is_frozen(module) and _has_no_nodes(path, timed_backward):
-                reasons.append(
-                    "it has no backward pass: its weights are frozen, and nothing before it needs a gradient"
-                )
-            if not path and self._clock.note:
-                reasons.append(self._clock.note)
-            remarks[path] = reasons
-        return remarks
-
-    def _explain_calls(self, path: str, module: nn.Module, entered: Container[str]) -> Iterator[str]:
-        """Yield why calls of a layer were not timed; of all in ``entered`` it ran itself, or a layer inside of it."""
-        unseen = self._unseen.get(id(module))
-        if unseen:
-            yield unseen
-        if self._recorder.elsewhere[self._indices[id(module)]]:
-            yield "it was called in another thread too, where it is not timed"
-        elif not (unseen or path in entered or type(module).forward is nn.Module.forward):
-            yield NOT_CALLED
 
     # What the recorder calls ---------------------------------------------------------------------------------------
 
@@ -191,7 +167,7 @@ class TorchLayerTimer(LayerTimer):
 
     def _hook_graph(self, output: Any) -> None:
         """Hook the graph that leads to what came out, and to what the modules keep of it; nothing of this is timed."""
-        outputs = [tensor for tensor in self._list_results(output) if tensor.grad_fn is not None]
+        outputs = list_graph_outputs(output, self._modules.values())
         if not outputs and len(self._recorder.events) < _MANY:
             return
         self._work_off()
@@ -199,45 +175,12 @@ class TorchLayerTimer(LayerTimer):
             self._hooks.register(outputs, self._timeline.span)
         self._note(Kind.SKIP)
 
-    def _list_results(self, output: Any) -> Iterator[torch.Tensor]:
-        """Yield the tensors that came out, and those in the attributes of modules."""
-        yield from (tensor for tensor in list_reachable((output,)) if isinstance(tensor, torch.Tensor))
-        if not torch.is_grad_enabled():
-            return
-        for _, module in self._modules:
-            for value in module.__dict__.values():
-                if isinstance(value, torch.Tensor):
-                    yield value
-                elif type(value) in (list, tuple):
-                    yield from (part for part in value if isinstance(part, torch.Tensor))
-
     def _note(self, kind: Kind) -> None:
+        """Note an event that is of no call and no node."""
         self._recorder.events.append((kind, None, self._clock.read(), 0))
 
     def _work_off(self) -> None:
+        """Have the timeline follow the events so far."""
         events = self._recorder.events
         self._timeline.advance(events)
         events.clear()
-
-    def _find_owners(self) -> dict[int, tuple[str, ...]]:
-        """Return by the ``id`` of each parameter the paths of the module that owns it, or owned it first."""
-        paths: dict[int, list[str]] = {}
-        for path, module in self.layers:
-            paths.setdefault(id(module), []).append(path)
-        owners: dict[int, tuple[str, ...]] = {}
-        for _, module in reversed(self._modules):  # of two owners the first is noted last
-            keras_weights = [value for _, value in list_reported_weights(module)]
-            for parameter in (*read_parameters(module).values(), *keras_weights):
-                if parameter is not None:
-                    owners[id(parameter)] = tuple(paths[id(module)])
-        return owners
-
-
-def _is_frozen(module: nn.Module) -> bool:
-    parameters = [parameter for parameter in read_parameters(module).values() if parameter is not None]
-    return bool(parameters) and not any(parameter.requires_grad for parameter in parameters)
-
-
-def _has_no_nodes(path: str, runs: Sequence[TimedRun]) -> bool:
-    calls = [call for run in runs for call in run.of_path.get(path, ())]
-    return bool(calls) and not any(call.nodes for call in calls)
