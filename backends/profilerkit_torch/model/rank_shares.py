@@ -13,8 +13,9 @@ from profilerkit.trace.records import RankShare
 
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..compat.wrappers import list_original_parameters, list_shared_parameters, list_sizes_in_shard
+from .modules import list_modules
 from .stored_bytes import count_stored_bytes
-from .wrapped import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flat_parameters
+from .wrapper_kinds import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
 
 __all__ = ["count_bucket_bytes", "rank_share"]
 
@@ -35,7 +36,7 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
         return None
     if not _is_in_group():
         return None  # what is left of a group of processes that is gone
-    flats = list(list_flat_parameters(modules))
+    flats = [flat for _, flat in list_flattened(modules)]
     shares = [*map(_measure_flat, flats), *_measure_others(modules, flats)]
     return RankShare(
         torch.distributed.get_rank(),
@@ -46,15 +47,15 @@ def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
     )
 
 
-def count_bucket_bytes(modules: Iterable[nn.Module]) -> int:
-    """Return the bytes of the buckets in which DistributedDataParallel keeps gradients a second time, to send them.
+def count_bucket_bytes(model: nn.Module) -> int:
+    """Return the bytes of a model's gradients that DistributedDataParallel has a second time, in buckets to send them.
 
     It makes them with itself, for each parameter that is trained. With ``gradient_as_bucket_view`` the gradients lie in
     them, and there is no second copy.
     """
     if not _is_in_group():
         return 0
-    wrappers: list[Any] = [module for module in modules if _is_of_class(module, _DATA_PARALLEL)]
+    wrappers: list[Any] = [module for module in list_modules(model) if _is_of_class(module, _DATA_PARALLEL)]
     copying = [wrapper for wrapper in wrappers if not getattr(wrapper, "gradient_as_bucket_view", False)]
     return sum(
         count_stored_bytes(parameter)

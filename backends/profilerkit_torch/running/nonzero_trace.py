@@ -16,7 +16,7 @@ from profilerkit.backend_kit.failures import explain_failure
 from ..model.inventory import Inventory
 from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import list_modules
-from ..model.wrapped import with_wrapper
+from ..model.wrapped import give_wrapper
 from ..trace.grad_modes import GRAD_MODES
 from ..trace.inference_pass import needs_autograd
 from ..trace.recorded_pass import RecordedPass
@@ -36,7 +36,7 @@ def trace_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     require_values(model)
     modules = list_modules(model)
     with traceable(model, modules) as inside:
-        return _trace(inside, with_wrapper(inputs, model))
+        return _trace(inside, give_wrapper(inputs, model))
 
 
 def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:

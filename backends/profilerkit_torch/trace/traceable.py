@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from ..model.wrapped import has_wrappers, unwrap
+from ..model.wrapped import unwrap
+from ..model.wrapper_kinds import has_wrappers
 from ..untouched.caller_context import apart
 from ..untouched.preservation import preserve
 from ..untouched.temporary_settings import run_operator_by_operator

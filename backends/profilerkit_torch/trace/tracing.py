@@ -35,7 +35,7 @@ from ..model.modules import list_modules
 from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
-from ..model.wrapped import with_wrapper
+from ..model.wrapped import give_wrapper
 from ..untouched.mutable_inputs import on_device
 from .conditions import conditions
 from .grad_modes import GRAD_MODES, PassError, below_autograd
@@ -88,7 +88,7 @@ def _trace_unwrapped(
     model: nn.Module, modules: Sequence[nn.Module], inputs: ModelInputs | None, kinds: Sequence[InferencePass]
 ) -> ModelTrace:
     with traceable(model, modules) as inside:
-        return _list_layers(inside) if inputs is None else _try_kinds(inside, with_wrapper(inputs, model), kinds)
+        return _list_layers(inside) if inputs is None else _try_kinds(inside, give_wrapper(inputs, model), kinds)
 
 
 def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
