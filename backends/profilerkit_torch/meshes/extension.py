@@ -10,19 +10,48 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from profilerkit.trace.layer_paths import walk_outwards
 from profilerkit.trace.records import LayerCall, OpRecord
 
+from .block_calls import DifferentBlocksError
 from .equal_blocks import EDGE, EqualBlocks
 from .faults import note_growth
 from .recorder import Change, Exchange, Gaps, RankRecorder
-from .skipped_blocks import DifferentBlocksError, Mark, SkippedBlocks
+from .skipped_blocks import Mark, Passage, SkippedBlocks
 
 __all__ = ["extend_step"]
+
+
+def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
+    """Extend what a recorder has to all blocks, and return notes of what each keeps alive after its forward pass.
+
+    The weights of blocks that were left out get gradients like those of one that ran. Raises
+    `DifferentBlocksError` where the blocks that ran did not do the same.
+    """
+    inner = sorted((_InnerBlocks(passage) for passage in skipped.passages), key=lambda inner: inner.begin)
+    if not inner:
+        return []
+    if any(later.begin < earlier.end for earlier, later in pairwise(inner)):
+        raise DifferentBlocksError("equal blocks run within others")
+    events = _list_events(recorder)
+    for blocks in inner:
+        blocks.require_equal(events)
+    _rewrite(recorder, list(_extend(events, inner)))
+    for blocks in inner:
+        blocks.count_gaps(recorder.gaps)
+    for equal in skipped.equal:
+        _copy_calls(recorder.layers.calls, equal)
+        _copy_gradients(recorder, equal)
+    return list(dict.fromkeys(blocks.describe_growth(events) for blocks in inner if blocks.is_forward))
+
+
+# What happens in a step ----------------------------------------------------------------------------------------------
 
 
 class _Event(NamedTuple):
@@ -32,59 +61,30 @@ class _Event(NamedTuple):
     change: Change
     exchange: Exchange | None
 
-    def name_layers(self, name: Callable[[str], str]) -> _Event:
-        """Return the event with other names for its layers."""
-        sizes = {purpose._replace(layer=name(purpose.layer)): size for purpose, size in self.change.sizes.items()}
-        exchange = self.exchange and self.exchange._replace(layer=name(self.exchange.layer), source=None)
-        operator = replace(self.operator, layer=name(self.operator.layer))
+    def rename_layers(self, name_layer: Callable[[str], str]) -> _Event:
+        """Return the event with other paths for its layers."""
+        sizes = {purpose._replace(layer=name_layer(purpose.layer)): size for purpose, size in self.change.sizes.items()}
+        exchange = self.exchange and self.exchange._replace(layer=name_layer(self.exchange.layer), source=None)
+        operator = replace(self.operator, layer=name_layer(self.operator.layer))
         return _Event(operator, self.change._replace(sizes=sizes), exchange)
 
 
-class _Location(NamedTuple):
-    """Where a layer is in the blocks that ran.
-
-    Attributes:
-        number: The number of its block among those that ran.
-        inner: Its path in the block.
-    """
-
-    number: int
-    inner: str
-
-
-def extend_step(recorder: RankRecorder, skipped: SkippedBlocks) -> list[str]:
-    """Extend what a recorder has to all blocks, and return notes of what each keeps alive after its forward pass.
-
-    The weights of blocks that were left out get gradients like those of one that ran. Raises
-    `DifferentBlocksError` where the blocks that ran did not do the same.
-    """
-    ways = sorted((_Way(blocks, marks) for blocks, marks in skipped.ways), key=lambda way: way.begin)
-    if not ways:
-        return []
-    events = [
+def _list_events(recorder: RankRecorder) -> list[_Event]:
+    return [
         _Event(operator, recorder.changes[index], recorder.exchanged.get(index))
         for index, operator in enumerate(recorder.operators)
     ]
-    extended: list[_Event] = []
-    notes: dict[str, None] = {}
+
+
+def _extend(events: Sequence[_Event], inner: Sequence[_InnerBlocks]) -> Iterator[_Event]:
+    """Yield the events of a step in which all blocks run, in the order of time."""
     done = 0
-    for way in ways:
-        if way.begin < done:
-            raise DifferentBlocksError("equal blocks run within others")
-        way.require_equal(events)
-        extended.extend(events[done : way.begin])
-        for index in way.indices:
-            extended.extend(way.copy_for(index, events))
-        way.count_gaps(recorder.gaps)
-        if way.is_forward:
-            notes[note_growth(*way.ends, way.find_growth(events))] = None
-        done = way.end
-    extended.extend(events[done:])
-    _rewrite(recorder, extended)
-    for blocks in skipped.equal:
-        _copy_calls(recorder.layers.calls, blocks)
-        _copy_gradients(recorder, blocks)
-    return list(notes)
+    for blocks in inner:
+        yield from events[done : blocks.begin]
+        for index in blocks.indices:
+            yield from blocks.copy_for(index, events)
+        done = blocks.end
+    yield from events[done:]
 
 
 def _rewrite(recorder: RankRecorder, events: Sequence[_Event]) -> None:
@@ -93,26 +93,36 @@ def _rewrite(recorder: RankRecorder, events: Sequence[_Event]) -> None:
     recorder.exchanged = {index: event.exchange for index, event in enumerate(events) if event.exchange}
 
 
-class _Way:
-    """One way through equal blocks, forward or back: where each that ran began, in the order of time."""
+# The blocks between the edges -----------------------------------------------------------------------------------------
 
-    def __init__(self, blocks: EqualBlocks, marks: Sequence[Mark]) -> None:
-        indices = [mark.block for mark in marks]
-        if tuple(indices) not in (blocks.active, blocks.active[::-1]):
+
+class _Location(NamedTuple):
+    """Where a layer is in the blocks that ran.
+
+    Attributes:
+        number: The number of its block among those that ran.
+        inner: What its path has behind that of the block.
+    """
+
+    number: int
+    inner: str
+
+
+class _InnerBlocks:
+    """The blocks between the two edges, in one passage through equal blocks: those that ran, and those left out."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._blocks = passage.blocks
+        order = tuple(mark.block for mark in passage.marks)
+        self.is_forward: bool = order == self._blocks.active
+        if not self.is_forward and order != self._blocks.active[::-1]:
             raise DifferentBlocksError("blocks run in another order")
-        self._blocks = blocks
-        #: Where those between the edges begin, and where the edge does.
-        self._marks = marks[EDGE : 1 - EDGE]
-        #: The location of each layer that was looked for, by its path.
-        self._locations: dict[str, _Location | None] = {}
-        inner = range(EDGE, len(blocks.modules) - EDGE)
-        self.is_forward: bool = indices[0] == 0
-        self.indices: range = inner if self.is_forward else inner[::-1]
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The paths of the first and the last block."""
-        return self._blocks.paths[0], self._blocks.paths[-1]
+        indices = range(EDGE, len(self._blocks.modules) - EDGE)
+        #: All of these blocks, in the order of time.
+        self.indices: range = indices if self.is_forward else indices[::-1]
+        #: Where those that ran begin, and where the edge behind them does.
+        self._marks = passage.marks[EDGE : 1 - EDGE]
+        self._numbers = {self._blocks.paths[index]: number for number, index in enumerate(self._blocks.active)}
 
     @property
     def begin(self) -> int:
@@ -121,8 +131,26 @@ class _Way:
 
     @property
     def end(self) -> int:
-        """The operator with which the edge begins."""
+        """The operator with which the edge behind them begins."""
         return self._marks[-1].operators
+
+    def require_equal(self, events: Sequence[_Event]) -> None:
+        """Raise `DifferentBlocksError` if the blocks that ran did not do the same."""
+        ran = []
+        for mark, following in pairwise(self._marks):
+            name_layer = self._rename_from(mark, "{:+}".format)  # such as "+0.attention" in "blocks.5.attention"
+            ran.append([event.rename_layers(name_layer) for event in events[mark.operators : following.operators]])
+        first = ran[0]
+        if any(len(other) != len(first) for other in ran):
+            raise DifferentBlocksError("blocks have different numbers of operators")
+        if any(other != first for other in ran):
+            raise DifferentBlocksError("blocks do different things")
+
+    def copy_for(self, index: int, events: Sequence[_Event]) -> Iterator[_Event]:
+        """Yield what the first of these blocks does, as it is for the block of a place."""
+        name_layer = self._rename_from(self._marks[0], lambda distance: self._blocks.paths[index + distance])
+        for event in self._list_first(events):
+            yield event.rename_layers(name_layer)
 
     def count_gaps(self, gaps: Gaps) -> None:
         """Add to what could not be counted that of the blocks that were left out, as in the first that ran."""
@@ -131,89 +159,64 @@ class _Way:
             for name, calls in after.items():
                 total[name] += (calls - before[name]) * len(self._blocks.left_out)
 
-    def find_growth(self, events: Sequence[_Event]) -> Counter[str]:
-        """Return the bytes that are alive after a block and were not before, by what they are for."""
+    def describe_growth(self, events: Sequence[_Event]) -> str:
+        """Return a note of the bytes that are alive after each block and were not before, by what they are for."""
         growth: Counter[str] = Counter()
-        for event in events[self._marks[0].operators : self._marks[1].operators]:
+        for event in self._list_first(events):
             for purpose, size in event.change.sizes.items():
                 growth[purpose.part] += size
-        return growth
+        return note_growth(self._blocks.paths[0], self._blocks.paths[-1], growth)
 
-    def require_equal(self, events: Sequence[_Event]) -> None:
-        """Raise `DifferentBlocksError` if the blocks that ran did not do the same."""
-        pairs = list(pairwise(self._marks))
-        lengths = {later.operators - mark.operators for mark, later in pairs}
-        if len(lengths) > 1:
-            raise DifferentBlocksError("blocks have different numbers of operators")
-        for number in range(lengths.pop()):
-            seen = [self._relate(events[mark.operators + number], mark) for mark, _ in pairs]
-            if any(other != seen[0] for other in seen):
-                raise DifferentBlocksError("blocks do different things")
-
-    def _relate(self, event: _Event, mark: Mark) -> _Event:
-        """Return an event as it is seen from the block in which it is."""
-
-        def name(path: str) -> str:
-            location = self._find_location(path)
-            return path if location is None else f"{self._count_blocks_to(location, mark):+}{location.inner}"
-
-        return event.name_layers(name)
-
-    def copy_for(self, index: int, events: Sequence[_Event]) -> Iterator[_Event]:
-        """Yield what the first of these blocks does, as it is for the block of a place."""
+    def _list_first(self, events: Sequence[_Event]) -> Sequence[_Event]:
+        """Return the events of the first of these blocks."""
         first, second = self._marks[:2]
+        return events[first.operators : second.operators]
 
-        def name(path: str) -> str:
+    def _rename_from(self, mark: Mark, name: Callable[[int], str]) -> Callable[[str], str]:
+        """Return what gives layers in blocks that ran other paths.
+
+        ``name`` returns the path of a block by its distance: how many blocks that ran it is behind that of the mark.
+        """
+        origin = self._blocks.active.index(mark.block)
+
+        def name_layer(path: str) -> str:
             location = self._find_location(path)
-            if location is None:
-                return path
-            return self._blocks.paths[index + self._count_blocks_to(location, first)] + location.inner
+            return path if location is None else name(location.number - origin) + location.inner
 
-        for event in events[first.operators : second.operators]:
-            yield event.name_layers(name)
-
-    def _count_blocks_to(self, location: _Location, mark: Mark) -> int:
-        """Return by how many blocks that ran a location is behind the block of a mark; negative if it is before."""
-        return location.number - self._blocks.active.index(mark.block)
+        return cache(name_layer)
 
     def _find_location(self, path: str) -> _Location | None:
         """Return where in the blocks that ran a layer is; None for one in no such block."""
-        if path not in self._locations:
-            self._locations[path] = self._look_for_location(path)
-        return self._locations[path]
+        outer = next((outer for outer in walk_outwards(path) if outer in self._numbers), None)
+        return None if outer is None else _Location(self._numbers[outer], path[len(outer) :])
 
-    def _look_for_location(self, path: str) -> _Location | None:
-        for number, index in enumerate(self._blocks.active):
-            outer = self._blocks.paths[index]
-            if f"{path}.".startswith(f"{outer}."):
-                return _Location(number, path[len(outer) :])
-        return None
+
+# What else is known of the blocks that ran ----------------------------------------------------------------------------
 
 
 def _copy_calls(calls: dict[str, list[LayerCall]], blocks: EqualBlocks) -> None:
     """Record calls of the layers in blocks that were left out, as of those in a block that ran."""
-    pattern = blocks.paths[EDGE]
-    inside = [path for path in calls if f"{path}.".startswith(f"{pattern}.")]
+    block = blocks.paths[EDGE]
+    inside = [path for path in calls if block in walk_outwards(path)]
     for index in blocks.left_out:
         for path in inside:
-            calls[blocks.paths[index] + path[len(pattern) :]] = [
-                _move_caller(call, pattern, blocks.paths[index]) for call in calls[path]
-            ]
+            moved = [_move_caller(call, block, blocks.paths[index]) for call in calls[path]]
+            calls[blocks.paths[index] + path[len(block) :]] = moved
 
 
-def _move_caller(call: LayerCall, before: str, after: str) -> LayerCall:
-    """Return a call whose caller is the layer at the same place in another block."""
-    if call.caller is None or not f"{call.caller[0]}.".startswith(f"{before}."):
+def _move_caller(call: LayerCall, block: str, other: str) -> LayerCall:
+    """Return a call whose caller, if that is in a block, is the layer at the same place in another block."""
+    if call.caller is None:
         return call
     path, number = call.caller
-    return replace(call, caller=(after + path[len(before) :], number))
+    return replace(call, caller=(other + path[len(block) :], number)) if block in walk_outwards(path) else call
 
 
 def _copy_gradients(recorder: RankRecorder, blocks: EqualBlocks) -> None:
     """Give weights of blocks that were left out the gradients of a block that ran: they count as many bytes."""
-    pattern = list(blocks.modules[EDGE].parameters())
+    trained = list(blocks.modules[EDGE].parameters())
     for index in blocks.left_out:
-        for like, parameter in zip(pattern, blocks.modules[index].parameters(), strict=True):
+        for like, parameter in zip(trained, blocks.modules[index].parameters(), strict=True):
             parameter.grad = like.grad
             if id(like) in recorder.trained:
                 recorder.trained.add(id(parameter))

@@ -4,60 +4,58 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.utils.hooks import RemovableHandle
 
 from ..compat.meshes import IDENTIFIERS
 from ..compat.modules import GRADIENT_HOOKS
+from .tensor_looks import look_at
 from .watched_numbers import OwnNumber
 
-__all__ = ["Comparison", "TensorLook", "look_at"]
+__all__ = ["Likeness", "compare"]
 
 #: Values of these types are alike if they are equal, and objects of these if they are the same.
 _PLAIN = (int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout, DeviceMesh)
 _UNIQUE = (type, ModuleType, BuiltinFunctionType)
 
 
-class TensorLook(NamedTuple):
-    """What a tensor is without its values; ``spread`` says how it is spread over ranks, if it is."""
-
-    kind: type
-    shape: torch.Size
-    strides: tuple[int, ...]
-    dtype: torch.dtype
-    is_trained: bool
-    spread: Any
-
-
-def look_at(tensor: torch.Tensor) -> TensorLook:
-    """Return what a tensor is without its values."""
-    spread = getattr(tensor, "placements", None), getattr(tensor, "device_mesh", None)
-    return TensorLook(type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.requires_grad, spread)
-
-
-class Comparison:
-    """Compares what two modules hold: classes, settings, hooks and sizes of tensors, all way down.
-
-    An attribute may be the number of the module in its list, counted from anywhere. What cannot be compared counts as
-    different. Two objects that were met before are taken as alike, as graphs have cycles.
-
-    Args:
-        distance: How many places the second module is behind the first.
+class Likeness(NamedTuple):
+    """How two modules are alike: but for these numbers, which differ as the places of the modules do.
 
     Attributes:
-        numbers: The attributes of the first that differ as the places do.
-        others: The same ones of the second.
+        first: Where the first module has such numbers.
+        second: Where the second has the same ones.
+    """
+
+    first: list[OwnNumber]
+    second: list[OwnNumber]
+
+
+def compare(first: nn.Module, second: nn.Module, distance: int) -> Likeness | None:
+    """Compare what two modules hold: classes, settings, hooks and sizes of tensors, all the way down.
+
+    The second is so many places behind the first in their list. An attribute may be the number of the module in the
+    list, counted from anywhere. Returns None for modules that differ; what cannot be compared counts as different.
+    """
+    comparison = _Comparison(distance)
+    return comparison.likeness if comparison.is_alike(first, second) else None
+
+
+class _Comparison:
+    """One comparison of two modules, which is over at the first difference: what was noted until then is void.
+
+    So two objects that were met before are taken as alike, as graphs have cycles: if they differ, all of it is void.
     """
 
     def __init__(self, distance: int) -> None:
-        self.numbers: list[OwnNumber] = []
-        self.others: list[OwnNumber] = []
+        self.likeness = Likeness([], [])
         self._distance = distance
         #: The objects by their ``id``, which stays theirs as long as they are kept.
         self._met: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -84,38 +82,45 @@ class Comparison:
             return self.is_alike(_take_apart(first), _take_apart(second))
         if isinstance(first, weakref.ref):
             return self.is_alike(first(), second())
-        if isinstance(first, RemovableHandle):  # a number of torch's
+        if isinstance(first, RemovableHandle):  # it knows its hook by a number that torch counts
             return True
         if isinstance(first, Mapping):
-            contains_alike = self._are_mappings_alike(first, second)
-        elif isinstance(first, list | tuple):
-            contains_alike = len(first) == len(second) and all(map(self.is_alike, first, second))
-        elif _are_equal(first, second):
-            return True
-        else:
-            contains_alike = _has_attributes_alone(first)
-        return contains_alike and all(map(self.is_alike, _list_attributes(first), _list_attributes(second)))
+            return self._are_mappings_alike(first, second) and self._have_alike_attributes(first, second)
+        if isinstance(first, list | tuple):
+            return self._are_sequences_alike(first, second) and self._have_alike_attributes(first, second)
+        # What a class says of its objects is asked before their attributes: they may differ where it does not matter.
+        return _are_equal(first, second) or (_is_all_attributes(first) and self._have_alike_attributes(first, second))
 
-    def _are_mappings_alike(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
-        """Return whether two mappings are alike, in order."""
+    def _are_sequences_alike(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
+        return len(first) == len(second) and all(map(self.is_alike, first, second))
+
+    def _have_alike_attributes(self, first: Any, second: Any) -> bool:
+        return self._are_sequences_alike(_list_attributes(first), _list_attributes(second))
+
+    def _are_mappings_alike(self, first: Any, second: Any) -> bool:
+        """Return whether two mappings have alike keys in the same order, with alike values.
+
+        An ordered dictionary with whole numbers as keys has hooks: torch counts them, over all modules.
+        """
         if len(first) != len(second):
             return False
-        are_hooks = isinstance(first, OrderedDict)  # where a number stands for a hook, which torch counts
-        return all(
-            ((are_hooks and isinstance(key, int) and isinstance(other_key, int)) or self.is_alike(key, other_key))
-            and (key in IDENTIFIERS or self._is_own_number(key, first, second) or self.is_alike(value, other_value))
-            for (key, value), (other_key, other_value) in zip(first.items(), second.items(), strict=True)
-        )
+        may_have_hooks, may_have_own = isinstance(first, OrderedDict), type(first) is dict
+        for (key, value), (other_key, other_value) in zip(first.items(), second.items(), strict=True):
+            are_hooks = may_have_hooks and isinstance(key, int) and isinstance(other_key, int)
+            if not are_hooks and not self.is_alike(key, other_key):
+                return False
+            if key in IDENTIFIERS:
+                continue
+            if may_have_own and self._differ_as_places(value, other_value):
+                self.likeness.first.append(OwnNumber(first, key))
+                self.likeness.second.append(OwnNumber(second, other_key))
+            elif not self.is_alike(value, other_value):
+                return False
+        return True
 
-    def _is_own_number(self, name: Any, first: Any, second: Any) -> bool:
-        """Return whether an attribute differs as the places of the modules do, and note it then."""
-        value, other = first[name], second.get(name)
-        is_dict = type(first) is type(second) is dict
-        is_own = is_dict and type(value) is type(other) is int and other - value == self._distance
-        if is_own:
-            self.numbers.append(OwnNumber(first, name))
-            self.others.append(OwnNumber(second, name))
-        return is_own
+    def _differ_as_places(self, value: Any, other: Any) -> bool:
+        """Return whether two values are whole numbers that differ as the places of the modules do."""
+        return type(value) is type(other) is int and other - value == self._distance
 
 
 def _take_apart(function: Any) -> tuple[Any, ...]:
@@ -141,8 +146,11 @@ def _are_equal(first: Any, second: Any) -> bool:
         return False
 
 
-def _has_attributes_alone(value: Any) -> bool:
-    """Return whether an object may be all that its attributes are: not where code in C has found two unequal."""
+def _is_all_attributes(value: Any) -> bool:
+    """Return whether an object is no more than its attributes.
+
+    One that is compared by code in C, which has found it unequal to another, holds something that no attribute shows.
+    """
     compare: Any = type(value).__eq__
     return hasattr(value, "__dict__") and (compare is object.__eq__ or isinstance(compare, FunctionType))
 

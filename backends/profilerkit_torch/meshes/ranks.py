@@ -28,6 +28,7 @@ from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
 from .attention import spread_attention
+from .block_calls import DifferentBlocksError
 from .equal_blocks import find_equal_blocks
 from .extension import extend_step
 from .faults import note_repeated_reductions, note_whole_weights
@@ -36,7 +37,7 @@ from .rank_layers import RankLayers
 from .recorder import RankRecorder
 from .schemes import spread_by_scheme
 from .shares import count_bytes, count_weight_bytes, find_gradient, list_rank_layers, list_shares
-from .skipped_blocks import DifferentBlocksError, SkippedBlocks
+from .skipped_blocks import SkippedBlocks
 from .step_scheme import StepScheme, rehearse
 from .step_watch import watch_step
 from .transformers_config import spread_by_config
