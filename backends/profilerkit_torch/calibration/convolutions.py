@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from itertools import starmap
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
-from .operands import Described, random
+from .operands import Described, Operand, random
 
 __all__ = ["describe_convolutions"]
 
-#: Convolutions: batch, channels in, size, channels out, kernel, stride.
+
+class _Convolution(NamedTuple):
+    """A convolution of square images, padded so that they keep their size: a stride makes them smaller."""
+
+    batch: int
+    channels: int
+    size: int
+    out: int
+    kernel: int
+    stride: int = 1
+    groups: int = 1
+
+
+#: By the first fields of `_Convolution`, as all tables below but those of depthwise ones.
 _CONVOLUTIONS = (
     *((1, 3, 64, 16, 3, 1), (1, 3, 64, 32, 7, 2), (8, 3, 64, 32, 3, 2), (1, 3, 224, 64, 7, 2), (1, 16, 32, 16, 3, 1)),
     *((1, 32, 32, 64, 1, 1), (8, 32, 32, 64, 1, 1), (1, 64, 56, 64, 3, 1), (1, 64, 56, 256, 1, 1)),
@@ -44,7 +58,7 @@ _DEPTHWISE = (
     (8, 64, 16, 3),
     (8, 32, 32, 5),
 )
-#: What fills a device of its own as well.
+#: What fills an accelerator as well.
 _LARGE_CONVOLUTIONS = (
     *((64, 3, 224, 64, 7, 2), (64, 64, 56, 64, 3, 1), (64, 64, 56, 256, 1, 1), (64, 256, 56, 64, 1, 1)),
     *((64, 128, 28, 128, 3, 1), (64, 512, 28, 128, 1, 1), (64, 256, 14, 256, 3, 1), (64, 1024, 14, 256, 1, 1)),
@@ -55,40 +69,55 @@ _LARGE_DEPTHWISE = ((256, 64, 28, 3), (64, 192, 56, 3), (64, 384, 14, 3))
 
 
 def describe_convolutions(is_large: bool) -> Described:
-    """Yield convolutions and gradients, each a name, a function and its inputs; large ones for a device of its own."""
-    square = tuple(
-        (batch, channels, size, channels, kernel, 1)
+    """Yield convolutions and gradients, each a name, a function and its inputs; large ones are for accelerators."""
+    square = [
+        (batch, channels, size, channels, kernel)
         for channels, size in _SQUARE
         for kernel in _SQUARE_KERNELS
         for batch in _SQUARE_BATCHES
-    )
-    listed = (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS, *square, *_LARGE_CONVOLUTIONS * is_large)
-    for batch, channels, size, out, kernel, stride in listed:
-        x, weight = random(batch, channels, size, size), random(out, channels, kernel, kernel)
-        convolve = partial(functional.conv2d, stride=stride, padding=kernel // 2)
-        yield f"convolution {x.shape} {weight.shape}", convolve, (x, weight, random(out))
-        if channels <= 3 or stride == 1:
-            length = (size - 1) // stride + 1
-            dy = random(batch, out, length, length)
+    ]
+    large, large_depthwise = (_LARGE_CONVOLUTIONS, _LARGE_DEPTHWISE) if is_large else ((), ())
+    for convolution in starmap(_Convolution, (*_CONVOLUTIONS, *_MORE_CONVOLUTIONS, *square, *large)):
+        x, weight, bias = _describe_inputs(convolution)
+        yield f"convolution {x.shape} {weight.shape}", _make_convolution(convolution), (x, weight, bias)
+        is_first_layer = convolution.channels <= 3
+        if is_first_layer or convolution.stride == 1:
             # The images that a first layer gets need no gradient.
-            differentiate = _make_gradient(kernel // 2, out, stride, groups=1, by_input=channels > 3)
-            yield f"gradient {x.shape} {weight.shape}", differentiate, (dy, x, weight)
-    for batch, channels, size, kernel in _DEPTHWISE + _LARGE_DEPTHWISE * is_large:
-        x, weight = random(batch, channels, size, size), random(channels, 1, kernel, kernel)
-        convolve = partial(functional.conv2d, padding=kernel // 2, groups=channels)
-        yield f"depthwise {x.shape}", convolve, (x, weight, random(channels))
-        dy = random(batch, channels, size, size)
-        differentiate = _make_gradient(kernel // 2, channels, 1, groups=channels, by_input=True)
-        yield f"gradient of depthwise {x.shape}", differentiate, (dy, x, weight)
+            differentiate = _make_gradient(convolution, by_input=not is_first_layer)
+            yield f"gradient {x.shape} {weight.shape}", differentiate, (_describe_output(convolution), x, weight)
+    for batch, channels, size, kernel in (*_DEPTHWISE, *large_depthwise):
+        convolution = _Convolution(batch, channels, size, channels, kernel, groups=channels)
+        x, weight, bias = _describe_inputs(convolution)
+        yield f"depthwise {x.shape}", _make_convolution(convolution), (x, weight, bias)
+        differentiate = _make_gradient(convolution, by_input=True)
+        yield f"gradient of depthwise {x.shape}", differentiate, (_describe_output(convolution), x, weight)
 
 
-def _make_gradient(padding: int, out: int, stride: int, groups: int, by_input: bool) -> Callable[..., Any]:
+def _describe_inputs(convolution: _Convolution) -> tuple[Operand, Operand, Operand]:
+    """Return the images, the weight and the bias."""
+    batch, channels, size, out, kernel, _, groups = convolution
+    return random(batch, channels, size, size), random(out, channels // groups, kernel, kernel), random(out)
+
+
+def _describe_output(convolution: _Convolution) -> Operand:
+    """Return a tensor like the output, for its gradient."""
+    size = (convolution.size - 1) // convolution.stride + 1
+    return random(convolution.batch, convolution.out, size, size)
+
+
+def _make_convolution(convolution: _Convolution) -> Callable[..., Any]:
+    """Return the function that convolves."""
+    padding = convolution.kernel // 2
+    return partial(functional.conv2d, stride=convolution.stride, padding=padding, groups=convolution.groups)
+
+
+def _make_gradient(convolution: _Convolution, by_input: bool) -> Callable[..., Any]:
     """Return the function of the gradients by weight and bias, and by the input if that is wanted."""
-    bias_sizes, strides, paddings, dilation, output_padding = [out], [stride] * 2, [padding] * 2, [1, 1], [0, 0]
-    is_transposed, output_mask = False, [by_input, True, True]
-    options = bias_sizes, strides, paddings, dilation, is_transposed, output_padding, groups, output_mask
+    strides, paddings = [convolution.stride] * 2, [convolution.kernel // 2] * 2
+    dilation, is_transposed, output_padding = [1, 1], False, [0, 0]
+    options = strides, paddings, dilation, is_transposed, output_padding, convolution.groups, [by_input, True, True]
 
     def differentiate(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> Any:
-        return torch.ops.aten.convolution_backward(dy, x, weight, *options)
+        return torch.ops.aten.convolution_backward(dy, x, weight, [convolution.out], *options)
 
     return differentiate

@@ -16,7 +16,7 @@ _ATEN = torch.ops.aten
 _ELEMENTS = (64, 2**13, 2**17, 2**20, 2**22)
 #: Images: samples, channels, size.
 _IMAGES = ((1, 8, 8), (4, 32, 16), (4, 64, 28), (16, 64, 32))
-#: What fills a device of its own as well.
+#: What fills an accelerator as well.
 _LARGE_ELEMENTS, _LARGE_IMAGES = (2**25,), ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
@@ -42,15 +42,15 @@ def make_gradient(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]
 def describe_gradients(is_large: bool) -> Described:
     """Yield gradients of activations, normalization and pooling, each a name, a function and its inputs.
 
-    The large ones are for a device of its own.
+    The large ones are for accelerators.
     """
-    for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
+    for elements in _ELEMENTS + _LARGE_ELEMENTS if is_large else _ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
         x, y, scale, row = random(rows, width), random(rows, width), random(width), statistic(rows, 1)
         yield f"gradient of gelu {elements}", _ATEN.gelu_backward, (y, x)
         yield f"gradient of layer norm {elements}", _layer_norm, (y, x, row, row, scale, scale)
         yield f"gradient of softmax {elements}", _softmax, (y, x)
-    for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
+    for samples, channels, size in _IMAGES + _LARGE_IMAGES if is_large else _IMAGES:
         x, y = random(samples, channels, size, size), random(samples, channels, size, size)
         number, variance, saved = random(channels), positive(channels), statistic(channels)
         halved = random(samples, channels, size // 2, size // 2)

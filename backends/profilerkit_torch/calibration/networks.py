@@ -25,7 +25,7 @@ class _Network(NamedTuple):
 
 
 def make_networks(device: torch.device) -> Iterator[CalibrationNetwork]:
-    """Yield the networks, with inputs on the device; larger ones as well for a device of its own."""
+    """Yield the networks, with inputs on the device; larger ones as well for an accelerator."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         for network in chain(_make_small(), _make_large() if device.type != "cpu" else ()):
@@ -50,7 +50,7 @@ def _make_small() -> Iterator[_Network]:
 
 
 def _make_large() -> Iterator[_Network]:
-    """Make networks that keep a device of its own busy: of the small ones, the host takes most of the time."""
+    """Make networks that keep an accelerator busy: of the small ones, the host takes most of the time."""
     yield _Network("wide layers, many rows", "dense", _make_dense(4096, 3), torch.randn(4096, 4096))
     yield _Network(
         "strided convolutions, many images", "convolutional", _make_convolutional(48, 3), torch.randn(64, 3, 96, 96)

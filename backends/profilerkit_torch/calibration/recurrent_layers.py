@@ -25,15 +25,15 @@ _SIZES = (
     (32, 16, 64, 128),
     (1, 64, 256, 256),
 )
-#: What fills a device of its own as well.
+#: What fills an accelerator as well.
 _LARGE_SIZES = ((256, 16, 64, 64), (64, 48, 96, 96), (64, 24, 128, 256), (32, 128, 1024, 1024))
 #: The gates of a cell.
 _LSTM_GATES, _GRU_GATES = 4, 3
 
 
 def describe_layers(is_large: bool) -> Described:
-    """Yield recurrent layers, each a name, a function and its inputs; the large ones are for a device of its own."""
-    for batch, steps, features, width in _SIZES + _LARGE_SIZES * is_large:
+    """Yield recurrent layers, each a name, a function and its inputs; the large ones are for accelerators."""
+    for batch, steps, features, width in _SIZES + _LARGE_SIZES if is_large else _SIZES:
         yield f"lstm {batch} x {steps}", run_lstm, describe_inputs(_LSTM_GATES, batch, steps, features, width)
         yield f"gru {batch} x {steps}", run_gru, describe_inputs(_GRU_GATES, batch, steps, features, width)
 
@@ -41,7 +41,7 @@ def describe_layers(is_large: bool) -> Described:
 def describe_layers_for_gradients(is_large: bool) -> Described:
     """Yield recurrent layers whose gradients are measured: a name, the function of the forward pass, and its inputs."""
     for kind, function, gates in (("lstm", run_lstm, _LSTM_GATES), ("gru", run_gru, _GRU_GATES)):
-        for batch, steps, features, width in _SIZES + _LARGE_SIZES * is_large:
+        for batch, steps, features, width in _SIZES + _LARGE_SIZES if is_large else _SIZES:
             inputs = describe_inputs(gates, batch, steps, features, width)
             yield f"gradient of {kind} {batch} x {steps}", function, inputs
 

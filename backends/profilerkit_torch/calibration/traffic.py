@@ -17,14 +17,14 @@ _UPSAMPLE: Any = torch.ops.aten.upsample_nearest2d.vec
 _ELEMENTS = (64, 2**10, 2**13, 2**15, 2**17, 2**19, 2**21, 2**23)
 #: Images for normalization, pooling and upsampling: samples, channels, size.
 _IMAGES = ((1, 8, 8), (1, 16, 16), (1, 32, 32), (1, 64, 56), (16, 64, 28), (16, 32, 64))
-#: What fills a device of its own as well.
+#: What fills an accelerator as well.
 _LARGE_ELEMENTS = (2**25, 2**27)
 _LARGE_IMAGES = ((256, 32, 32), (64, 64, 56), (64, 256, 56))
 
 
 def describe_traffic(is_large: bool) -> Described:
-    """Yield operators on a matrix, each a name, a function and its inputs; large ones for a device of its own."""
-    for elements in _ELEMENTS + _LARGE_ELEMENTS * is_large:
+    """Yield operators on a matrix, each a name, a function and its inputs; large ones for accelerators."""
+    for elements in _ELEMENTS + _LARGE_ELEMENTS if is_large else _ELEMENTS:
         rows, width = max(1, elements // 64), min(elements, 64)
         x, scale = random(rows, width), random(width)
         yield f"add {elements}", torch.add, (x, random(rows, width))
@@ -48,7 +48,7 @@ def _concatenate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def describe_images(is_large: bool) -> Described:
     """Yield operators on images, and embeddings, each a name, a function and its inputs; large ones as above."""
-    for samples, channels, size in _IMAGES + _LARGE_IMAGES * is_large:
+    for samples, channels, size in _IMAGES + _LARGE_IMAGES if is_large else _IMAGES:
         x, scale = random(samples, channels, size, size), random(channels)
         yield f"batch norm {x.shape}", functional.batch_norm, (x, scale, positive(channels), scale, scale)
         yield f"max pool {x.shape}", partial(functional.max_pool2d, kernel_size=2), (x,)
