@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-from torch import nn
+from typing import Any, NamedTuple
 
 from profilerkit import ModelTrace
-from profilerkit.trace.conditions import write_notes
-from profilerkit.trace.records import OpRecord
 from profilerkit_predict.language_models.laws import Passes, find_terms, split_phases
-from profilerkit_predict.language_models.records import CacheGrowth, ModelFacts, ReadIn, TracedPasses, Work
+from profilerkit_predict.language_models.records import (
+    CacheGrowth,
+    CacheLayer,
+    LatentAttention,
+    ModelFacts,
+    TracedPasses,
+    Work,
+)
 from profilerkit_predict.language_models.shapes import find_shapes
 from profilerkit_predict.language_models.weights import (
     count_unrouted_macs,
-    find_passes,
     list_layer_weights,
     list_matrices,
     weight_parts,
 )
 
-from ..model.weights import note_quantization
 from .attention_caches import count_repeats, find_latent_attention, find_limits, find_windows
 from .configurations import (
     describe_execution,
@@ -36,7 +37,8 @@ from .configurations import (
 )
 from .decoders import require_decoder
 from .dtypes import find_dtype
-from .following import choose_length, find_cache_growth, follow
+from .fact_notes import list_notes, list_notes_on_text, list_notes_on_trace
+from .following import Followed, choose_length, find_cache_growth, follow
 from .models import make_language_model
 from .own_heads import add_own_heads
 from .passes import count_pass, split_passes
@@ -44,95 +46,92 @@ from .storage import find_storage
 
 __all__ = ["find_facts"]
 
-_SPLIT = (
-    "the work of some layers follows no law of tokens and pairs ({layers}): prefill is taken to grow with the tokens, "
-    "from the traced prompt; a step is as traced"
-)
-_GROWING = (
-    "the work of a step grows with the cache in these layers, by no law that is known here: a step counts as after the "
-    "traced prompt, so that its work is a lower bound for longer ones"
-)
+#: How many sequences are followed.
+_BATCH = 1
 _TELLING = (
     "traced with a prompt of {count:,} tokens, after which the step fills entries of several tokens; others follow"
 )
-_UNROUTED = (
-    "the library's code runs every expert for each token; the engine's numbers are of those that a token is sent to by "
-    "the configuration"
-)
-_UNREAD = (
-    "{count:,} parameters of layers that text does not go through ({layers}) take memory, and no step reads them; "
-    "where they are for images or sound, images= (--images) or audio= (--audio) counts the work for those"
-)
-_ENCODER_DECODER = (
-    "the prompt goes to the encoder, and its work and the cross attention are those of the traced prompt; the "
-    "decoder's own attention is taken as in its second token, so that later steps are lower bounds"
-)
 
 
-def find_facts(
-    model: Any, prompt: int, dtype: str | None = None, name: str | None = None, batch: int = 1
-) -> ModelFacts:
+def find_facts(model: Any, prompt: int, dtype: str | None = None, name: str | None = None) -> ModelFacts:
     """Return what is found out about a language model by one pass over a prompt and one token after it."""
     language_model = make_language_model(model, dtype)
     require_decoder(language_model)
-    config = language_model.config
-    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
-    length, notes = choose_length(language_model, prompt)
-    trace, calls = follow(language_model, length, batch, 1)
-    parts = find_cache_growth(language_model, calls.contents)
-    strides = sorted(({part.stride for part in parts if not part.waits} | {find_index_stride(config)}) - {1})
-    telling = _find_telling_length(strides, length)
-    if telling != length and telling < (find_longest_context(config) or telling + 1):
-        length, notes = telling, [_TELLING.format(count=telling)]
-        trace, calls = follow(language_model, length, batch, 1)
-
-    indices = split_phases(trace)[:2]
-    prefill, decode = ([trace.operators[index] for index in phase] for phase in indices)
-    windows = find_windows(language_model, calls.windows)
-    latent = find_latent_attention(language_model, parts)
-    limits = find_limits(language_model, parts) if latent is None else {}  # of latents `engine_macs` limits the keys
-    passes = Passes(prefill, decode, batch, length, windows, tuple(strides), limits, has_chunks(config))
-    if passes.has_chunks:
-        parts = tuple(replace(part, is_chunked=part.window is not None) for part in parts)
+    traced = _trace(language_model, prompt)
+    trace, config = traced.followed.trace, language_model.config
+    latent = find_latent_attention(language_model, traced.cache)
+    passes = _describe_passes(traced, latent)
     terms, strangers = find_terms(passes)
-    routing = find_routing(config)
-    storage = find_storage(trace, config)
+    routing, storage = find_routing(config), find_storage(trace, config)
+    unrouted_macs = count_unrouted_macs(trace, passes.decode, _BATCH, routing)
     head = _find_head_weight(language_model, trace)
-    layer_weights = list_layer_weights(trace, decode, batch, head, routing)
-    weights = weight_parts(layer_weights, storage.formats, storage.packed)
-    unrouted = count_unrouted_macs(trace, decode, batch, routing)
-    cached = 1 if is_encoder_decoder else length
-    shapes = partial(find_shapes, passes)
-
-    notes += _list_notes(strangers, is_encoder_decoder, unrouted, trace)
-    if strangers and not is_encoder_decoder and _does_step_grow(language_model, strangers, decode, batch, length):
-        notes.append(_GROWING)
-    notes += storage.notes
-    unquantized = tuple(note_quantization(language_model))  # no remark here: the bytes of ``stored`` are counted
-    notes += [*(note for note in trace.notes if note not in unquantized), *write_notes(trace.conditions)]
+    weights = list_layer_weights(trace, passes.decode, _BATCH, head, routing)
+    parts = weight_parts(weights, storage.formats, storage.packed)
+    contents = traced.followed.calls.contents
     facts = ModelFacts(
         name=name or type(language_model).__name__,
-        execution=describe_execution(config, has_experts=any(part.routing is not None for part in weights)),
+        execution=describe_execution(config, has_experts=any(part.routing is not None for part in parts)),
         parameters=trace.total_params,
-        weights=weights,
+        weights=parts,
         dtype=find_dtype(language_model),
         sizes=find_sizes(config),
-        work=Work(terms, latent, unrouted),
-        cache=CacheGrowth(parts, tuple(calls.contents), count_repeats(language_model, calls.contents[0])),
+        work=Work(terms, latent, unrouted_macs),
+        cache=CacheGrowth(_mark_chunks(traced, passes), tuple(contents), count_repeats(language_model, contents[0])),
         architecture=type(language_model).__name__,
-        matrices=list_matrices(layer_weights),
-        traced=TracedPasses(
-            count_pass(trace, indices[0], batch, length, 0, calls.contents[0]),
-            count_pass(trace, indices[1], batch, 1, cached, calls.contents[1]),
-            make_shapes=None if is_encoder_decoder or unrouted else shapes,
-            make_traces=partial(split_passes, trace, prefill, decode),
-        ),
-        encoder_prompt=length if is_encoder_decoder else None,
+        matrices=list_matrices(weights),
+        traced=_describe_trace(traced, passes, has_laws=not (traced.is_encoder_decoder or unrouted_macs)),
+        encoder_prompt=traced.length if traced.is_encoder_decoder else None,
         unknown_storage=storage.unknown,
-        notes=tuple(notes),
-        notes_on_text=tuple(_list_notes_on_text(trace)),
+        notes=(
+            *traced.notes,
+            *list_notes(language_model, passes, strangers, trace, is_unrouted=unrouted_macs > 0),
+            *storage.notes,
+            *list_notes_on_trace(language_model, trace),
+        ),
+        notes_on_text=tuple(list_notes_on_text(trace)),
     )
-    return add_own_heads(language_model, facts, passes, layer_weights, storage)
+    return add_own_heads(language_model, facts, passes, weights, storage)
+
+
+# The passes -----------------------------------------------------------------------------------------------------------
+
+
+class _Traced(NamedTuple):
+    """A language model that was followed through a prompt and a step of one token.
+
+    Attributes:
+        model: The model.
+        followed: What it did.
+        length: The tokens of the prompt.
+        cache: How the parts of its cache grow.
+        strides: For how many tokens entries stand that are for several.
+        notes: Why the prompt is not the one that was asked for.
+    """
+
+    model: Any
+    followed: Followed
+    length: int
+    cache: Sequence[CacheLayer]
+    strides: tuple[int, ...]
+    notes: Sequence[str]
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether the prompt goes to an encoder."""
+        return bool(getattr(self.model.config, "is_encoder_decoder", False))
+
+
+def _trace(model: Any, prompt: int) -> _Traced:
+    """Follow a model through a prompt of so many tokens, or of more that tell how its work grows."""
+    length, notes = choose_length(model, prompt)
+    followed = follow(model, length, _BATCH, 1)
+    cache = find_cache_growth(model, followed.calls.contents)
+    strides = sorted(({part.stride for part in cache if not part.waits} | {find_index_stride(model.config)}) - {1})
+    telling = _find_telling_length(strides, length)
+    if telling != length and telling < (find_longest_context(model.config) or telling + 1):
+        length, notes = telling, [_TELLING.format(count=telling)]
+        followed = follow(model, length, _BATCH, 1)
+    return _Traced(model, followed, length, cache, tuple(strides), notes)
 
 
 def _find_telling_length(strides: Sequence[int], length: int) -> int:
@@ -146,41 +145,33 @@ def _find_telling_length(strides: Sequence[int], length: int) -> int:
     return period * max(math.ceil((length + 1) / period), 2) - 1
 
 
-def _list_notes(strangers: Sequence[str], is_encoder_decoder: bool, unrouted: int, trace: ModelTrace) -> Iterator[str]:
-    """Yield what a reader of the numbers must know."""
-    if is_encoder_decoder:
-        yield _ENCODER_DECODER
-    elif strangers:
-        yield _SPLIT.format(layers=_shorten(strangers))
-    if unrouted:
-        yield _UNROUTED
-    if trace.uncounted:
-        yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
+def _describe_passes(traced: _Traced, latent: LatentAttention | None) -> Passes:
+    """Return the operators of the prefill and the step, and what their work may follow."""
+    model, trace = traced.model, traced.followed.trace
+    prefill, decode = ([trace.operators[index] for index in phase] for phase in split_phases(trace)[:2])
+    windows = find_windows(model, traced.followed.calls.windows)
+    limits = find_limits(model, traced.cache) if latent is None else {}  # of latents `engine_macs` limits the keys
+    return Passes(prefill, decode, _BATCH, traced.length, windows, traced.strides, limits, has_chunks(model.config))
 
 
-def _list_notes_on_text(trace: ModelTrace) -> Iterator[str]:
-    """Yield which layers text does not go through."""
-    passes = find_passes(trace)
-    unread = [layer for layer in trace.layers if passes[layer.path] is ReadIn.NONE]
-    count = sum(weight.count for layer in unread for weight in layer.parameters)
-    if count:
-        outermost = [layer.path for layer in unread if passes[layer.path.rpartition(".")[0]] is not ReadIn.NONE]
-        yield _UNREAD.format(count=count, layers=_shorten(outermost))
+def _mark_chunks(traced: _Traced, passes: Passes) -> tuple[CacheLayer, ...]:
+    """Return how the parts of the cache grow, those with windows marked if these are of chunks."""
+    if not passes.has_chunks:
+        return tuple(traced.cache)
+    return tuple(replace(part, is_chunked=part.window is not None) for part in traced.cache)
 
 
-def _does_step_grow(
-    model: nn.Module, strangers: Sequence[str], decode: Sequence[OpRecord], batch: int, length: int
-) -> bool:
-    """Return whether a step takes more work in some layers after twice as many tokens as after ``length``."""
-    longest = find_longest_context(model.config) or 2 * length + 1
-    trace, _ = follow(model, min(2 * length, longest - 1), batch, 1)
-    later = [trace.operators[index] for index in split_phases(trace)[1]]
-    before, after = (sum(op.macs for op in ops if op.layer in set(strangers)) for ops in (decode, later))
-    return after > before
-
-
-def _shorten(paths: Sequence[str]) -> str:
-    return f"{', '.join(paths[:2])} and {len(paths) - 2} more" if len(paths) > 3 else ", ".join(paths)
+def _describe_trace(traced: _Traced, passes: Passes, has_laws: bool) -> TracedPasses:
+    """Return the work of both passes, and what makes traces of others; the latter by shapes only if these have laws."""
+    trace, length = traced.followed.trace, traced.length
+    prefill, decode = split_phases(trace)[:2]
+    contents = traced.followed.calls.contents
+    return TracedPasses(
+        count_pass(trace, prefill, _BATCH, length, 0, contents[0]),
+        count_pass(trace, decode, _BATCH, 1, 1 if traced.is_encoder_decoder else length, contents[1]),
+        make_shapes=partial(find_shapes, passes) if has_laws else None,
+        make_traces=partial(split_passes, trace, passes.prefill, passes.decode),
+    )
 
 
 def _find_head_weight(model: Any, trace: ModelTrace) -> int | None:
