@@ -10,11 +10,10 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from ..arguments.checks import Check
 from ..error_text import shown
-from ..process.cached import once_for_class
 from .status import StatusKey
 
 __all__ = ["ArgumentBundle", "JointFunction", "KeyLike", "Keys", "ProfilerFunction", "describe", "is_variadic"]
@@ -26,6 +25,8 @@ Keys: TypeAlias = "KeyLike | Iterable[KeyLike]"
 
 #: The name by which a subclass may define its keys too.
 _SINGULAR = "get_bounded_status_key"
+
+T = TypeVar("T")
 
 
 class ProfilerFunction(ABC):
@@ -80,7 +81,7 @@ class ProfilerFunction(ABC):
         may_differ_from_class = has_own_method or hasattr(self, _SINGULAR) or "KEYS" in vars(self)
         if may_differ_from_class:
             return self._make_templates()
-        return once_for_class(type(self), "_profilerkit_templates", self.KEYS, self._make_templates)
+        return _compute_once(type(self), "_profilerkit_templates", self.KEYS, self._make_templates)
 
     def _make_templates(self) -> tuple[StatusKey, ...]:
         """Return an instance of each status key; raise `TypeError` if there is none, or one name twice."""
@@ -107,7 +108,7 @@ class ProfilerFunction(ABC):
         def read() -> inspect.Signature:
             return inspect.signature(self.__call__)  # of the instance: without self, also where it is a static method
 
-        return once_for_class(type(self), "_profilerkit_signature", type(self).__call__, read)
+        return _compute_once(type(self), "_profilerkit_signature", type(self).__call__, read)
 
     def check(self, arguments: Mapping[str, Any]) -> None:  # noqa: B027 - most functions have nothing to check
         """Raise an error for invalid arguments of the caller, before anything is computed.
@@ -178,3 +179,23 @@ def describe(function: ProfilerFunction) -> str:
     if inner is None:
         return type(function).__name__
     return f"{type(function).__name__}({getattr(inner, '__name__', type(inner).__name__)})"
+
+
+class _Kept(NamedTuple):
+    """What was computed for a class, and what it follows from."""
+
+    source: object
+    result: Any
+
+
+def _compute_once(cls: type, attribute: str, source: object, compute: Callable[[], T]) -> T:
+    """Return what is computed of a source, once for a class, and anew if the class has got another source.
+
+    An attribute of the class keeps it, so that it lives as long as the class; subclasses keep their own.
+    """
+    kept: _Kept | None = vars(cls).get(attribute)
+    if kept is None or kept.source is not source:
+        kept = _Kept(source, compute())
+        setattr(cls, attribute, kept)
+    result: T = kept.result
+    return result

@@ -1,4 +1,4 @@
-"""Properties that are computed once without a lock, and results that are cached as long as an object or class lives.
+"""Properties that are computed once without a lock, and results that are cached as long as an object lives.
 
 Before Python 3.12 `functools.cached_property` has a lock for all instances of a class. If a process forks while another
 thread computes such a property, the child would wait for that lock forever.
@@ -10,12 +10,12 @@ import sys
 import weakref
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 K = TypeVar("K")
 T = TypeVar("T")
 
-__all__ = ["cached_property", "once_for_class", "once_for_each"]
+__all__ = ["cached_property", "once_for_each"]
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -36,26 +36,6 @@ else:
                 return self
             value = instance.__dict__[self._name] = self._function(instance)
             return value
-
-
-class _Kept(NamedTuple):
-    """What was computed for a class, and what it follows from."""
-
-    source: object
-    result: Any
-
-
-def once_for_class(cls: type, attribute: str, source: object, compute: Callable[[], T]) -> T:
-    """Return what is computed of a source, once for a class, and anew if the class has got another source.
-
-    An attribute of the class keeps it, so that it lives as long as the class; subclasses keep their own.
-    """
-    kept: _Kept | None = vars(cls).get(attribute)
-    if kept is None or kept.source is not source:
-        kept = _Kept(source, compute())
-        setattr(cls, attribute, kept)
-    result: T = kept.result
-    return result
 
 
 def once_for_each(function: Callable[[K], T]) -> Callable[[K], T]:

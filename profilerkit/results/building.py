@@ -7,7 +7,7 @@ import os
 import reprlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from types import FunctionType
@@ -69,13 +69,18 @@ def build_report(
     return replace(report, data={key: _add_times(value, report) for key, value in report.data.items()})
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Computed:
     """What a profiler has computed of a model.
 
     Attributes:
         names: The status keys that were requested; None for all metrics.
         arguments: The arguments of the call.
+        inputs: The inputs of the model, if there are some.
+        trace: The trace of the model, if there is one.
+        metrics: The statuses that are metrics.
+        traces: The trace of the model, and the others that the values of the report were computed from.
+        has_run: Whether the model was run for one of the values.
     """
 
     backend: Backend
@@ -83,24 +88,21 @@ class _Computed:
     statuses: Mapping[str, StatusKey]
     names: Container[str] | None
     arguments: Mapping[str, Any]
+    inputs: ModelInputs | None = field(init=False)
+    trace: ModelTrace | None = field(init=False)
+    metrics: list[Metric] = field(init=False)
+    traces: list[ModelTrace] = field(init=False)
+    has_run: bool = field(init=False)
 
-    @property
-    def inputs(self) -> ModelInputs | None:
+    def __post_init__(self) -> None:
         inputs = self.statuses[Inputs.NAME].value if Inputs.NAME in self.statuses else None
-        return inputs if isinstance(inputs, ModelInputs) else None
-
-    @property
-    def trace(self) -> ModelTrace | None:
-        return self.statuses[Trace.NAME].value if Trace.NAME in self.statuses else None
-
-    @property
-    def has_run(self) -> bool:
-        """Whether the model was run for one of the values."""
-        return any(map(_is_measured, self.statuses.values()))
-
-    @property
-    def metrics(self) -> list[Metric]:
-        return [status for status in self.statuses.values() if isinstance(status, Metric)]
+        self.inputs = inputs if isinstance(inputs, ModelInputs) else None
+        self.trace = self.statuses[Trace.NAME].value if Trace.NAME in self.statuses else None
+        self.metrics = [status for status in self.statuses.values() if isinstance(status, Metric)]
+        shown = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
+        values = [origin.outcome.value for status in shown for origin in list_origins(status)]
+        self.traces = [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
+        self.has_run = any(map(_is_measured, self.statuses.values()))
 
     def make_records(self) -> list[StatusRecord]:
         """Return the records of the metrics that the report has."""
@@ -120,16 +122,10 @@ class _Computed:
                 environment["device"] = self.backend.resolve_device(self.model, self.arguments.get("device"))
         return environment
 
-    def list_traces(self) -> list[ModelTrace]:
-        """Return the trace of the model, and the others that the values of the report were computed from."""
-        statuses = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
-        values = [origin.outcome.value for status in statuses for origin in list_origins(status)]
-        return [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
-
     def list_conditions(self) -> tuple[str, ...]:
         """Return the conditions under which the model was run or traced, each once."""
         settings = self.backend.non_default_settings if self.has_run else ()
-        traced = [condition for trace in self.list_traces() for condition in trace.conditions]
+        traced = [condition for trace in self.traces for condition in trace.conditions]
         return tuple(dict.fromkeys((*settings, *traced)))
 
     def find_batch_sizes(self) -> dict[str, int]:
@@ -161,7 +157,7 @@ class _Computed:
         if self.inputs is not None and self.inputs.note:
             yield self.inputs.note
         yield from write_notes(conditions)
-        notes_of_traces = [note for trace in self.list_traces() for note in (*trace.notes, *trace.contradictions)]
+        notes_of_traces = [note for trace in self.traces for note in (*trace.notes, *trace.contradictions)]
         yield from notes_of_traces
         for status in self.list_data():
             outcome = status.outcome
