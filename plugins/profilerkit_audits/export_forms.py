@@ -38,11 +38,11 @@ def _write_jsonl(file: Path, lines: Sequence[Line]) -> None:
 
 
 def _read_jsonl(file: Path) -> Iterator[Line]:
-    with file.open(encoding="utf-8") as stream:
+    with file.open("rb") as stream:
         for number, text in enumerate(stream, start=1):
             try:
-                line = json.loads(text)
-            except ValueError as error:
+                line = json.loads(text.decode())
+            except ValueError as error:  # no JSON, or no UTF-8
                 raise ReportFileError(f"{file}: line {number} is no JSON: {error}; was it cut off?") from error
             if not isinstance(line, dict):
                 raise ReportFileError(f"{file}: line {number} is no row")
@@ -71,6 +71,8 @@ def _read_csv(file: Path) -> Iterator[Line]:
     try:
         with file.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ReportFileError(f"{file} is no CSV in UTF-8: {error}; was it cut off?") from error
     finally:
         csv.field_size_limit(previous)
     for cells in rows:

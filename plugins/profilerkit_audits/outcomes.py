@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -39,36 +39,28 @@ class Outcome:
 
 def read_outcome(run: IsolatedRun, case: Case, machine: Mapping[str, str], conditions: dict[str, Any]) -> Outcome:
     """Return the outcome of a process that is over; ``conditions`` are how busy the machine was."""
-    report: Report | None = None
     try:
         report = run.result()
-        outcome = _make_outcome(case, machine, report, run.failure)
     except Exception as error:  # whatever the model and its loader raised
         reason = " ".join(str(error).split()) or type(error).__name__
         outcome = without_run(case, machine, run.failure or FailureCode.MODEL, reason)
-    times = [] if report is None else list(_list_times(report))
-    signs = [time.conditions.busy for time in times if time.conditions is not None and time.conditions.busy]
-    warnings = {"warnings": list(dict.fromkeys(run.progress.warned))} if run.progress.warned else {}
-    row = replace(
-        outcome.row,
-        seconds=round(run.seconds, 3),
-        conditions={**conditions, "signs": list(dict.fromkeys(signs)), **warnings},
-        peak_bytes=None if run.ending is None else run.ending.peak_bytes or None,
-    )
-    return with_fields(outcome, row=row, report=report)
+    else:
+        row = _make_row(case, machine, report)
+        if run.failure is not None:  # its last note says why
+            row = replace(row, failure=run.failure, reason=row.reason or next(iter(report.notes[-1:]), ""))
+        outcome = Outcome(case, row, report, machine)
+    return dataclasses.replace(outcome, row=_add_run(outcome, run, conditions))
 
 
 def without_run(case: Case, machine: Mapping[str, str], failure: FailureCode, reason: str) -> Outcome:
-    """Return the outcome of a case without a report: each metric has the reason."""
+    """Return the outcome of a case without a report; in the row each metric that was requested has the reason."""
     unreached = make_unreached_report(case.spec, case.metrics)
     report = explain_missing(unreached, list(unreached.statuses), (), Reason(failure, reason))
-    return with_fields(_make_outcome(case, machine, report, failure, reason), report=None)
+    return Outcome(case, replace(_make_row(case, machine, report), failure=failure, reason=reason), machine=machine)
 
 
-def _make_outcome(
-    case: Case, machine: Mapping[str, str], report: Report, failure: FailureCode | None, reason: str = ""
-) -> Outcome:
-    row = read_report(
+def _make_row(case: Case, machine: Mapping[str, str], report: Report) -> Row:
+    return read_report(
         report,
         spec=case.spec,
         key=case.key,
@@ -79,15 +71,26 @@ def _make_outcome(
         code=case.code.digest,
         created=read_clock(),
     )
-    note = report.notes[-1] if failure is not None and report.notes else ""
-    row = replace(row, failure=failure or row.failure, reason=reason or row.reason or note)
-    return Outcome(case, row, report, machine)
+
+
+def _add_run(outcome: Outcome, run: IsolatedRun, conditions: Mapping[str, Any]) -> Row:
+    """Return the row of an outcome with the seconds, the memory and the conditions of its process."""
+    measured = [] if outcome.report is None else list(_list_measurements(outcome.report))
+    signs = [time.conditions.busy for time in measured if time.conditions is not None and time.conditions.busy]
+    warnings = {"warnings": list(dict.fromkeys(run.progress.warned))} if run.progress.warned else {}
+    return replace(
+        outcome.row,
+        seconds=round(run.seconds, 3),
+        conditions={**conditions, "signs": list(dict.fromkeys(signs)), **warnings},
+        # None, not zero, for a process that ended before its memory was read.
+        peak_bytes=(run.ending.peak_bytes or None) if run.ending is not None else None,
+    )
 
 
 # Times that are measured again ----------------------------------------------------------------------------------------
 
 
-def _list_times(report: Report) -> Iterator[Measurement]:
+def _list_measurements(report: Report) -> Iterator[Measurement]:
     return (record.value for record in report.statuses.values() if isinstance(record.value, Measurement))
 
 
@@ -98,8 +101,8 @@ def is_noisy(outcome: Outcome) -> bool:
     """
     if outcome.report is None or outcome.row.status is RowStatus.FAILED:
         return False
-    times = _list_times(outcome.report)
-    return any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in times)
+    measured = _list_measurements(outcome.report)
+    return any(time.is_noisy or (time.conditions is not None and time.conditions.busy) for time in measured)
 
 
 def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
@@ -113,7 +116,7 @@ def pick_quietest(outcomes: Sequence[Outcome]) -> Outcome:
         name: tuple(float(value.value) for value in several if value is not None and value.value is not None)
         for name, several in values.items()
     }
-    return with_fields(best, row=replace(best.row, tries=tries))
+    return dataclasses.replace(best, row=replace(best.row, tries=tries))
 
 
 def _find_worst_noise(outcome: Outcome) -> float:

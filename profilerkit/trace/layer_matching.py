@@ -91,11 +91,11 @@ def _list_unmatched(layers: LayerTable, matched: Collection[str]) -> dict[str | 
 
 def _match_inside(mine: Sequence[Row], theirs: Sequence[Row], name_kind: NameKind) -> Iterator[_Pair]:
     """Yield the layers that belong together, of those right inside two layers: by name and kind, then by kind alone."""
-    by_name = {(_read_name(row), name_kind(row)): row for row in theirs}
+    by_name = {(_read_name(row), name_kind(row)): row for row in reversed(theirs)}  # of equal names the first
     left: list[Row] = []
     matched: set[str] = set()
     for row in mine:
-        same = by_name.get((_read_name(row), name_kind(row)))
+        same = by_name.pop((_read_name(row), name_kind(row)), None)
         if same is None:
             left.append(row)
         else:

@@ -109,6 +109,17 @@ def test_a_file_that_was_changed_or_cut_off_is_an_error(store: Store, tmp_path: 
             list(read_export(file))
 
 
+@pytest.mark.parametrize(
+    ("suffix", "message"), [(".csv", r"is no CSV in UTF-8: .* was it cut off\?"), (".jsonl", "line 2 is no JSON")]
+)
+def test_a_file_in_another_encoding_is_an_error(suffix: str, message: str, store: Store, tmp_path: Path) -> None:
+    file = tmp_path / f"rows{suffix}"
+    export(store, file)
+    file.write_bytes(file.read_bytes().replace(b"net.py", b"n\xe9t.py"))
+    with pytest.raises(ReportFileError, match=message):
+        list(read_export(file))
+
+
 def test_the_callers_limit_of_cells_holds_between_rows(store: Store, tmp_path: Path) -> None:
     """A caller may read CSV of its own while it goes through the rows."""
     file = tmp_path / "rows.csv"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH, FLAG, TOP
@@ -30,7 +31,30 @@ if TYPE_CHECKING:
 
 __all__ = ["layer_bars"]
 
-_Bars = tuple[str, ...]
+#: Inches: the width of the names and of one panel, and the height of the titles and of one layer.
+_WIDTH_OF_NAMES, _WIDTH_OF_PANEL = 5.0, 3.2
+_HEIGHT_OF_TITLES, _HEIGHT_OF_LAYER = 1.5, 0.24
+#: How thick a bar is, of the height of its layer.
+_THICKNESS = 0.72
+#: How far a panel goes beyond its longest bar, so that there is space for the number behind it.
+_BEYOND = 1.25
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The bars of one column, or of several columns that are stacked: forward and backward time."""
+
+    columns: tuple[str, ...]
+
+    def sum(self, row: Mapping[str, Any]) -> float | None:
+        """Return the length of a layer's bar; None if it has no value."""
+        values = [row[name] for name in self.columns if row[name] is not None]
+        return sum(values) if values else None
+
+    def describe(self) -> str:
+        """Return what the bars are, as part of a sentence: ``forward and backward time``."""
+        words = Column.of(self.columns[0]).in_a_sentence
+        return words if len(self.columns) == 1 else words.replace("forward", "forward and backward")
 
 
 def layer_bars(
@@ -67,18 +91,14 @@ def layer_bars(
         return draw_pairs(result, column_of_both(result, by), top, depth)
     report = reports[0]
     layers = require_layers(report)
-    if types:
-        layers, depth = layers.by_type(depth), None
-    panels = _group_columns((by,) if isinstance(by, str) else by or _choose_columns(layers))
-    for name in (name for panel in panels for name in panel):
-        require_column(report, layers, name)
-    by_first = panels[0][0]
-    every = layers.top(len(layers), by_first, depth)
-    if by_first.startswith("own_"):
-        every = LayerTable(row for row in every if row[by_first] or row["is_leaf"])  # others do nothing themselves
-    if not len(every):
+    rows = layers.by_type(depth) if types else layers
+    columns = [by] if isinstance(by, str) else by or _choose_columns(rows)
+    for name in columns:
+        require_column(report, rows, name)
+    ranked = _rank(rows, columns[0], None if types else depth)
+    if not len(ranked):
         raise ValueError(f"no layer of {report.name} lies at depth {depth}; give another depth, or None")
-    return _draw(report, every, panels, top, types)
+    return _draw(report, ranked, _group_columns(columns), top, types)
 
 
 def _choose_columns(layers: LayerTable) -> Sequence[str]:
@@ -88,61 +108,64 @@ def _choose_columns(layers: LayerTable) -> Sequence[str]:
     return [name for name in times if name in layers[0]] or ["macs"]
 
 
-def _group_columns(columns: Sequence[str]) -> list[_Bars]:
-    """Return groups of columns: those that are stacked share a group."""
-    panels: list[_Bars] = []
+def _rank(rows: LayerTable, by: str, depth: int | None) -> LayerTable:
+    """Return layers or types, the largest first; by an own column without layers that do nothing themselves."""
+    ranked = rows.top(len(rows), by, depth)
+    return LayerTable(row for row in ranked if row[by] or row["is_leaf"]) if by.startswith("own_") else ranked
+
+
+def _group_columns(columns: Sequence[str]) -> list[_Panel]:
+    """Return the panels of columns: a backward column is stacked on the forward column that it follows."""
+    groups: list[list[str]] = []
     for name in columns:
-        if panels and "forward" in panels[-1][-1] and name == panels[-1][-1].replace("forward", "backward"):
-            panels[-1] += (name,)
+        last = groups[-1][-1] if groups else ""
+        if "forward" in last and name == last.replace("forward", "backward"):
+            groups[-1].append(name)
         else:
-            panels.append((name,))
-    return panels
+            groups.append([name])
+    return [_Panel(tuple(group)) for group in groups]
 
 
-def _add_up(row: Any, panel: _Bars) -> float | None:
-    values = [row[name] for name in panel if row[name] is not None]
-    return sum(values) if values else None
-
-
-def _draw(report: Report, every: LayerTable, panels: list[_Bars], top: int, types: bool) -> Any:
-    shown = every[:top]
-    figure = new_figure(5 + 3.2 * len(panels), 1.5 + 0.24 * len(shown))
+def _draw(report: Report, ranked: LayerTable, panels: list[_Panel], top: int, types: bool) -> Any:
+    """Return the figure of the first ``top`` rows of ranked layers, or of ranked types."""
+    shown = ranked[:top]
+    width = _WIDTH_OF_NAMES + _WIDTH_OF_PANEL * len(panels)
+    figure = new_figure(width, _HEIGHT_OF_TITLES + _HEIGHT_OF_LAYER * len(shown))
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, shown, panel)
     names = [f"{row['type']} ({row['layers']})" if types else label_layer(row) for row in shown]
     axes[0].set_yticks(range(len(shown)), [plain(name) for name in names], fontsize="small")
     axes[0].set_ylim(len(shown) - 0.4, -0.6)
-    by, kind = panels[0][0], "types of layers" if types else "layers"
-    what = Column.of(by).in_a_sentence
-    whole = sum(row[by] for row in every)
-    share = sum(row[by] for row in shown) / whole if whole else 1.0
-    note = f"{len(shown)} of {len(every)} {kind}, with {Column.of('_share').show(share)} of the {what} of all of these."
-    return finish(figure, [report], f"{kind} by {what}", [note])
+    kind = "types of layers" if types else "layers"
+    by = panels[0].columns[0]
+    return finish(figure, [report], f"{kind} by {Column.of(by).in_a_sentence}", [_write_share(ranked, shown, by, kind)])
 
 
-def _draw_panel(axis: Any, shown: LayerTable, panel: _Bars) -> None:
-    totals = [_add_up(row, panel) for row in shown]
-    column = Column.of(panel[0])
+def _write_share(ranked: LayerTable, shown: LayerTable, by: str, kind: str) -> str:
+    """Return the note on how much of a column the shown rows have."""
+    whole = sum(row[by] for row in ranked)
+    share = Column.of("_share").show(sum(row[by] for row in shown) / whole if whole else 1.0)
+    return f"{len(shown)} of {len(ranked)} {kind}, with {share} of the {Column.of(by).in_a_sentence} of all of these."
+
+
+def _draw_panel(axis: Any, shown: LayerTable, panel: _Panel) -> None:
+    totals = [panel.sum(row) for row in shown]
+    column = Column.of(panel.columns[0])
     factor, unit = unit_for(max((total or 0.0 for total in totals), default=0.0), column.unit, column.scale)
-    left = [0.0] * len(shown)
-    for index, name in enumerate(panel):
+    ends = [0.0] * len(shown)
+    for color, name in zip(COLOURS, panel.columns, strict=False):
         widths = [(row[name] or 0.0) / factor for row in shown]
-        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if len(panel) > 1 else None
-        bars = axis.barh(range(len(shown)), widths, left=left, color=COLOURS[index], height=0.72, label=word)
-        left = [start + width for start, width in zip(left, widths, strict=True)]
+        word = Column.of(name.removeprefix("own_")).title.partition(" ")[0] if len(panel.columns) > 1 else None
+        bars = axis.barh(range(len(shown)), widths, left=ends, color=color, height=_THICKNESS, label=word)
+        ends = [end + width for end, width in zip(ends, widths, strict=True)]
+    # Behind the bars of the last column, which end where the whole bar ends.
     axis.bar_label(bars, [column.show(total) or "-" for total in totals], padding=3, fontsize="x-small")
-    title = _describe_panel(panel)
+    title = panel.describe()
     axis.set_xlabel(title_axis(f"{title[:1].upper()}{title[1:]}", unit), fontsize="small")
-    axis.set_xlim(0, max(*left, 0.0, 1e-12) * 1.25)
+    axis.set_xlim(0, max(*ends, 0.0, 1e-12) * _BEYOND)
     axis.tick_params(axis="x", labelsize="small")
     axis.tick_params(axis="y", length=0)
     axis.spines[["top", "right"]].set_visible(False)
-    if len(panel) > 1:
+    if len(panel.columns) > 1:
         legend_above(axis)
-
-
-def _describe_panel(panel: _Bars) -> str:
-    """Return what a panel shows, as part of a sentence: ``forward and backward time``."""
-    words = Column.of(panel[0]).in_a_sentence
-    return words if len(panel) == 1 else words.replace("forward", "forward and backward")

@@ -55,6 +55,19 @@ def test_what_is_called_otherwise_is_matched_by_type_in_order() -> None:
     ]
 
 
+def test_a_layer_is_matched_with_one_layer_alone() -> None:
+    """Layers right inside the model whose names end alike, as where the layers between are not in the table."""
+    teacher = [("a.fc", "Linear", 4), ("b.fc", "Linear", 3)]
+    assert sides(teacher, [("c.fc", "Linear", 1)]) == [
+        ("changed", "a.fc", "c.fc", -3),
+        ("removed", "b.fc", None, None),
+    ]
+    assert sides(teacher, [("c.fc", "Linear", 1), ("d.fc", "Linear", 2)]) == [
+        ("changed", "a.fc", "c.fc", -3),
+        ("changed", "b.fc", "d.fc", -1),
+    ]
+
+
 def test_layers_are_matched_inside_layers_that_are() -> None:
     teacher = [("enc", "Block", 4), ("enc.fc", "Linear", 4), ("dec", "Block", 2), ("dec.fc", "Linear", 2)]
     student = [("encoder", "Block", 3), ("encoder.lin", "Linear", 3)]
