@@ -1,6 +1,6 @@
-"""Operators of torch, and what their classes are.
+"""Operators of torch: their classes, their schemas, their tags and their kernels.
 
-The classes of things that everybody can have need no private name.
+A class that torch does not export is found as the type of an operator, which needs no private name.
 """
 
 from __future__ import annotations
@@ -31,38 +31,46 @@ else:
     #: The class of operators that take functions: conditions, loops. Without it none is known as one, and a model that
     #: has one is counted in a real run, or refused.
     HigherOrderOperator = find_first("torch._ops.HigherOrderOperator", instead=type("HigherOrderOperator", (), {}))
-#: What an operator takes and returns, and what it writes to; else it is asked for by the name of the operator.
+
+
+def _read_schema_by_name(func: Any) -> Any:
+    name, _, overload = func.name().partition(".")
+    return find("torch._C._get_schema")(name, overload)
+
+
+#: Returns the schema of an operator: what it takes and returns, and what it writes to. Without the attribute torch is
+#: asked by the operator's name.
 read_schema: Callable[[Any], Any] = (
-    attrgetter("_schema")
-    if hasattr(torch.ops.aten.add.Tensor, field("_schema"))
-    else lambda func: find("torch._C._get_schema")(func.name().partition(".")[0], func.name().partition(".")[2])
+    attrgetter("_schema") if hasattr(torch.ops.aten.add.Tensor, field("_schema")) else _read_schema_by_name
 )
-#: Whether an operator is made of others; without the key it counts as one that is not known, unless it has a formula.
+#: The dispatch key of operators that are made of others. Without it such an operator is not known, unless it has a
+#: formula.
 _COMPOSITE: Any = find("torch._C.DispatchKey.CompositeImplicitAutograd")
-#: Whether an operator comes apart in another way for nested tensors; without the keys as for all others.
+#: The dispatch keys of kernels for nested tensors alone. Without them an operator comes apart for these as for others.
 _NESTED = find_all("torch._C.DispatchKey.CompositeImplicitAutogradNestedTensor", "torch._C.DispatchKey.NestedTensorCPU")
-#: The kernel of an operator that takes functions, in Python; without the key what its functions do is not counted.
+#: The dispatch key of the kernel that an operator that takes functions has in Python. Without it what its functions do
+#: is not counted.
 _EXPLICIT: Any = find("torch._C.DispatchKey.CompositeExplicitAutograd")
-#: Whether an operator of that name has a kernel at all; else each is taken to have one.
+#: Returns whether an operator of that name has a kernel at all. Without the function each is taken to have one.
 has_kernel: Callable[[str], bool] = find_first("torch._C._dispatch_has_kernel", instead=lambda name: True)
 
 
 def find_tag(name: str) -> Any:
-    """Return what torch marks operators with by a name; what marks none where this release has no such tag."""
+    """Return a tag by its name; an object that tags no operator if this release has no such tag."""
     return find_first(f"torch.Tag.{name}", instead=object())
 
 
 def find_operator(path: str) -> Any:
-    """Return an operator by its path below ``torch.ops``; what is none where this release has no such operator."""
+    """Return an operator by its path below ``torch.ops``; an object that is no operator if this release has none."""
     return find_first(f"torch.ops.{path}", instead=object())
 
 
 def find_dtype(name: str) -> Any:
-    """Return a dtype by its name; what is none where this release has no such dtype."""
+    """Return a dtype by its name; an object that no tensor has as its dtype if this release has no such dtype."""
     return find_first(f"torch.{name}", instead=object())
 
 
-#: Two numbers in each element: torch 2.8 and newer.
+#: The dtype with two numbers in each element, which torch 2.8 and newer have.
 FLOAT4 = find_dtype("float4_e2m1fn_x2")
 
 
@@ -73,16 +81,17 @@ def is_composite(func: Any) -> bool:
 
 @cache
 def has_nested_kernel(func: Any) -> bool:
-    """Return whether an operator does not come apart for nested tensors as it does for others."""
+    """Return whether an operator has a kernel of its own for nested tensors, in place of other operators."""
     return any(func.has_kernel_for_dispatch_key(key) for key in _NESTED)
 
 
 def find_python_kernel(func: HigherOrderOperator) -> Any:
-    """Return what an operator that takes functions does in Python; None where that is not known."""
+    """Return the kernel in Python of an operator that takes functions; None if it is not known."""
     return getattr(func, "py_kernels", {}).get(_EXPLICIT)
 
 
-#: Which one of its kernels torch takes for attention; an operator, though its name begins with an underscore.
+#: Returns the number of the kernel that torch takes for attention; an operator, though its name begins with an
+#: underscore.
 choose_attention: Callable[..., int] = require(
     "torch._fused_sdp_choice", purpose="tells how attention runs, and what memory it takes"
 )
@@ -96,8 +105,11 @@ efficient_attention: Callable[..., Any] = find_first(
     "torch.ops.aten._scaled_dot_product_efficient_attention.default",
     instead=refuse("aten::_scaled_dot_product_efficient_attention", "sees attention in float32 on CUDA as one kernel"),
 )
-#: The function that a scan calls for its steps; without it a scan is an operator that is not counted.
-find_scan: Callable[[], Any] = lambda: find("torch._higher_order_ops.scan.generic_scan")  # noqa: E731
+
+
+def find_scan() -> Any:
+    """Return the function that a scan calls for its steps; None where there is none: then a scan is not counted."""
+    return find("torch._higher_order_ops.scan.generic_scan")
 
 
 def find_triton_kernel(number: int) -> Any:

@@ -48,39 +48,52 @@ def batch_sweep(result: Report | Comparison) -> Any:
     sweeps = [_require_sweep(report) for report in reports]
     figure = new_figure(7.5, 6)
     upper, lower = figure.subplots(2, 1, sharex=True)
-    rates = [row["throughput"] for rows in sweeps for row in rows]
-    times = [float(row["execution_time"]) for rows in sweeps for row in rows]
-    rate, rate_unit = unit_for(max(rates), "samples/s", Scale.SI)
-    second, time_unit = unit_for(max(times), "s", Scale.TIME)
-    for index, (report, rows) in enumerate(zip(reports, sweeps, strict=True)):
-        colour = COLOURS[index % len(COLOURS)]
-        sizes = [row["batch_size"] for row in rows]
-        name = plain(report.name, 28)
-        upper.plot(sizes, [row["throughput"] / rate for row in rows], "o-", color=colour, label=name)
-        measured = [row["execution_time"] for row in rows]
-        medians = [float(value) / second for value in measured]
-        lower.errorbar(
-            sizes, medians, yerr=_measure_bars(measured, second), fmt="o-", color=colour, capsize=3, label=name
-        )
-        _mark_knee(upper, lower, rows, index, colour)
-    ends = [_read_interval(row["execution_time"])[1] for rows in sweeps for row in rows]
-    longest = find_end(0, max(times), max(ends))
-    beyond = sum(end > longest for end in ends)
-    name_beyond(lower, beyond, "interval", str(scale_value(max(ends), "s", Scale.TIME)))
-    upper.set_ylabel(title_axis("Throughput", rate_unit))
-    lower.set_ylabel(title_axis("Execution time", time_unit))
+    _draw_throughputs(upper, reports, sweeps)
+    _draw_times(lower, sweeps)
+    _mark_knees(upper, lower, sweeps)
     _label_sizes(lower, sorted({row["batch_size"] for rows in sweeps for row in rows}))
     for axis in (upper, lower):
         axis.set_ylim(bottom=0)
-        axis.margins(y=0.15)
         axis.spines[["top", "right"]].set_visible(False)
-    if beyond:
-        lower.set_ylim(top=1.05 * longest / second)
     if len(reports) > 1:
         legend_above(upper)
-    no_knee = [report.name for report, rows in zip(reports, sweeps, strict=True) if not any(_find_knees(rows))]
-    note = f"No knee within these sizes for {', '.join(no_knee)}: more samples at once may bring more throughput still."
-    return finish(figure, reports, "batch sizes", [note] if no_knee else [])
+    return finish(figure, reports, "batch sizes", _write_notes(reports, sweeps))
+
+
+def _draw_throughputs(axis: Any, reports: Sequence[Report], sweeps: Sequence[_Rows]) -> None:
+    largest = max(row["throughput"] for rows in sweeps for row in rows)
+    factor, unit = unit_for(largest, "samples/s", Scale.SI)
+    for index, (report, rows) in enumerate(zip(reports, sweeps, strict=True)):
+        sizes, rates = [row["batch_size"] for row in rows], [row["throughput"] / factor for row in rows]
+        axis.plot(sizes, rates, "o-", color=_choose_color(index), label=plain(report.name, 28))
+    axis.set_ylabel(title_axis("Throughput", unit))
+
+
+def _draw_times(axis: Any, sweeps: Sequence[_Rows]) -> None:
+    """Draw the median times with their intervals; the axis ends before an interval that is far above all medians."""
+    times = [row["execution_time"] for rows in sweeps for row in rows]
+    highest, upper_ends = max(map(float, times)), [_read_interval(time)[1] for time in times]
+    factor, unit = unit_for(highest, "s", Scale.TIME)
+    for index, rows in enumerate(sweeps):
+        measured = [row["execution_time"] for row in rows]
+        axis.errorbar(
+            [row["batch_size"] for row in rows],
+            [float(time) / factor for time in measured],
+            yerr=_measure_bars(measured, factor),
+            fmt="o-",
+            color=_choose_color(index),
+            capsize=3,
+        )
+    end = find_end(0, highest, max(upper_ends))
+    beyond = sum(upper_end > end for upper_end in upper_ends)
+    name_beyond(axis, beyond, "interval", str(scale_value(max(upper_ends), "s", Scale.TIME)))
+    if beyond:
+        axis.set_ylim(top=1.05 * end / factor)
+    axis.set_ylabel(title_axis("Execution time", unit))
+
+
+def _choose_color(index: int) -> str:
+    return COLOURS[index % len(COLOURS)]
 
 
 def _require_sweep(report: Report) -> _Rows:
@@ -116,15 +129,23 @@ def _find_knees(rows: _Rows) -> list[Mapping[str, Any]]:
     return [row for row in rows if row.get("is_knee")]
 
 
-def _mark_knee(upper: Any, lower: Any, rows: _Rows, above: int, colour: str) -> None:
-    for row in _find_knees(rows):
-        size = row["batch_size"]
-        for axis in (upper, lower):
-            axis.axvline(size, color=colour, linewidth=1, linestyle=":")
-        # The curve passes well above: at the knee there is nine tenths of the highest throughput.
-        options = {"xytext": (5, 6 + 13 * above), "textcoords": "offset points", "fontsize": "small"}
-        across = upper.get_xaxis_transform()
-        upper.annotate(f"knee: batch size {size:,}", (size, 0), xycoords=across, color=colour, **options)
+def _mark_knees(upper: Any, lower: Any, sweeps: Sequence[_Rows]) -> None:
+    """Mark the knee of each model in both halves, and name its batch size, one name above the other."""
+    for index, rows in enumerate(sweeps):
+        for row in _find_knees(rows):
+            size, color = row["batch_size"], _choose_color(index)
+            for axis in (upper, lower):
+                axis.axvline(size, color=color, linewidth=1, linestyle=":")
+            # The curve passes well above: at the knee there is nine tenths of the highest throughput.
+            options = {"xytext": (5, 6 + 13 * index), "textcoords": "offset points", "fontsize": "small"}
+            across = upper.get_xaxis_transform()
+            upper.annotate(f"knee: batch size {size:,}", (size, 0), xycoords=across, color=color, **options)
+
+
+def _write_notes(reports: Sequence[Report], sweeps: Sequence[_Rows]) -> list[str]:
+    names = ", ".join(report.name for report, rows in zip(reports, sweeps, strict=True) if not _find_knees(rows))
+    note = f"No knee within these sizes for {names}: more samples at once may bring more throughput still."
+    return [note] if names else []
 
 
 def _label_sizes(axis: Any, sizes: Sequence[int]) -> None:
