@@ -49,7 +49,9 @@ def read_shardings(result: Any) -> Shardings:
 
 def list_weight_shardings(shardings: Shardings, leaves: Sequence[Leaf], mesh: Mesh) -> list[NamedSharding]:
     """Return the sharding of each array of a model; raises `InputError` for a spec that fits none."""
-    return [NamedSharding(mesh, spec) for spec in _match(shardings.params, [leaf.path for leaf in leaves], "params")]
+    return [
+        NamedSharding(mesh, spec) for spec in _choose_specs(shardings.params, [leaf.path for leaf in leaves], "params")
+    ]
 
 
 def make_whole(shardings: Shardings, inputs: ModelInputs, mesh: Mesh) -> tuple[ModelInputs, list[NamedSharding]]:
@@ -62,13 +64,13 @@ def make_whole(shardings: Shardings, inputs: ModelInputs, mesh: Mesh) -> tuple[M
     if not isinstance(specs, PartitionSpec):  # as the arguments of a call: positional ones, and keywords
         specs = ((), specs) if isinstance(specs, Mapping) else (specs, {})
     paths = [array.path for array in received.arrays]
-    placed = [NamedSharding(mesh, spec) for spec in _match(specs, paths, "inputs")]
-    whole = [_stretch(array.value, sharding) for array, sharding in zip(received.arrays, placed, strict=True)]
+    placed = [NamedSharding(mesh, spec) for spec in _choose_specs(specs, paths, "inputs")]
+    whole = [_describe_whole(array.value, sharding) for array, sharding in zip(received.arrays, placed, strict=True)]
     args, kwargs = received.replace_arrays(whole)
     return ModelInputs(*args, **kwargs).given_to(inputs.function), placed
 
 
-def _stretch(value: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+def _describe_whole(value: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
     """Return the shape of the array of which this value is the share of one device."""
     struct, sizes = make_struct(value), sharding.mesh.shape
     if len(sharding.spec) > len(struct.shape):
@@ -83,23 +85,31 @@ def _count_shards(names: Any, sizes: Mapping[str, int]) -> int:
     return prod(sizes[name] for name in ((names,) if isinstance(names, str) else names or ()))
 
 
-def _match(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> Iterator[PartitionSpec]:
-    """Yield the spec of each path: of the specs that lead to it, the one with the longest path of its own."""
+def _choose_specs(specs: Any, paths: Sequence[tuple[str, ...]], what: str) -> list[PartitionSpec]:
+    """Return the spec of each path: of the specs that lead to it, the one with the longest path of its own.
+
+    Raises `InputError` for a spec that leads to no path, unless it stands for all of them.
+    """
     by_path = dict(_list_specs(specs, what))
-    unused = set(by_path)
+    chosen: list[PartitionSpec] = []
+    unused = set(by_path) - {()}  # the spec with the empty path stands for all, also where there is nothing
     for path in paths:
-        around = [path[:length] for length in range(len(path), -1, -1) if path[:length] in by_path]
-        unused.difference_update(around[:1])
-        yield by_path[around[0]] if around else _NOWHERE
-    if unused - {()}:
+        outwards = (path[:length] for length in range(len(path), -1, -1))
+        nearest = next((outer for outer in outwards if outer in by_path), None)
+        chosen.append(_NOWHERE if nearest is None else by_path[nearest])
+        if nearest is not None:
+            unused.discard(nearest)
+    if unused:
         missing = ", ".join(".".join(path) for path in sorted(unused))
         raise InputError(
             f"{what} of Shardings has a spec for {missing}, which the model does not have; its {what} are "
             f"{', '.join('.'.join(path) for path in paths[:8])}"
         )
+    return chosen
 
 
 def _list_specs(specs: Any, what: str) -> Iterator[tuple[tuple[str, ...], PartitionSpec]]:
+    """Yield the specs in a tree, each with its path; a `NamedSharding` stands for its spec."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(specs, is_leaf=lambda value: isinstance(value, PartitionSpec))
     for keys, spec in leaves:
         spec = spec.spec if isinstance(spec, NamedSharding) else spec
