@@ -41,11 +41,11 @@ def dot_product_attention(call: NodeCall) -> Cost:
         keys, width = key[1], query[2] // heads
         value_width = value[2] // call.attribute("kv_num_heads")
     scores = batch * heads * length * (keys + _count_past(call, past_keys, axis=2))
-    return attention.attention(scores, width, value_width, _is_added(call, mask)).plus(_cap(call, scores))
+    return attention.attention(scores, width, value_width, _is_added(call, mask)).plus(_count_soft_cap(call, scores))
 
 
-def _cap(call: NodeCall, scores: int) -> Cost:
-    """Return the soft cap of scores, where there is one: ``cap * tanh(score / cap)``."""
+def _count_soft_cap(call: NodeCall, scores: int) -> Cost:
+    """Return the cost of a soft cap of scores, if there is one: ``cap * tanh(score / cap)``."""
     if not call.attribute("softcap", 0.0):
         return Cost(0, 0)
     return Cost(0, scores * (constants.DIVIDE + constants.TANH + constants.MULTIPLY))
@@ -128,7 +128,9 @@ def group_query_attention(call: NodeCall) -> Cost:
     batch, length = query[0], query[1]
     width = query[2] // heads if call.has_input(key) else query[2] // (heads + 2 * pairs)
     scores = batch * heads * length * (length + _count_past(call, past_keys, axis=2))
-    cost = attention.attention(scores, width, width, _is_added(call, attention_bias)).plus(_cap(call, scores))
+    cost = attention.attention(scores, width, width, _is_added(call, attention_bias)).plus(
+        _count_soft_cap(call, scores)
+    )
     if not call.attribute("do_rotary", 0):
         return cost
     turned = batch * length * (heads + pairs) * 2 * call.inputs[cosines][1]
