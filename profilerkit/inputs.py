@@ -91,7 +91,7 @@ class ModelInputs:
             leaves.append(leaf)
             return leaf
 
-        self.map(collect)
+        map_leaves((self.args, self.kwargs), collect)
         return iter(leaves)
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ _MODULES_OF_UNFINISHED = ("itertools", "concurrent.futures._base", "_asyncio")
 def is_unfinished(output: Any) -> bool:
     """Return whether what a model returns computes only when it is read or awaited."""
     kind = type(output)
-    return kind in _UNFINISHED or kind.__module__ in _MODULES_OF_UNFINISHED
+    return kind in _UNFINISHED or kind.__module__ in _MODULES_OF_UNFINISHED or hasattr(kind, "__await__")
 
 
 def make_unfinished_error(output: Any) -> InputError:

@@ -78,7 +78,7 @@ class Computation:
         self.registry = registry
         self.provided = provided
         self.arguments: dict[str, Any] = first_of_several(arguments)
-        self._memory = Memory(registry, provided, memory, self.arguments, recompute=recompute, once=once)
+        self.memory = Memory(registry, provided, memory, self.arguments, recompute=recompute, once=once)
         #: What is being computed right now, in requests that a function makes of its own profiler too.
         self._path: list[str] = [] if path is None else path
         #: By the ``id`` of a function: the error of its arguments, or of the function itself.
@@ -87,12 +87,14 @@ class Computation:
 
     def status(self, name: str) -> StatusKey:
         """Return the computed status of that name, computing it and what it needs where need be."""
-        binding = self.registry[name]
-        loaded = self._memory.find_loaded(binding)
+        return self._find_status(self.registry[name])
+
+    def _find_status(self, binding: Binding) -> StatusKey:
+        loaded = self.memory.find_loaded(binding)
         if loaded is not None:
             return loaded.status
         resolved = self.resolve(binding)
-        remembered = self.recall(binding, resolved)
+        remembered = self.memory.recall(binding, resolved)
         return remembered.status if remembered else self._compute(binding, resolved)
 
     def run(self, bindings: Iterable[Binding], model_name: str, strict: bool) -> Iterator[str]:
@@ -103,7 +105,7 @@ class Computation:
         for binding in bindings:
             name = binding.key.NAME
             try:
-                status = self.status(name)
+                status = self._find_status(binding)
                 if strict:
                     self._require_complete(status, model_name)
             except Exception as error:
@@ -121,10 +123,6 @@ class Computation:
         if outcome.completeness is not Completeness.COMPLETE:
             reasons = "; ".join(outcome.missing)
             raise IncompleteStatusError(f"{status.NAME} of {model_name} is {outcome.completeness.value}: {reasons}")
-
-    def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
-        return self._memory.recall(binding, resolved)
 
     def resolve(self, binding: Binding) -> Resolved:
         """Find every argument of a binding's function."""
@@ -156,7 +154,7 @@ class Computation:
             elif name in PROVIDED:
                 values[name] = self.provided[name]
             elif (binding := self.registry.find_source(parameter)) is not None:
-                statuses[name] = self.status(binding.key.NAME)
+                statuses[name] = self._find_status(binding)
                 values[name] = statuses[name].value
             elif parameter.default is not Parameter.empty:
                 values[name] = parameter.default
@@ -237,23 +235,21 @@ class Computation:
         resolved = self._runs.renew(resolved)
         sources = tuple(resolved.statuses.values())
         statuses = {
-            name: self.registry[name].key.with_outcome(
-                inherit_gaps(self._limit_to_model(name, outcome), sources), sources
-            )
-            for name, outcome in outcomes.items()
-            if name in self.registry and self.registry[name].function is binding.function
+            name: bound.key.with_outcome(inherit_gaps(self._limit_to_model(name, outcomes[name]), sources), sources)
+            for bound in self.registry.list_bindings(binding.function)
+            if (name := bound.key.NAME) in outcomes
         }
-        self._memory.keep(binding.function, statuses, resolved, group)
+        self.memory.keep(binding.function, statuses, resolved, group)
         self._runs.compare(outcomes)
-        return self._memory.entries[binding.key.NAME].status
+        return self.memory.entries[binding.key.NAME].status
 
     def fail(self, binding: Binding, error: Exception) -> None:
         """Keep an error as the outcome of every key that the failing function holds."""
-        for bound in self.registry:
-            if bound.function is binding.function:
-                outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
-                status = bound.key.with_outcome(self._limit_to_model(bound.key.NAME, outcome))
-                self._memory.entries[bound.key.NAME] = Remembered(status, bound.function, {})
+        outcome = replace(Outcome.of(Failure(error)), note=_describe_origin(error))
+        for bound in self.registry.list_bindings(binding.function):
+            name = bound.key.NAME
+            status = bound.key.with_outcome(self._limit_to_model(name, outcome))
+            self.memory.entries[name] = Remembered(status, bound.function, {})
 
 
 def _describe_origin(error: Exception) -> str:

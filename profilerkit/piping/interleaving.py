@@ -38,7 +38,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
     try:
         resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
         memories = [
-            computation.recall(binding, arguments)
+            computation.memory.recall(binding, arguments)
             for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
         ]
         groups = {id(memory.group) if memory and memory.group else None for memory in memories}

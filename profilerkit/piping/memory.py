@@ -93,9 +93,8 @@ class Memory:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
         entry = self._find_valid(binding, resolved)
         if entry is not None and entry is not self.entries[binding.key.NAME]:
-            for bound in self._registry:
-                if bound.function is binding.function:
-                    self._make_last(bound, resolved)
+            for bound in self._registry.list_bindings(binding.function):
+                self._make_last(bound, resolved)
         return entry
 
     def _make_last(self, binding: Binding, resolved: Resolved) -> None:

@@ -139,6 +139,10 @@ class Registry:
         """Return the names of the keys that belong to tables, in the order of registration."""
         return tuple(name for name, binding in self._bindings.items() if not binding.on_demand)
 
+    def list_bindings(self, function: ProfilerFunction) -> list[Binding]:
+        """Return the bindings of the keys that a function computes here."""
+        return [binding for binding in self._bindings.values() if binding.function is function]
+
     def functions(self) -> list[ProfilerFunction]:
         """Return every bound function once."""
         return list({id(binding.function): binding.function for binding in self}.values())

@@ -230,7 +230,7 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
             "'batch_sizes', and none is registered; register one, or give one batch size"
         )
     for function in requested_by_arguments:
-        requested += [binding.key.NAME for binding in registry if binding.function is function]
+        requested += [binding.key.NAME for binding in registry.list_bindings(function)]
     return list(dict.fromkeys(requested))
 
 

@@ -12,6 +12,7 @@ from ..error_text import shown
 from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.records import ModelTrace
+from ..unfinished import is_unfinished
 from .function import ProfilerFunction, describe
 from .gaps import apply_gaps
 from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
@@ -75,6 +76,8 @@ def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, tra
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
     """Raise `TypeError` for what has yet to be run to become a value."""
+    if not is_unfinished(value):
+        return
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that nobody awaited it
         raise TypeError(

@@ -20,8 +20,10 @@ from .outcome import Completeness, Outcome, is_number
 from .quantity import Quantity, Scale, format_number, scale_value
 from .titles import write_title
 
-__all__ = ["Metric", "StatusKey", "list_origins"]
+__all__ = ["NOT_COMPUTED", "Metric", "StatusKey", "list_origins"]
 
+#: The outcome of a template.
+NOT_COMPUTED = Outcome(None, Completeness.UNAVAILABLE, ("not computed",))
 
 S = TypeVar("S", bound="StatusKey")
 
@@ -41,9 +43,10 @@ class StatusKey:
     OMISSIONS: str = ""
     SOURCE: str = ""
 
-    def __init__(self) -> None:
-        self._outcome: Outcome | None = None
-        self._sources: tuple[StatusKey, ...] = ()
+    #: The value together with its completeness, and the error if there was one; of a template: `NOT_COMPUTED`.
+    outcome: Outcome = NOT_COMPUTED
+    #: The statuses that this one was computed from.
+    sources: tuple[StatusKey, ...] = ()
 
     @property
     def value(self) -> Any:
@@ -51,26 +54,15 @@ class StatusKey:
         return self.outcome.value
 
     @property
-    def outcome(self) -> Outcome:
-        """The value together with its completeness, and the error if there was one."""
-        outcome = getattr(self, "_outcome", None)
-        return outcome or Outcome(None, Completeness.UNAVAILABLE, ("not computed",))
-
-    @property
     def is_computed(self) -> bool:
         """Whether this instance has a value. If not, it is a template."""
-        return getattr(self, "_outcome", None) is not None
-
-    @property
-    def sources(self) -> tuple[StatusKey, ...]:
-        """The statuses that this one was computed from."""
-        return getattr(self, "_sources", ())
+        return self.outcome is not NOT_COMPUTED
 
     def with_outcome(self: S, outcome: Outcome, sources: tuple[StatusKey, ...] = ()) -> S:
         """Return a new copy of this template with the outcome, and the statuses that it was computed from."""
         status = copy.copy(self)
-        status._outcome = outcome
-        status._sources = sources
+        status.outcome = outcome
+        status.sources = sources
         return status
 
     def __repr__(self) -> str:

@@ -102,7 +102,9 @@ class _Computed:
         shown = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
         values = [origin.outcome.value for status in shown for origin in list_origins(status)]
         self.traces = [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
-        self.has_run = any(map(_is_measured, self.statuses.values()))
+        # Not from the status's value: that of some is a text, drawn when it is first read.
+        outcomes = [status.outcome for status in self.statuses.values()]
+        self.has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
 
     def make_records(self) -> list[StatusRecord]:
         """Return the records of the metrics that the report has."""
@@ -182,11 +184,6 @@ def _attribute(records: Iterable[StatusRecord], list_texts: Callable[[StatusReco
             names_by_text.setdefault(text, []).append(record.friendly_name)
     for text, names in names_by_text.items():
         yield f"{', '.join(names)}: {text}"
-
-
-def _is_measured(status: StatusKey) -> bool:
-    # Not its value: that of some is a text, drawn when it is first read.
-    return isinstance(status.outcome.value, Measurement) or bool(status.outcome.runs)
 
 
 def _describe_machine() -> dict[str, str]:

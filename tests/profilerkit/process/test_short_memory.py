@@ -42,6 +42,6 @@ def test_a_plugin_is_not_left_out() -> None:
 
 def test_a_value_is_not_lost() -> None:
     metric = Shy()
-    metric._outcome = Outcome.of(112)
+    metric.outcome = Outcome.of(112)
     with pytest.raises(MemoryError):
         StatusRecord.of(metric)
