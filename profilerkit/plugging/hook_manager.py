@@ -9,7 +9,7 @@ import pluggy
 
 from .. import hookspecs
 from ..errors import by_likeness
-from .guards import guard
+from .guards import GuardedFunction
 from .sources import GROUP, PluginInfo, make_code_source, warn
 
 if TYPE_CHECKING:
@@ -87,12 +87,14 @@ class Manager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
         """Return the options of an implementation; those of profilerkit's own plugins are marked ``tryfirst``.
 
-        Raises `ValueError` for a wrapper of pluggy's old kind.
+        Raises `ValueError` for a wrapper of one of profilerkit's hooks.
         """
         options = super().parse_hookimpl_opts(plugin, name)
         source = self._sources.get(id(plugin))
-        if options is not None and options.get("hookwrapper"):
-            raise ValueError(f"{name} is marked hookwrapper=True; mark it wrapper=True, and return the results")
+        if options is not None and (options.get("wrapper") or options.get("hookwrapper")):
+            hook = options.get("specname") or name
+            if hook in _HOOKS:
+                raise ValueError(f"{name} is marked as a wrapper, and {hook} takes none; return what the plugin offers")
         if options is None or source is None or not source.is_own or options.get("trylast"):
             return options
         changed = options.copy()
@@ -103,7 +105,8 @@ class Manager(pluggy.PluginManager):
         """Guard an implementation once pluggy has checked it, before its first call."""
         super()._verify_hook(hook, hookimpl)
         if hook.name in _HOOKS:
-            object.__setattr__(hookimpl, "function", guard(hook.name, hookimpl, self._sources[id(hookimpl.plugin)]))
+            guarded = GuardedFunction(hook.name, self._sources[id(hookimpl.plugin)], hookimpl.function)
+            object.__setattr__(hookimpl, "function", guarded.call)
 
     def find_implementations(self, hook: str) -> dict[PluginInfo, list[HookImpl]]:
         """Return the plugins that implement one of profilerkit's hooks, with their implementations of it."""

@@ -1,4 +1,4 @@
-"""Plugins that code registers, wrappers of hooks, and a backend that takes their cost formulas."""
+"""Plugins that code registers, and a backend that takes their cost formulas."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -11,7 +11,6 @@ from profilerkit import BackendInfo, LoaderInfo, RegistrationConflictError, Rend
 from profilerkit.cost import Cost
 from profilerkit.plugging.manager import Manager, list_offers
 from profilerkit.plugging.manager import manager as plugin_manager
-from profilerkit.plugging.sources import Offer
 from profilerkit.testing import FakeBackend
 
 HOOK = "profilerkit_renderers"
@@ -49,14 +48,6 @@ def renderer_names() -> list[str]:
 
 def sources() -> list[tuple[str, str]]:
     return [(offer.plugin.name, offer.item.name) for offer in list_offers(HOOK, RendererInfo)]
-
-
-def new_wrapper(change: Callable[[list[Offer[Any]]], Any]) -> Callable[[], Any]:
-    def wrapper() -> Any:
-        results = yield
-        return change(results)
-
-    return hookimpl(wrapper, wrapper=True)
 
 
 def loader(name: str, prefix: str, load: Callable[[str], Any] = lambda spec: spec) -> LoaderInfo:

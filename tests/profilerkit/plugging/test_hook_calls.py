@@ -2,7 +2,6 @@
 
 import re
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from hook_plugins import (
     make_drawing,
     make_plugin,
     mark_hook,
-    new_wrapper,
     renderer_names,
     sources,
 )
@@ -49,33 +47,22 @@ from profilerkit.testing import FakeBackend, FakeModel
 class Options(NamedTuple):
     """How an implementation is marked, and whether it has anything to offer."""
 
-    style: str
     first: bool
     last: bool
     is_empty: bool
 
 
-OPTIONS = st.builds(
-    Options, st.sampled_from(["plain", "plain", "wrapper"]), st.booleans(), st.booleans(), st.booleans()
-)
+OPTIONS = st.builds(Options, st.booleans(), st.booleans(), st.booleans())
 
 
 def make_logging(name: str, options: Options, log: list[str]) -> types.ModuleType:
-    """Return a plugin that logs each call of its hook; wrappers turn the results round."""
+    """Return a plugin that logs each call of its hook."""
 
-    def plain() -> list[str] | None:
+    def hook() -> list[str] | None:
         log.append(name)
         return None if options.is_empty else [name]
 
-    def wrapper() -> Any:
-        log.append(f"{name} before")
-        results = yield
-        log.append(f"{name} after {len(results)}")
-        return results[::-1]
-
-    hook: Callable[..., Any] = {"plain": plain, "wrapper": wrapper}[options.style]
-    marks = {} if options.style == "plain" else {options.style: True}
-    return make_plugin(renderers=mark_hook(hook, tryfirst=options.first, trylast=options.last, **marks))
+    return make_plugin(renderers=mark_hook(hook, tryfirst=options.first, trylast=options.last))
 
 
 def call_hooks(manager: pluggy.PluginManager, every: list[Options], removed: set[int], passed_over: set[int]) -> Any:
@@ -179,18 +166,26 @@ def test_a_late_configure_that_is_interrupted_leaves_nothing(manager: Manager) -
     assert sources() == [("late", "x")]
 
 
-def test_a_historic_hook_takes_no_wrapper(manager: Manager) -> None:
-    plugin = make_plugin(configure=new_wrapper(list), renderers=make_drawing("x"))
-    with pytest.raises(pluggy.PluginValidationError, match="historic incompatible with yield/wrapper/hookwrapper"):
+@pytest.mark.parametrize("mark", ["wrapper", "hookwrapper"])
+@pytest.mark.parametrize("hook", ["renderers", "configure"])
+def test_a_wrapper_is_refused(manager: Manager, hook: str, mark: str) -> None:
+    def wrapper() -> Any:
+        yield
+
+    plugin = make_plugin(**{hook: mark_hook(wrapper, **{mark: True})})
+    message = f"^profilerkit_{hook} is marked as a wrapper, and profilerkit_{hook} takes none; return what the plugin"
+    with pytest.raises(ValueError, match=message):
         manager.register(plugin, name="wraps")
     assert not manager.is_registered(plugin)
-    assert renderer_names() == []
 
 
-def test_an_installed_wrapper_of_a_historic_hook_is_left_out(install: Any) -> None:
+def test_an_installed_wrapper_is_left_out(install: Any) -> None:
+    def wrapper() -> Any:
+        yield
+
     module = install("wraps", "a-pack", renderers=make_drawing("x"))
-    vars(module)["profilerkit_configure"] = new_wrapper(list)
-    with pytest.warns(PluginWarning, match="plugin 'wraps' of a-pack 1.0 cannot be loaded .PluginValidationError: "):
+    vars(module)["profilerkit_backends"] = hookimpl(wrapper, wrapper=True)
+    with pytest.warns(PluginWarning, match="plugin 'wraps' of a-pack 1.0 cannot be loaded .ValueError: .* takes none"):
         assert renderer_names() == []
     assert list_plugins() == ()
 
