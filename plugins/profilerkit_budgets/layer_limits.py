@@ -10,7 +10,7 @@ from typing import Any
 from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.outcome import Completeness
 from profilerkit.piping.quantity import format_number
-from profilerkit.render.columns import Column
+from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.times.ratio import Ratio
 from profilerkit.trace.alignment import align

@@ -10,7 +10,7 @@ from profilerkit.errors import BudgetError, by_likeness
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.piping.quantity import format_number
 from profilerkit.plugging.offers import name_of_metric
-from profilerkit.render.bounds import KINDS
+from profilerkit.render.values import KINDS
 from profilerkit.results.report import Report, StatusRecord
 from profilerkit.times.measurement import Measurement
 from profilerkit.times.ratio import Ratio

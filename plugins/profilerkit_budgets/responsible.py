@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from profilerkit.piping.quantity import Scale, format_number, scale_value
-from profilerkit.render.columns import Column
+from profilerkit.render.values import Column
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align, require_layers
 from profilerkit.trace.records import LayerTable

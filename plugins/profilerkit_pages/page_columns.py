@@ -9,8 +9,8 @@ from typing import Any
 from profilerkit.piping.outcome import is_number
 from profilerkit.piping.quantity import Scale
 from profilerkit.piping.titles import write_title
-from profilerkit.render.bounds import write_row_value
 from profilerkit.render.grids import visible
+from profilerkit.render.values import write_row_value
 from profilerkit.trace.layer_view import PEAK
 
 from .page_parts import pack

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..trace.dtypes import element_bytes
 from ..trace.model_parts import Part
-from .columns import Column, share_text
+from .values import Column, share_text
 
 if TYPE_CHECKING:
     from ..results.report import Report

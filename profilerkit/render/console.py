@@ -1,4 +1,4 @@
-"""A report or comparison as tables for a terminal, through rich."""
+"""A report or comparison as tables for a terminal, through rich; and the values of all metrics in one column or two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
 from rich.cells import cell_len
@@ -19,20 +19,26 @@ from rich.text import Text
 from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
 from ..trace.records import LayerTable
-from .content import parts
+from ..trace.table import Table as DataTable
+from .content import choose_mark, parts
 from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
-from .grids import FIRM_SPACE, Grid, Notes, Part, join_units
+from .grids import FIRM_SPACE, Grid, Notes, Part, join_units, visible
 from .layer_grids import layer_grid
+from .values import write_in_full, write_interval
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
-    from ..results.report import Report
+    from ..results.report import Report, StatusRecord
 
-__all__ = ["STYLES", "draw_parts", "grid_text", "layer_table", "render", "to_text"]
+__all__ = ["Values", "draw_parts", "grid_text", "layer_table", "render", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
 #: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
-STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
+_STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
+#: So many values stand in two columns.
+_FEWEST_IN_TWO = 4
+#: In how many forms a value is written: a count in three, each of them with intervals of measurements and without.
+_FORMS = 6
 
 
 def to_text(renderable: RenderableType, width: int | None = None, color: bool = False) -> str:
@@ -148,6 +154,81 @@ def _draw_cell(grid: Grid, row: int, column: FittedColumn) -> RenderableType:
     label = indent_cell(grid, row, column.number)
     if column.number in grid.numeric and cell_len(label) > column.width:
         label = BEFORE_NOISE.sub("\n", label)
-    text = escape(label)
-    mark = grid.marks.get((row, column.number))
-    return f"[{STYLES[mark]}]{text}[/]" if mark else text
+    return _mark_up(label, grid.marks.get((row, column.number), ""))
+
+
+def _mark_up(text: str, mark: str) -> str:
+    return f"[{_STYLES[mark]}]{escape(text)}[/]" if mark else escape(text)
+
+
+# Values of all metrics ------------------------------------------------------------------------------------------------
+
+
+class _Value(NamedTuple):
+    """A value as it is written.
+
+    Attributes:
+        name: The name of the metric.
+        texts: The value in each form, the most exact one first, the shortest one last.
+        mark: What is to be seen of it at once, such as "noisy".
+    """
+
+    name: str
+    texts: Sequence[str]
+    mark: str
+
+
+class Values:
+    """The values of all metrics as rich draws them; metrics that are tables are left out.
+
+    They are written in the most exact form in which they fit into two columns; in one column, in the most exact one.
+    """
+
+    def __init__(self, records: Iterable[StatusRecord]) -> None:
+        self._values = [
+            _Value(visible(record.friendly_name), _write_forms(record), choose_mark(record))
+            for record in records
+            if not isinstance(record.value, DataTable)
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        forms = range(_FORMS) if len(self._values) >= _FEWEST_IN_TWO else ()
+        form = next((form for form in forms if _measure_two_columns(self._values, form) <= options.max_width), None)
+        yield _draw_values(self._values, 0, 1) if form is None else _draw_values(self._values, form, 2)
+
+
+def _write_forms(record: StatusRecord) -> list[str]:
+    """Return the text of a value in each form. The noise before an interval says how wide it is."""
+    if record.value is None:
+        return [record.completeness.value] * _FORMS
+    exact, measured = write_in_full(record), record.text_parts
+    texts = [f"{record.shown} ({exact})", exact, record.shown] if exact else [record.shown] * 3
+    forms = [form for text in texts for form in (text, text)]
+    if measured is not None and measured.noise:
+        forms = [record.shown, measured.without_interval] * 3
+    sign, interval = record.sign, write_interval(record)
+    return [visible(f"{sign}{form}{interval}") for form in forms]
+
+
+def _draw_values(values: Sequence[_Value], form: int, columns: int) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for _ in range(columns):
+        table.add_column(no_wrap=columns > 1)
+        table.add_column(no_wrap=columns > 1)
+    lines = -(-len(values) // columns)
+    for line in range(lines):
+        beside = values[line::lines]
+        table.add_row(
+            *(cell for value in beside for cell in (escape(value.name), _mark_up(value.texts[form], value.mark)))
+        )
+    return table
+
+
+def _measure_two_columns(values: Sequence[_Value], form: int) -> int:
+    """Return how wide values are in two columns, each with the names before them."""
+    lines = -(-len(values) // 2)
+    columns = [column for column in (values[:lines], values[lines:]) if column]
+    widths = [
+        max(len(value.name) for value in column) + max(len(value.texts[form]) for value in column) for column in columns
+    ]
+    return sum(widths) + 4 * len(columns) - 2  # behind each column of the table but the last one

@@ -10,9 +10,8 @@ from ..trace.cost_parts import choose_column, divide
 from ..trace.layer_view import PEAK
 from ..trace.model_parts import Part
 from ..trace.records import LayerTable
-from .bounds import write_row_value
-from .columns import Column, share_text, write_count
 from .grids import Grid
+from .values import Column, share_text, write_count, write_row_value
 
 if TYPE_CHECKING:
     from ..results.report import Report

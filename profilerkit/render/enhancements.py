@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..piping.comparative import Comparative, is_shown_as_one
+from ..piping.outcome import Completeness
 from ..piping.quantity import format_number
 from ..times.measurement import Measurement
 from ..times.ratio import Ratio
 from ..trace.alignment import is_foreign
 from ..trace.bounds import Sign
-from .bounds import TURNED, sign_of_enhancement
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
@@ -23,6 +23,8 @@ __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 #: By how much counts of equal networks differ between frameworks: one has the statistics of a normalization among its
 #: parameters, another one has them as buffers.
 _CONVENTION = 1.02
+#: The sign of a bound on a number, and that of the same bound on its inverse.
+_TURNED = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
 
 
 class WrittenEnhancement(NamedTuple):
@@ -44,7 +46,7 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
     if difference is None or math.isnan(difference):
         return _UNKNOWN
     reference, other = comparison.reference.status(key), comparison.others[index].status(key)
-    sign = sign_of_enhancement(reference, other)
+    sign = _find_sign(reference, other)
     if reference.comparative.is_difference:
         verdict = "" if sign else reference.comparative.verdict(enhancement)
         return _add_verdict(f"{sign}{_write_difference(reference, difference)}", verdict)
@@ -58,6 +60,18 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
         measured=Ratio.of(reference.value, other.value) if is_measured else None,
         differs_by_convention=differs_by_convention(comparison, key, index),
     ).write()
+
+
+def _find_sign(reference: StatusRecord, other: StatusRecord) -> Sign:
+    """Return on which side of the truth an enhancement lies where one of its two values is partial."""
+    if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
+        return Sign.EXACT
+    grows_with_reference = reference.comparative is Comparative.RECIPROCAL
+    signs = {
+        reference.sign if grows_with_reference else _TURNED[reference.sign],
+        _TURNED[other.sign] if grows_with_reference else other.sign,
+    } - {Sign.EXACT}
+    return signs.pop() if len(signs) == 1 else Sign.BETWEEN
 
 
 def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
@@ -108,7 +122,7 @@ class _Factor:
             return WrittenEnhancement(f"{self.sign}{format_number(self.value)}x")
         is_worse = self.value < 1
         is_less = is_worse == (self.comparative is Comparative.DIV)
-        sign = TURNED[self.sign] if is_worse else self.sign  # of the written number, which is above 1
+        sign = _TURNED[self.sign] if is_worse else self.sign  # of the written number, which is above 1
         verdict = self._find_verdict()
         if math.isinf(self.value) or not self.value:  # one of the two metrics is zero
             return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
@@ -145,7 +159,7 @@ class _Factor:
     def _write_equal(self) -> str:
         """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""
         # The sign of the metric itself: more of it is not better for each comparative.
-        sign = self.sign if self.comparative is Comparative.DIV else TURNED[self.sign]
+        sign = self.sign if self.comparative is Comparative.DIV else _TURNED[self.sign]
         is_exact = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
         words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.EXACT: "" if is_exact else "≈ "}
         return f"{words.get(sign, sign)}the same"

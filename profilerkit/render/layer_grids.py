@@ -1,25 +1,32 @@
-"""The layers of a model, of two, and of several as grids."""
+"""The layers of a model, of two, and of several as grids; and their times.
+
+A table of layers may have several kinds of time, such as forward and backward. Each kind is a column of seconds with
+the layers inside (``forward_seconds``), and mostly one of the layer's own, without them (``own_forward_seconds``).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from ..piping.titles import split_words, write_title
+from ..times.layer_times import LayerTimeTable
+from ..times.wording import format_noise
 from ..trace.depths import within_depth
 from ..trace.records import LayerTable
 from ..trace.side_by_side import name_column
-from .bounds import write_row_value
-from .columns import Column, write_count
 from .grids import Grid, visible
+from .table_grids import rank_rows, write_ranked_title
+from .values import Column, share_text, write_count, write_row_value
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
 
-__all__ = ["GridColumn", "all_layers_grids", "difference_grid", "layer_grid", "make_grid", "write_name"]
+__all__ = ["all_layers_grids", "difference_grid", "has_times", "layer_grid", "layer_time_grid"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -58,9 +65,15 @@ _USUALLY_ONE = ("stride", "dilation", "groups")
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: How the keys of the first and of the second model begin in a row of two models.
 _SIDES = ("", "other_")
+#: What a layer that holds others must do itself, as a share of the whole model, to get a column for it.
+_LEAST_OWN = 0.01
+#: What columns of seconds end with, and what those of own times begin with besides.
+_SECONDS, _OWN = "_seconds", "own_"
+#: Seconds that are subtracted already, and so are no time of a layer.
+_SUBTRACTED = "overhead_seconds"
 
 
-class GridColumn(NamedTuple):
+class _GridColumn(NamedTuple):
     """A column of a grid: its title, how it writes the cell of a row, and whether the cells are numbers."""
 
     title: str
@@ -76,30 +89,30 @@ def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True
     """
     timed = [name for name in _TIMED if layers and name in layers[0] and (with_seconds or "_seconds" not in name)]
     columns = [
-        GridColumn("Layer", partial(write_name, nested=nested)),
-        GridColumn("Type", itemgetter("type")),
-        *([GridColumn("Settings", _write_settings)] if any(map(_write_settings, layers)) else []),
-        GridColumn("Output shape", _write_shapes),
-        *([GridColumn("Calls", _write_calls, is_number=True)] if any(row["calls"] != 1 for row in layers) else []),
-        *(GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
-        *(GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
+        _GridColumn("Layer", partial(_write_name, nested=nested)),
+        _GridColumn("Type", itemgetter("type")),
+        *([_GridColumn("Settings", _write_settings)] if any(map(_write_settings, layers)) else []),
+        _GridColumn("Output shape", _write_shapes),
+        *([_GridColumn("Calls", _write_calls, is_number=True)] if any(row["calls"] != 1 for row in layers) else []),
+        *(_GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
+        *(_GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
     ]
-    return make_grid(title, columns, layers, nested)
+    return _make_grid(title, columns, layers, nested)
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
     """Return layers side by side: parameters and MACs in both models, and what became of them unless all changed."""
     columns = [
-        GridColumn("Layer", partial(_write_both_names, nested=nested)),
-        GridColumn("Type", _write_both_types),
+        _GridColumn("Layer", partial(_write_both_names, nested=nested)),
+        _GridColumn("Type", _write_both_types),
     ]
     for key in ("params", "macs"):
         for side, name in zip(_SIDES, names, strict=True):
             heading = f"{_COUNTS[key]}\n{visible(name)}"
-            columns.append(GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
+            columns.append(_GridColumn(heading, partial(_write_side, key=f"{side}{key}"), is_number=True))
     if any(_describe_change(row) != "changed" for row in rows):
-        columns.append(GridColumn("Change", _describe_change))
-    grid = make_grid(title, columns, rows, nested)
+        columns.append(_GridColumn("Change", _describe_change))
+    grid = _make_grid(title, columns, rows, nested)
     is_told = all(_describe_change(row) == row["change"] for row in rows)  # by the cells beside it
     return grid if is_told else replace(grid, least_needed=())
 
@@ -111,14 +124,14 @@ def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterat
     """
     rows = within_depth(comparison.all_layers(*_ALL_MODELS), depth)
     for column, title in _ALL_MODELS.items():
-        columns = [GridColumn("Layer", write_name), GridColumn("Type", itemgetter("type"))]
+        columns = [_GridColumn("Layer", _write_name), _GridColumn("Type", itemgetter("type"))]
         for report in comparison.reports:
             key = name_column(column, report.name)
-            columns.append(GridColumn(visible(report.name), partial(_write_side, key=key), is_number=True))
-        yield make_grid(title, columns, rows)
+            columns.append(_GridColumn(visible(report.name), partial(_write_side, key=key), is_number=True))
+        yield _make_grid(title, columns, rows)
 
 
-def make_grid(title: str, columns: Sequence[GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
+def _make_grid(title: str, columns: Sequence[_GridColumn], rows: Sequence[Row], nested: bool = True) -> Grid:
     """Return the grid of these columns, with a row for each layer, indented by its depth if names are nested."""
     titles = tuple(column.title for column in columns)
     cells = tuple(tuple(column.write(row) for column in columns) for row in rows)
@@ -136,7 +149,7 @@ def _name_layer(path: str, nested: bool) -> str:
     return name or "(model)"
 
 
-def write_name(row: Row, nested: bool = True) -> str:
+def _write_name(row: Row, nested: bool = True) -> str:
     """Return the name of a layer: its path, or the last part of it inside the rows of its parents."""
     return _name_layer(row["path"], nested)
 
@@ -203,3 +216,105 @@ def _describe_change(row: Row) -> str:
     if row["change"] != "changed" or row["params_difference"] or row["macs_difference"]:
         return str(row["change"])
     return f"FLOPs {write_count(row['flops'])} to {write_count(row['other_flops'])}"
+
+
+# Times ----------------------------------------------------------------------------------------------------------------
+
+
+def has_times(table: object) -> bool:
+    """Return whether a table has seconds of layers."""
+    return isinstance(table, LayerTable) and any(name.endswith(_SECONDS) for name in table.columns)
+
+
+def layer_time_grid(title: str, layers: LayerTable, top: int, depth: int | None = None) -> Grid:
+    """Return the times of layers, each with its noise and its share of the whole model.
+
+    A table of up to ``top`` layers is shown whole: the layers in their order, each with the time of the layers inside
+    it. Of a longer table the slowest ``top`` layers are shown, ranked by their own time, without the layers inside, as
+    all other lists of slow layers are.
+
+    Args:
+        title: What stands above it.
+        layers: The table.
+        top: The most rows.
+        depth: The deepest layers to show; None and -1 for those at any depth.
+    """
+    rows = within_depth(layers, depth)
+    is_whole = len(rows) <= top
+    if not is_whole:
+        ranked = rank_rows(rows)
+        title = write_ranked_title(title, ranked, min(top, len(ranked.rows)), len(rows))
+        rows = list(ranked.rows[:top])
+    columns = [_GridColumn("Layer", partial(_write_name, nested=is_whole)), _GridColumn("Type", itemgetter("type"))]
+    if any(row.get("calls", 1) != 1 for row in rows):
+        columns.append(_GridColumn("Calls", lambda row: str(row.get("calls", "-")), is_number=True))
+    for name in _list_times(layers.columns):
+        if any(row[name] is not None for row in rows):
+            columns += _list_time_columns(name, layers, rows, is_whole)
+    for key, heading in (("binds", "Bound by"), ("missing", "Left out")):
+        if any(row.get(key) for row in rows):
+            columns.append(_GridColumn(heading, itemgetter(key)))
+    return _make_grid(title, columns, rows, is_whole)
+
+
+def _list_times(columns: Iterable[str]) -> list[str]:
+    """Return the columns of seconds that have the layers inside: one for each kind of time that a table has.
+
+    >>> _list_times(["path", "forward_seconds", "own_forward_seconds", "overhead_seconds"])
+    ['forward_seconds']
+    """
+    return [name for name in columns if name.endswith(_SECONDS) and not name.startswith(_OWN) and name != _SUBTRACTED]
+
+
+def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> Iterator[_GridColumn]:
+    """Yield the columns of a kind of time, and its share of the model's.
+
+    In a grid of all layers this is the time with the layers inside. Layers that hold others have their own time in a
+    column besides, if it is notable; that of the others is in the first column already. In a grid of the slowest layers
+    it is their own time, where the table has it.
+    """
+    own_seconds = f"{_OWN}{seconds}"
+    has_own = own_seconds in layers.columns
+    shown = seconds if is_whole or not has_own else own_seconds
+    yield _make_seconds_column(shown, layers)
+    model_seconds = next((row.get(seconds) for row in layers if not row["path"]), None)
+    if not has_own or not model_seconds:
+        return
+    heading = f"Share of\n{' '.join(split_words(seconds.removesuffix(_SECONDS)))}"
+    yield _GridColumn(heading, partial(_write_share, column=shown, whole=model_seconds), is_number=True)
+    if is_whole and _has_notable_own_time(own_seconds, rows, model_seconds):
+        yield _make_seconds_column(own_seconds, layers, only_around_others=True)
+
+
+def _has_notable_own_time(own_seconds: str, rows: Iterable[Row], model_seconds: float) -> bool:
+    """Return whether a layer that holds others takes a hundredth of the model's time itself, or more."""
+    return any(_holds_others(row) and (row[own_seconds] or 0) >= _LEAST_OWN * model_seconds for row in rows)
+
+
+def _holds_others(row: Row) -> bool:
+    """Return whether a layer has others inside; a table that does not say so has none that do."""
+    return not row.get("is_leaf", True)
+
+
+def _make_seconds_column(column: str, layers: LayerTable, *, only_around_others: bool = False) -> _GridColumn:
+    """Return a column of seconds; where it is ``only_around_others``, layers that hold none have an empty cell."""
+
+    def write(row: Row) -> str:
+        if only_around_others and not _holds_others(row):
+            return ""
+        return _write_seconds(row, column, layers)
+
+    return _GridColumn(write_title(column.removesuffix(_SECONDS)), write, is_number=True)
+
+
+def _write_share(row: Row, column: str, whole: float) -> str:
+    return "-" if row[column] is None else share_text(row[column] / whole)
+
+
+def _write_seconds(row: Row, column: str, layers: LayerTable) -> str:
+    """Return seconds, with their noise where a table has the samples: "3 ms ±33%"; "-" for none."""
+    text = Column.of(column).show(row[column]) or "-"
+    if not isinstance(layers, LayerTimeTable) or not row[column]:
+        return text
+    measured = layers.measurement(row["path"], column)
+    return f"{text} {format_noise(measured.noise, digits=0)}" if len(measured.samples) > 1 else text

@@ -1,25 +1,47 @@
-"""The notes of reports: why values are missing or partial, what stands out in tables, and for which batch they are."""
+"""The notes below a table of values: why values are missing or partial, what stands out, and what to know of times."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.outcome import Completeness
+from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
+from ..times.ratio import Ratio
+from ..times.wording import format_noise
 from ..trace.table import Table
-from .bounds import KINDS, in_words
 from .enhancements import differs_by_convention
 from .grids import Notes, list_records
-from .origins import different_origins
-from .table_notes import describe_gap, top_row_note
-from .time_notes import describe_ratios
+from .table_grids import SUPERLATIVES, Ranked, rank_rows
+from .time_grids import list_timed
+from .values import KINDS, Column, share_text
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["describe_batch", "make_comparison_notes", "make_notes"]
+__all__ = ["describe_batch", "make_comparison_notes", "make_notes", "top_row_note"]
+
+#: What is said of one value of a kind, and of several, before the reason.
+_SENTENCES = {
+    "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
+    "upper bound": ("is an upper bound", "are upper bounds"),
+    "estimate": ("lies between two ends", "lie between two ends"),
+}
+#: From which part of the model's time on it is said that the times of layers do not add up to it.
+_GAP = 0.1
+#: Noise of the slowest layer that is told beside its time: at half of it another may be slower.
+_MUCH_NOISE = 0.2
+#: The columns that a row is called by, the first that it has.
+_LABELS = ("path", "operator", "layer", "kernel", "type")
+#: Facts of a machine by which it is another one; the versions of frameworks are in the report besides.
+_MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
+#: Facts that a framework states in its own words, which differ from framework to framework.
+_BY_FRAMEWORK = ("device", "devices")
+#: Reports that are made together are made within this time.
+_TOGETHER = timedelta(hours=1)
 
 
 def make_notes(report: Report, silent: Collection[str] = ()) -> Notes:
@@ -45,7 +67,7 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
         notes.append(
             "The reports were made under different conditions, named above, which make a difference of their own."
         )
-    return Notes((*notes, *different_origins(reports), *describe_ratios(comparison)))
+    return Notes((*notes, *_describe_origins(reports), *_describe_ratios(comparison)))
 
 
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
@@ -66,7 +88,7 @@ def _list_notes(report: Report, silent: Collection[str]) -> Iterator[str]:
     if not report.statuses and not report.data:
         yield "no metric was computed: this profiler has none; profile() and compare() have the usual ones for a model"
     for record in list_records(report, Table):
-        notes = (top_row_note(record.value), describe_gap(record.value))
+        notes = (top_row_note(record.value), _describe_gap(record.value))
         yield from (f"{record.friendly_name}: {note}" for note in notes if note)
     yield from _explain_incomplete([record for record in report.statuses.values() if record.key not in silent])
     yield from report.notes
@@ -92,10 +114,165 @@ def _explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
             lack = _Lack(KINDS[record.sign], ", ".join(record.missing))
         names_by_lack.setdefault(lack, []).append(record.friendly_name)
     for lack, names in names_by_lack.items():
-        yield f"{', '.join(names)} {in_words(lack.state, len(names))}: {lack.reason}"
+        words = _SENTENCES[lack.state][len(names) > 1] if lack.state in _SENTENCES else lack.state
+        yield f"{', '.join(names)} {words}: {lack.reason}"
 
 
 def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
     """Yield for which batch the values are, if that has a size; with the name of the report if requested."""
     if report.batch_size is not None:
         yield f"{f'{report.name}: ' if named else ''}Values are for a batch of {report.batch_size}."
+
+
+# Tables of layers and operators ---------------------------------------------------------------------------------------
+
+
+def top_row_note(table: Table) -> str:
+    """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms".
+
+    The slowest layer is the one with the most own forward time, as in every ranking. The one with the most own backward
+    time stands behind it where there is such a time.
+    """
+    ranked = rank_rows(table)
+    if not ranked.by or not ranked.rows[0][ranked.by]:
+        return ""
+    things = "layers" if "path" in ranked.rows[0] else "rows"
+    first = f"the {SUPERLATIVES[ranked.by]} of {len(table)} {things} is {_write_top_row(table, ranked)}"
+    backward = rank_rows(table, ranked.by.replace("forward", "backward"))
+    if backward.by in ("", ranked.by) or not backward.rows[0][backward.by]:
+        return first
+    return f"{first} of its own forward; backward it is {_write_top_row(table, backward)}"
+
+
+def _describe_gap(table: Table) -> str:
+    """Say how much of the model's time the own times of its layers add up to, where that is far from all of it.
+
+    Each is the median of its own samples, and so they do not add up exactly: where much is missing, times are noisy.
+    """
+    whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
+    if not whole or any(row.get("own_forward_seconds") is None for row in table):
+        return ""
+    share = sum(row["own_forward_seconds"] for row in table) / whole
+    if abs(share - 1) < _GAP:
+        return ""
+    return (
+        f"noisy: the own times of layers, a median each, add up to {share_text(share)} of the model's; measure longer"
+    )
+
+
+def _write_top_row(table: Table, ranked: Ranked) -> str:
+    """Return the first of ranked rows with its value, and the share of the whole model where that is known."""
+    row, by = ranked.rows[0], ranked.by
+    label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
+    where = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
+    kind = f" ({row['type']})" if row.get("path") and row.get("type") else ""
+    root = next((one for one in table if one.get("path") == ""), {})
+    whole = root.get(by.removeprefix("own_")) if by.startswith("own_") else None
+    share = f" ({share_text(row[by] / whole)})" if whole else ""
+    return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{_write_large_noise(table, row, by)}{share}"
+
+
+def _write_large_noise(table: Table, row: Mapping[str, Any], by: str) -> str:
+    """Return how far the time of a layer may be off, where that is much: then another layer may be the slowest."""
+    if not isinstance(table, LayerTimeTable):
+        return ""
+    noise = table.measurement(row["path"], by).noise
+    return f" {format_noise(noise, digits=0)}" if noise > _MUCH_NOISE else ""
+
+
+# Times that are compared ----------------------------------------------------------------------------------------------
+
+
+class _Timed(NamedTuple):
+    """Another model of a comparison, with its time and the ratio of that to the reference's."""
+
+    name: str
+    time: Measurement
+    ratio: Ratio
+
+
+def _describe_ratios(comparison: Comparison) -> Iterator[str]:
+    """Yield how the times of a comparison were taken, what the brackets hold, and which ratios are not known well.
+
+    All of it is read from the first time that the reference has more than one sample of.
+    """
+    records = [one for one in list_records(comparison.reference, Measurement) if len(one.value.samples) > 1]
+    if not records:
+        return
+    record, reference = records[0], records[0].value
+    others: list[_Timed] = []
+    for report in comparison.others:
+        time = report.statuses[record.key].value if record.key in report.statuses else None
+        if isinstance(time, Measurement):
+            others.append(_Timed(report.name, time, Ratio.of(reference, time)))
+    if not others:
+        return
+    are_paired = all(reference.is_paired_with(other.time) for other in others)
+    how = "measured in turn" if are_paired else "measured one after the other"
+    interval = f"{100 * reference.confidence:.4g} % confidence interval"
+    if all(other.ratio.is_range for other in others):
+        interval = "smallest and largest value"
+    yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
+    if any(not (other.ratio.is_range or other.ratio.is_real) for other in others):
+        yield "≈ marks a ratio whose interval holds 1: no real difference was found."
+    if are_paired and any(_read_process(reference) != _read_process(other.time) for other in others):
+        yield (
+            "Each model was measured in a process of its own. Processes differ by some per cent even of equal models, "
+            "and the interval does not show that."
+        )
+    for other in others:
+        note = _describe_noise(other.ratio)
+        if note:
+            named = f" of {other.name}" if len(others) > 1 else ""
+            yield f"{record.friendly_name}{named}: {note}"
+
+
+def _describe_noise(ratio: Ratio) -> str:
+    """Return why a ratio is not known well; empty for one that is."""
+    if ratio.warning or not ratio.is_range:
+        return ratio.warning or ""
+    return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
+
+
+def _read_process(time: Measurement) -> str:
+    return "" if time.conditions is None else time.conditions.process
+
+
+def _describe_origins(reports: Sequence[Report]) -> Iterator[str]:
+    """Yield one sentence if times of these reports were taken at different times or on different machines."""
+    timed = list_timed(reports)
+    if len(timed) < 2:
+        return
+    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
+    moments = [moment for report in timed if (moment := _read_moment(report)) is not None]
+    apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
+    if not (differing or apart):
+        return
+    origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
+    where = "devices" if differing == ["device"] else "machines"
+    what = " and ".join([*(["at different times"] if apart else []), *([f"on different {where}"] if differing else [])])
+    yield f"The times were taken {what}, so that they compare with care ({origins})."
+
+
+def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:
+    """Return whether reports state a fact differently; one that does not state it does not differ."""
+    stated: dict[str, set[str]] = {}
+    for report in reports:
+        if (fact := report.environment.get(name)) is not None:
+            stated.setdefault(report.backend if name in _BY_FRAMEWORK else "", set()).add(fact)
+    return any(len(facts) > 1 for facts in stated.values())
+
+
+def _read_moment(report: Report) -> datetime | None:
+    """Return when a report was made; None where that is not known, or without its time zone."""
+    try:
+        moment = datetime.fromisoformat(report.created)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+def _describe_origin(report: Report, facts: Sequence[str]) -> str:
+    moment = _read_moment(report)
+    date = "date unknown" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+    return ", ".join([date, *(f"{name} {report.environment.get(name, 'unknown')}" for name in facts)])

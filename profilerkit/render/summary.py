@@ -15,14 +15,12 @@ from ..trace.cost_parts import choose_column
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .advice import list_advice
-from .columns import Column, share_text
-from .console import draw_parts, to_text
-from .content import list_parts_below, parts
+from .console import Values, draw_parts, to_text
+from .content import Selection, list_changed_layers, list_parts_below, parts
 from .cost_grids import Costs
 from .grids import Grid, Notes, Part, list_records, visible
 from .notes import describe_batch
-from .selection import Selection, list_changed_layers
-from .value_columns import Values
+from .values import Column, share_text
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

@@ -1,23 +1,23 @@
-"""Any table as a grid: a heading for each column, and ten rows unless more are requested."""
+"""Any table as a grid: a heading for each column, and ten rows unless more are requested, those that rank first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..piping.quantity import Scale, format_number, scale_value
 from ..times.measurement import Measurement
 from ..trace.bounds import WORK
 from ..trace.depths import within_depth
+from ..trace.layer_table import is_innermost
 from ..trace.layer_view import PEAK
-from .columns import Column, share_text, write_count
 from .grids import Grid
-from .ranking import rank_rows, write_ranked_title
+from .values import Column, share_text, write_count
 
 if TYPE_CHECKING:
     from ..trace.table import Table
 
-__all__ = ["ROWS", "operator_grid", "table_grid"]
+__all__ = ["ROWS", "SUPERLATIVES", "Ranked", "operator_grid", "rank_rows", "table_grid", "write_ranked_title"]
 
 #: How many rows are shown unless another number is requested.
 ROWS = 10
@@ -33,6 +33,16 @@ _SHOWN = frozenset(
 )
 #: What a table of statistics has of the samples of a row's ``column``, in the unit of that column.
 _OF_SAMPLES = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
+#: The columns that rows are ranked by, the first that a table has; and what the first row then is.
+SUPERLATIVES = {
+    "own_forward_seconds": "slowest",
+    "seconds": "slowest",
+    "predicted_seconds": "slowest",
+    "own_macs": "one with the most MACs",
+    "macs": "one with the most MACs",
+    "own_peak_bytes": "largest at the peak",
+    "params": "largest",
+}
 
 
 def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | None = None) -> Grid:
@@ -131,3 +141,42 @@ def _write_cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
     if isinstance(value, (tuple, list)):
         return ", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value)
     return str(value)
+
+
+# Rank -----------------------------------------------------------------------------------------------------------------
+
+
+class Ranked(NamedTuple):
+    """Rows by rank, and the column that they are ranked by; an empty one where they stand as they were."""
+
+    by: str
+    rows: Sequence[Mapping[str, Any]]
+
+
+def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:
+    """Return rows by rank, those with most first; as they are where no column ranks them.
+
+    Of layers that are ranked by a column with the layers inside, those around others are left out.
+
+    Args:
+        rows: The rows of a table.
+        by: The column; by default the first by which such tables are ranked.
+    """
+    listed = list(rows)
+    by = by or _find_ranking(listed)
+    if not by or by not in listed[0]:
+        return Ranked("", listed)
+    inner = [row for row in listed if by.startswith("own_") or is_innermost(row, by)]
+    return Ranked(by, sorted(inner, key=lambda row: -(row[by] or 0)))
+
+
+def write_ranked_title(title: str, ranked: Ranked, shown: int, total: int) -> str:
+    """Return a title that says which rows of a table are shown."""
+    if not ranked.by:
+        return f"{title}, the first {shown} of {total}"
+    return f"{title}, the {shown} of {total} with the most {Column.of(ranked.by).in_a_sentence}"
+
+
+def _find_ranking(rows: Sequence[Mapping[str, Any]]) -> str:
+    first = rows[0] if rows else {}
+    return next((name for name in SUPERLATIVES if name in first and any(row[name] for row in rows)), "")

@@ -12,12 +12,11 @@ from ..times.measurement import PERCENTILES, Measurement
 from ..times.percentiles import is_supported
 from ..times.wording import format_noise
 from .grids import Grid, list_records
-from .origins import list_timed
 
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["environment_facts", "environment_grids", "machine_facts", "measurement_grids", "sweep_grids"]
+__all__ = ["environment_facts", "environment_grids", "list_timed", "machine_facts", "measurement_grids", "sweep_grids"]
 
 
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
@@ -67,6 +66,11 @@ def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
         if report.environment:
             title = "Environment" if alike else f"Environment of {report.name}"
             yield Grid(title, ("Fact", "Value"), tuple(environment_facts(report).items()), kind="descriptions")
+
+
+def list_timed(reports: Sequence[Report]) -> list[Report]:
+    """Return the reports that have measured times."""
+    return [report for report in reports if list_records(report, Measurement, BatchSweep)]
 
 
 def environment_facts(report: Report) -> dict[str, str]:

@@ -10,9 +10,8 @@ from ..trace.bounds import WORK
 from ..trace.depths import within_depth
 from ..trace.layer_paths import add_outer
 from ..trace.layer_view import group_children
-from .bounds import write_row_value
-from .columns import Column, share_text
 from .grids import visible
+from .values import Column, share_text, write_row_value
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH
 from profilerkit.count_text import format_count
-from profilerkit.render.columns import Column
+from profilerkit.render.values import Column
 
 from .canvas import COLOURS, GREY, finish, new_figure, one_or_two, plain
 from .nested_boxes import Box, Picture, arrange

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.arguments.checks import COLUMNS, DEPTH, FLAG, TOP
-from profilerkit.render.columns import Column
+from profilerkit.render.values import Column
 from profilerkit.results.comparison import Comparison
 from profilerkit.trace.records import LayerTable
 

@@ -8,7 +8,7 @@ import pytest
 
 from profilerkit import Comparative, Completeness, Measurement, Report
 from profilerkit.render import render
-from profilerkit.render.columns import Column
+from profilerkit.render.values import Column
 from profilerkit.results.report import StatusRecord
 from profilerkit.times.layer_times import CallTime, LayerTime, layer_time_table
 from profilerkit.trace.layer_view import group_children, with_times

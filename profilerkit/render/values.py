@@ -1,14 +1,27 @@
-"""Titles and units of the columns of a layer table, derived from their names."""
+"""Values as people read them: titles and units of columns, counts, shares, and the two ends of a value."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..piping.quantity import Scale, scale_value
+from ..piping.quantity import Scale, format_number, scale_value
 from ..piping.titles import split_words
+from ..trace.bounds import Bounds, Sign
 
-__all__ = ["Column", "share_text", "write_count"]
+if TYPE_CHECKING:
+    from ..results.report import StatusRecord
+
+__all__ = [
+    "KINDS",
+    "Column",
+    "share_text",
+    "write_count",
+    "write_in_full",
+    "write_interval",
+    "write_row_value",
+]
 
 _WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
@@ -21,6 +34,13 @@ _SUFFIXES = (
     ("bytes_read", "B", Scale.IEC),
     ("bytes_written", "B", Scale.IEC),
 )
+#: What a value is called by the sign before it.
+KINDS = {
+    Sign.LOWER: "lower bound",
+    Sign.UPPER: "upper bound",
+    Sign.BETWEEN: "estimate",
+    Sign.EXACT: "lower bound",
+}
 
 
 class Column(NamedTuple):
@@ -75,3 +95,42 @@ def write_count(value: float | None) -> str:
     ('51.9 k', '-')
     """
     return str(scale_value(value, scale=Scale.SI)) if value else "-"
+
+
+def write_interval(record: StatusRecord) -> str:
+    """Return the two ends behind a value that is neither of them: " [0.4 G, 2 G]", with "?" for one not known."""
+    if record.sign is not Sign.BETWEEN:
+        return ""
+    ends = record.ends
+    if ends is None or ends == Bounds():
+        return ""
+    low, high = (
+        "?" if end is None else str(scale_value(end, record.base_unit, record.scale)) for end in (ends.low, ends.high)
+    )
+    return f" [{low}, {high}]"
+
+
+def write_in_full(record: StatusRecord) -> str:
+    """Return a count in full, with separators; nothing for one that is not rounded, and for what is no count.
+
+    A count of 11,689,512 is shown as "11.69 M", one of 1,056 as "1.056 k", which is all of it.
+    """
+    if type(record.value) is not int or record.scale is not Scale.SI:
+        return ""
+    number = scale_value(record.value, scale=Scale.SI)
+    is_whole = round(float(format_number(number.number)) * number.factor) == record.value
+    return "" if is_whole else f"{record.value:,}"
+
+
+def write_row_value(row: Mapping[str, Any], column: str) -> tuple[Sign, float | None]:
+    """Return the sign before a count of a layer, and the number behind it.
+
+    Of a layer that only a branch runs which is not counted this is its upper end.
+    """
+    value = row.get(column)
+    if value is None or f"{column}_low" not in row:
+        return Sign.EXACT, value
+    low, high = row[f"{column}_low"], row[f"{column}_high"]
+    if not value:
+        return (Sign.UPPER, high) if high else (Sign.EXACT, value)
+    return Bounds(low, high).sign(value), value
