@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api import Names
 from ..arguments.checks import FLAG, MODEL_NAME, NAMES, Check
+from ..arguments.names import status_names
 from ..backend import BACKEND, Backend, DeviceLike
 from ..call_arguments import read_functions, read_names, read_run_arguments
 from ..piping.function import ProfilerFunction
@@ -15,7 +16,7 @@ from ..plugging.manager import announce, is_limited_to_own_plugins
 from ..results.comparison import Comparison, side_by_side
 from ..results.report import Report
 from .conducting import conduct
-from .job import Job, require_names
+from .job import Job
 from .limits import Limits
 from .run import IsolatedRun, pump
 from .starting import StartMethod, require_possible
@@ -84,8 +85,8 @@ def isolated(
         model,
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
         functions=tuple(read_functions(functions)),
-        metrics=require_names("metrics", metrics),
-        leave_out=require_names("leave_out", leave_out) or (),
+        metrics=status_names("metrics", metrics),
+        leave_out=status_names("leave_out", leave_out) or (),
         name=MODEL_NAME("name", name),
         backend=BACKEND("backend", backend),
         strict=FLAG("strict", strict),
@@ -132,8 +133,8 @@ def isolated_comparison(
         models[0],
         {"inputs": inputs, "input_shape": input_shape, "data_splits": data_splits},
         functions=tuple(read_functions(functions)),
-        metrics=require_names("metrics", metrics),
-        leave_out=require_names("leave_out", leave_out) or (),
+        metrics=status_names("metrics", metrics),
+        leave_out=status_names("leave_out", leave_out) or (),
         backend=BACKEND("backend", backend),
         strict=FLAG("strict", strict),
         arguments={**kwargs, **read_run_arguments(batch_size, device)},

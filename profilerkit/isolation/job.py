@@ -1,34 +1,45 @@
-"""The job of a separate process: a model, or how to get it, and the arguments of the profile."""
+"""The job of a separate process: a model, or how to get it, and the arguments of the profile.
+
+What loads a model is imported where it is used: the parent makes jobs, and loads none.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..arguments.names import status_names
 from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..plugging.extension import LoadedModel
 
-__all__ = ["Job", "NoModelError", "is_builder", "require_names"]
+__all__ = ["Job", "NoModelError", "is_builder"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One model to profile.
+    """One model to profile, and how.
+
+    Functions, data splits and the model may each be a text, which the process loads by the model loaders, as
+    ``net.py:build``: what it leads to then need not be pickled.
 
     Attributes:
         model: The model as text, a class or a function that builds it, or the model itself.
-        data: ``inputs``, ``input_shape`` and ``data_splits``. The splits may be a text by which the process loads them,
-            ``data.py:splits``, and so may each of the functions.
+        data: ``inputs``, ``input_shape`` and ``data_splits``, where they are given.
+        functions: Further profiler functions.
+        metrics: The metrics to compute; None for the default ones.
+        leave_out: The status keys of plugins that are not computed.
+        name: The name of the model in the report; None for the one that its class or text has.
+        backend: A backend or its name; None for the one that recognizes the model.
+        strict: Whether a value that is not complete is an error.
         arguments: The arguments of `profilerkit.profile` that are no attribute here.
         in_turn: Whether several such processes take turns when they measure times.
         own_plugins_alone: Whether the plugins of other packages are left out.
+        trust: Whether files are loaded that can run code, such as pickles.
         gated: Whether the process waits, before the first function that runs the model, until the caller lets it; then
             it measures by itself.
         folder: The current folder of the process, if it is another one.
@@ -38,8 +49,8 @@ class Job:
     model: Any
     data: Mapping[str, Any] = field(default_factory=dict)
     functions: tuple[Any, ...] = ()
-    metrics: tuple[str, ...] | None = None
-    leave_out: tuple[str, ...] = ()
+    metrics: Sequence[str] | None = None
+    leave_out: Sequence[str] = ()
     name: str | None = None
     backend: Any = None
     strict: bool = False
@@ -155,9 +166,3 @@ def _cast_shape(shape: Any, dtype: str) -> Any:
     if shapes.named:
         return {name: cast(spec) for name, spec in shapes.named.items()}
     return [cast(spec) for spec in shapes.positional]
-
-
-def require_names(argument: str, names: Any) -> tuple[str, ...] | None:
-    """Return one or several names of status keys as a tuple; raises `ArgumentError` for anything else."""
-    read = status_names(argument, names)
-    return None if read is None else tuple(read)

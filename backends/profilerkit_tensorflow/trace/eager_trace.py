@@ -28,29 +28,43 @@ _MOST_BYTES_MADE = 2**28
 
 
 def trace_eagerly(model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]) -> ModelTrace:
-    """Watch one eager pass of a model that cannot be traced; if that raises too, the model has failed."""
+    """Return the trace of one eager run of a model; where that cannot be counted or fails too, of its layers alone.
+
+    Args:
+        model: The model.
+        inputs: Its inputs.
+        refusal: Why the model cannot be traced as a graph.
+        followed: The calls of layers in each pass so far; those of this run are added.
+    """
     with preserve(model, variable_values=True):
-        try:
-            run = run_eagerly(model, inputs, followed)
-        except (CostFormulaError, NotOfferedError) as error:
-            return trace_layers_alone(model, error)
-        except MemoryError:
-            raise
-        except Exception as error:  # whatever the model raises
-            # What kept it from being traced is the clearer message, unless it is just that it cannot be traced.
-            failure = explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
-        else:
-            if not run.did_nothing:
-                return _make_trace(model, run, _explain(refusal))
-            failure = refusal  # no operator ran on values, so that zeros would be counted
-    return trace_layers_alone(model, failure, followed)  # of the model as it was: a failed call may have built some
+        run = _run(model, inputs, refusal, followed)
+        if isinstance(run, EagerRun):
+            return _make_trace(model, run, _explain(refusal))
+    # After the model was put back: a call that failed may have built a part of it.
+    return trace_layers_alone(model, run, followed)
+
+
+def _run(
+    model: Any, inputs: ModelInputs, refusal: ProfilerKitError, followed: list[LayerCalls]
+) -> EagerRun | ProfilerKitError:
+    """Return an eager run; where there is none that can be counted, the error that says why."""
+    try:
+        run = run_eagerly(model, inputs, followed)
+    except (CostFormulaError, NotOfferedError) as error:
+        return error
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the model raises
+        # What kept it from being traced is the clearer message, unless it says only that the code needs an eager run.
+        return explain_failed_pass(model, error, inputs) if only_in_graphs(refusal.__cause__) else refusal
+    return refusal if run.did_nothing else run  # without an operator that ran on values, zeros would be counted
 
 
 def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> ModelTrace:
-    """Return the trace; where sizes depend on values, such as the length of texts, one of an eager run that knows them.
+    """Return the trace of a model's graph, or that of an eager run if it counts operators which the graph's does not.
 
-    The trace of the graph is returned where an eager run leaves out as much: where the model raises then, or where it
-    would have to make many weights first.
+    These are operators whose sizes depend on values, such as the length of texts: only a run knows them. The graph's
+    trace is returned as it is if the model raises when it runs eagerly, or if many weights would have to be made first.
     """
     unsized = sorted(name for name in trace.uncounted if name.endswith(UNKNOWN_SHAPE))
     if not unsized or _count_unmade_bytes(model, trace) > _MOST_BYTES_MADE:
@@ -62,13 +76,14 @@ def complete_eagerly(model: Any, inputs: ModelInputs, trace: ModelTrace) -> Mode
             raise
         except Exception:  # whatever the model raises where it runs eagerly; its graph has raised nothing
             return trace
-        if run.did_nothing or not run.uncounted.keys() < trace.uncounted.keys():
+        counts_more = run.uncounted.keys() < trace.uncounted.keys()
+        if run.did_nothing or not counts_more:
             return trace
-        done = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
+        of_run = _make_trace(model, run, f"sizes in its graph depend on values: {unsized[0]}")
     # The graph knows more weights: those that a function captures.
-    layers = done.layers if done.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
-    memory = replace(done.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
-    return replace(done, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
+    layers = of_run.layers if of_run.memory.weight_bytes == trace.memory.weight_bytes else trace.layers
+    memory = replace(of_run.memory, weight_bytes=trace.memory.weight_bytes, unsized={})
+    return replace(of_run, layers=layers, memory=memory, unmade_weights=trace.unmade_weights, program=trace.program)
 
 
 def _count_unmade_bytes(model: Any, trace: ModelTrace) -> int:

@@ -20,7 +20,7 @@ from .values import NOT_FOLDED, Scope, Value
 
 __all__ = ["Folding", "small_value"]
 
-#: Larger arrays decide no loop and no axis.
+#: The most elements of an array that is kept: larger ones decide no loop and no axis.
 LARGEST = 4096
 #: Operators that tell something of their input's shape.
 _OF_SHAPES = ("Shape", "Size", "Rank")
@@ -29,8 +29,10 @@ _OF_SHAPES = ("Shape", "Size", "Rank")
 def small_value(tensor: Any) -> Any:
     """Return the numbers of an eager tensor that may decide a condition, a loop or a size; None for others."""
     is_number = tensor.dtype not in (tf.resource, tf.variant, tf.string)
-    is_eager = is_number and hasattr(tensor, "numpy")
-    return tensor.numpy() if is_eager and (tensor.shape.num_elements() or LARGEST + 1) <= LARGEST else None
+    if not (is_number and hasattr(tensor, "numpy")):
+        return None
+    count = tensor.shape.num_elements()  # None where the size is not known
+    return tensor.numpy() if count is not None and count <= LARGEST else None
 
 
 class Folding:
@@ -61,7 +63,8 @@ class Folding:
 
     def find_constant(self, tensor: Any) -> Any:
         """Return the numpy array of a tensor that is a constant of its graph, else None."""
-        return self.constant(self.find_value(tensor, Scope(tensor.graph, [], None, Owner("", 0))))
+        without_arguments = Scope(tensor.graph, [], None, Owner("", 0))  # so that only constants of the graph are known
+        return self.constant(self.find_value(tensor, without_arguments))
 
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""
