@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..arguments.names import status_name
 from ..count_text import format_count
@@ -21,14 +21,10 @@ from ..trace.alignment import VALUES, align
 from ..trace.bounds import Bounds
 from ..trace.side_by_side import in_one_table
 from ..trace.table import Table
-from .metric_rows import compare_rows
-from .report import Report
+from .report import Report, StatusRecord
 from .result import Result, one_line
 
-if TYPE_CHECKING:
-    from .report import StatusRecord
-
-__all__ = ["Comparison", "distinct_names", "side_by_side"]
+__all__ = ["Comparison", "distinct_names", "require_result", "side_by_side"]
 
 
 class _Pair(NamedTuple):
@@ -83,7 +79,7 @@ class Comparison(Result):
         if table not in ("metrics", "layers"):
             raise ValueError(f"no table {shown(table)} in a comparison; it has 'metrics' and 'layers'")
         if table == "metrics":
-            return Table(compare_rows(self)).to_pandas()
+            return Table(_list_metric_rows(self)).to_pandas()
         return (self.layers() if len(self.others) == 1 else self.all_layers()).to_pandas()
 
     def ratio(self, key: str | type[StatusKey], other: str | int | None = None) -> Ratio:
@@ -186,6 +182,29 @@ class Comparison(Result):
                     f"columns has {shown(column)}; the layers have {', '.join(VALUES)}: give some of these"
                 )
         return in_one_table(self.reports, columns or ("macs",))
+
+
+def _list_metric_rows(comparison: Comparison) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each metric: the number of each model by its name, and of each other model its ratio."""
+    for key in comparison:
+        records = [report.statuses.get(key) for report in comparison.reports]
+        first = next(record for record in records if record is not None)
+        row: dict[str, Any] = {"key": key, "name": first.friendly_name, "unit": first.base_unit}
+        numbers = [None if record is None else record.number for record in records]
+        row |= zip((report.name for report in comparison.reports), numbers, strict=True)
+        for index, report in enumerate(comparison.others):
+            ratio = None if None in (numbers[0], numbers[index + 1]) else comparison.ratio(key, index)
+            row[f"ratio of {report.name}"] = None if ratio is None else ratio.value
+            row[f"low of {report.name}"] = None if ratio is None else ratio.low
+            row[f"high of {report.name}"] = None if ratio is None else ratio.high
+        yield row
+
+
+def require_result(value: Any) -> Report | Comparison:
+    """Return a report or a comparison; raises `ArgumentError` for anything else."""
+    if not isinstance(value, (Report, Comparison)):
+        raise ArgumentError(f"{shown(value)} is no result: give a Report or a Comparison")
+    return value
 
 
 def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) -> Comparison:

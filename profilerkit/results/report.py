@@ -14,7 +14,7 @@ from ..error_text import shown
 from ..errors import FailureCode, UnknownStatusError, classify
 from ..piping.comparative import Comparative
 from ..piping.measured_text import MeasuredText, write_measurement
-from ..piping.outcome import Completeness, Outcome
+from ..piping.outcome import Completeness, Outcome, is_number
 from ..piping.quantity import Scale, scale_value
 from ..piping.status import Metric, StatusKey
 from ..times.layer_times import LayerTimeTable
@@ -23,7 +23,6 @@ from ..trace.bounds import Bounds, Sign
 from ..trace.layer_view import with_times
 from ..trace.records import LayerTable, MemoryTimeline
 from ..trace.table import Table
-from .metric_rows import flat_numbers, metric_rows
 from .result import Result, one_line
 
 __all__ = ["Report", "StatusRecord"]
@@ -74,6 +73,14 @@ class StatusRecord:
     def ends(self) -> Bounds | None:
         """The bounds of the value, which are equal if it is complete; None for a measurement, and without a value."""
         return Outcome(self.value, self.completeness, bounds=self.bounds).ends
+
+    @property
+    def number(self) -> float | None:
+        """The value as a plain number, of a measurement the median; None where it is no number."""
+        if not is_number(self.value):
+            return None
+        number: float = self.value if type(self.value) in (int, float) else float(self.value)
+        return number
 
     @property
     def sign(self) -> Sign:
@@ -211,7 +218,7 @@ class Report(Result):
         A measurement gives its median and the ends of its interval: ``execution_time``, ``execution_time.low`` and
         ``execution_time.high``. Tables, and metrics without a value, are left out.
         """
-        return dict(flat_numbers(self))
+        return dict(_list_numbers(self))
 
     @property
     def reports(self) -> tuple[Report]:
@@ -248,10 +255,40 @@ class Report(Result):
         """
         if table not in get_args(TableName):
             raise ValueError(f"no table {shown(table)} in a report; it has {', '.join(map(repr, get_args(TableName)))}")
-        selected = Table(metric_rows(self)) if table == "metrics" else getattr(self, table)
+        selected = Table(_list_metric_rows(self)) if table == "metrics" else getattr(self, table)
         if selected is None:
             raise ValueError(f"the report of {self.name} holds no {table}: the model was not traced")
         return selected.to_pandas()
+
+
+def _list_numbers(report: Report) -> Iterator[tuple[str, float]]:
+    """Yield each number of a report by a flat name; of a measurement the ends of its interval too."""
+    for key, record in report.statuses.items():
+        if record.number is None:
+            continue
+        yield key, record.number
+        if isinstance(record.value, Measurement):
+            low, high = record.value.interval
+            yield f"{key}.low", low
+            yield f"{key}.high", high
+
+
+def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
+    """Yield a row for each metric: its number in base units with the two ends that are known, and what is shown."""
+    for record in report.statuses.values():
+        ends = record.ends or Bounds()
+        low, high = record.value.interval if isinstance(record.value, Measurement) else (ends.low, ends.high)
+        yield {
+            "key": record.key,
+            "name": record.friendly_name,
+            "value": record.number,
+            "low": low,
+            "high": high,
+            "unit": record.base_unit,
+            "shown": record.shown,
+            "completeness": record.completeness.value,
+            "missing": "; ".join(record.missing),
+        }
 
 
 def _list_iterations(report: Report) -> Iterator[Mapping[str, Any]]:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arguments.checks import PATH
 from ..error_text import shown
 from ..errors import ArgumentError, UnknownStatusError
-from ..plugging.renderers import draw_html_fragment, find_form, rank_suffixes, render, renderer
 from ..process.encoding import printable
 from ..process.files import write_text
 
@@ -19,21 +18,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..piping.status import StatusKey
-    from .comparison import Comparison
-    from .report import Report
 
-__all__ = ["Result", "one_line", "require_result"]
+__all__ = ["Result", "one_line"]
 
 R = TypeVar("R", bound="Result")
 #: The most characters that the parts in a one-line representation may take.
 _LONGEST = 100
-
-
-def require_result(value: Any) -> Report | Comparison:
-    """Return a report or a comparison; raises `ArgumentError` for anything else."""
-    if not isinstance(value, Result):
-        raise ArgumentError(f"{shown(value)} is no result: give a Report or a Comparison")
-    return value._either
 
 
 class Result(Mapping[str, Any]):
@@ -59,21 +49,17 @@ class Result(Mapping[str, Any]):
         """Return what IPython and Jupyter offer after ``result["``."""
         return list(self)
 
-    @property
-    def _either(self) -> Report | Comparison:
-        return cast("Report | Comparison", self)
-
     def plot(self, kind: str, **options: Any) -> Any:
         """Return a matplotlib figure of one of `profilerkit_pages.figures.kinds`. It needs the ``plot`` extra.
 
         ``report.plot("icicle", by="macs")`` is ``profilerkit_pages.figures.icicle(report, by="macs")``. The figure of a
         comparison shows all models.
         """
-        return renderer("figure", is_text=False)(self._either, kind=kind, **options)
+        return self._draw("figure", kind=kind, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the complete result as values for JSON, as `save` writes it."""
-        values: dict[str, Any] = renderer("values", is_text=False)(self._either)
+        values: dict[str, Any] = self._draw("values")
         return values
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -81,6 +67,8 @@ class Result(Mapping[str, Any]):
 
         Only JSON files can be loaded again. A suffix that names no format raises `ArgumentError`.
         """
+        from ..plugging.renderers import find_form, rank_suffixes
+
         path = PATH("path", path)
         form = find_form(path) if Path(path).suffix else "json"
         if form is None:
@@ -88,11 +76,13 @@ class Result(Mapping[str, Any]):
                 f"path={os.fspath(path)!r}: the suffix names no format; use one of these, nearest first: "
                 f"{', '.join(rank_suffixes(path))}"
             )
-        write_text(path, render(self._either, form))
+        write_text(path, self._write(form))
 
     @classmethod
     def load(cls: type[R], path: str | PathLike[str]) -> R:
         """Read a file that `save` wrote. Any other file raises `ReportFileError`, which names the field."""
+        from ..plugging.renderers import renderer
+
         loaded: R = renderer("loaded", is_text=False)(cls, path)
         return loaded
 
@@ -119,7 +109,7 @@ class Result(Mapping[str, Any]):
         if isinstance(details, str):
             raise ArgumentError(f"details={shown(details)}: give True or False; a form is to_text(form={details!r})")
         limits = {name: value for name, value in {"depth": depth, "top": top}.items() if value is not None}
-        return render(self._either, form, details=details, configuration=configuration, advice=advice, **limits)
+        return self._write(form, details=details, configuration=configuration, advice=advice, **limits)
 
     def log_to(self, tracker: Any, *, step: int | None = None, prefix: str = "cost") -> None:
         """Log the numbers, in base units, and the tables to an experiment tracker.
@@ -130,18 +120,35 @@ class Result(Mapping[str, Any]):
             step: The step of the training that the numbers belong to.
             prefix: What the names begin with: "cost/macs".
         """
-        renderer("tracker", is_text=False)(self._either, tracker, step=step, prefix=prefix)
+        self._draw("tracker", tracker, step=step, prefix=prefix)
 
     def __str__(self) -> str:
         return printable(self.to_text())
 
     def __rich__(self) -> RenderableType:
-        table: RenderableType = renderer("rich", is_text=False)(self._either)
+        table: RenderableType = self._draw("rich")
         return table
 
     def _repr_html_(self) -> str | None:
         """Return the metrics and notes as a notebook shows them."""
+        from ..plugging.renderers import draw_html_fragment
+
         return draw_html_fragment(self)
+
+    # Plugins, which offer all forms, know the classes of results: those import none of them before they are drawn.
+
+    def _write(self, form: str, **options: Any) -> str:
+        """Return this in a form of text."""
+        from ..plugging.renderers import render
+
+        result: Any = self  # a report or a comparison
+        return render(result, form, **options)
+
+    def _draw(self, form: str, *arguments: Any, **options: Any) -> Any:
+        """Return what the renderer of a form that is no text makes of this."""
+        from ..plugging.renderers import renderer
+
+        return renderer(form, is_text=False)(self, *arguments, **options)
 
 
 def one_line(kind: str, parts: Iterable[str]) -> str:

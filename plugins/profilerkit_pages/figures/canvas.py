@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from profilerkit.count_text import format_count
 from profilerkit.piping.quantity import Scale, scale_value
 from profilerkit.render.grids import visible
-from profilerkit.results.comparison import Comparison
-from profilerkit.results.result import require_result
+from profilerkit.results.comparison import Comparison, require_result
 
 if TYPE_CHECKING:
     from profilerkit.results.report import Report
