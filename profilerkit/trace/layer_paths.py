@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["add_outer", "count_depth", "nearest_around", "parent_path", "walk_outwards"]
+__all__ = ["add_outer", "count_depth", "nearest_around", "order_as_tree", "parent_path", "walk_outwards"]
 
 
 def parent_path(path: str) -> str | None:
@@ -41,6 +41,16 @@ def add_outer(paths: Iterable[str]) -> set[str]:
 def count_depth(path: str) -> int:
     """Return how deep a layer lies: 0 for the root."""
     return path.count(".") + 1 if path else 0
+
+
+def order_as_tree(paths: Iterable[str]) -> list[str]:
+    """Return paths with those inside a layer right behind it, else in their order; each layer around is among them.
+
+    >>> order_as_tree(["", "blocks", "blocks.0", "drop", "blocks.1"])
+    ['', 'blocks', 'blocks.0', 'blocks.1', 'drop']
+    """
+    ranks = {path: rank for rank, path in enumerate(paths)}
+    return sorted(ranks, key=lambda path: [ranks[outer] for outer in reversed([*walk_outwards(path)])])
 
 
 def nearest_around(paths: Iterable[str]) -> dict[str, str | None]:

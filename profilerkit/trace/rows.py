@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from .bounds import WORK
 from .inner_weights import InnerWeights, WeightTotals, find_shared_weights
 from .layer_bounds import list_layer_bounds
-from .layer_paths import add_outer, parent_path
+from .layer_paths import add_outer, order_as_tree, parent_path
 from .operator_rows import TRAFFIC
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _read_step(op: OpRecord) -> tuple[int, ...]:
 
 
 def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each layer, with the work and the weights inside it and its own.
+    """Yield a row for each layer, with the work and the weights inside it and its own; the layers inside follow it.
 
     Of a model that did not run, or raised while it did, the weights are known, and the calls before the error; its
     further calls and its work are None.
@@ -78,9 +78,9 @@ def list_layer_rows(trace: ModelTrace) -> Iterator[Mapping[str, Any]]:
     total_params = trace.total_params
     did_run = trace.failure is None
     is_configured = any(layer.configuration for layer in trace.layers)
-    for layer in trace.layers:
-        path = layer.path
-        inside = weights[path].inside
+    layers = {layer.path: layer for layer in trace.layers}
+    for path in order_as_tree(layers):
+        layer, inside = layers[path], weights[path].inside
         counts = columns.label(work[path], is_known=did_run)
         yield {
             "path": path,

@@ -74,6 +74,19 @@ def trace() -> ModelTrace:
     return ModelTrace(layers, operators, MemoryTimeline(0, 0, (0,) * len(operators)))
 
 
+def test_the_layers_inside_a_layer_follow_it_where_others_run_between_them() -> None:
+    called = [
+        ("", "Net", 0),
+        ("blocks", "List", 1),
+        ("blocks.0", "Linear", 2),
+        ("drop", "Drop", 1),
+        ("blocks.1", "Linear", 2),
+    ]
+    layers = tuple(LayerRecord(path, kind, depth) for path, kind, depth in called)
+    table = ModelTrace(layers).table
+    assert [row["path"] for row in table] == ["", "blocks", "blocks.0", "blocks.1", "drop"]
+
+
 def test_a_row_counts_weights_once_by_dtype_and_by_whether_they_are_trained(trace: ModelTrace) -> None:
     columns = ("params", "own_params", "trainable_params", "params_by_dtype", "weight_bytes")
     assert {row["path"]: tuple(row[name] for name in columns) for row in trace.table} == {
