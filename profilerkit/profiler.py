@@ -13,12 +13,14 @@ from .arguments.checks import FLAG, LEVEL, MODEL_NAME, instance, mapping
 from .arguments.names import status_names
 from .backend import Backend
 from .data_splits import DataLoader, ForwardPass, wrap_splits
+from .errors import NotOfferedError
+from .inputs import NoInputs
 from .piping.comparative import Comparative
 from .piping.computation import Computation, Remembered
 from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
-from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace
+from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
 from .piping.options import ComputeRunOptions, ComputeSampling
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
@@ -364,12 +366,14 @@ class Profiler:
     ) -> Report:
         """Return the report of watched steps, with the counts of what the model was called with; see `Watch.report`."""
         twin = self.clone().register_defaults()
+        used: dict[str, Any] = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
         if recorder.inputs is not None:
             twin._take_inputs(recorder.inputs)
+        elif steps.without_calls and isinstance(twin.compute_status(Inputs.NAME), NoInputs):
+            used["inputs"] = NoInputs(NotOfferedError(steps.without_calls))
         functions = twin._registry.functions()
         reported = dict.fromkeys(name for function in functions for name in function.REPORTED_OF_WATCHED_STEPS)
         names = list(reported) if metrics is None else status_names("metrics", metrics)
-        used = {} if recorder.optimizer is None else {"optimizer": recorder.optimizer}
         arguments = {**read_arguments(arguments, [twin._registry]), "watched": steps, **used}
         twin._compute_all(select_keys(twin._registry, names, arguments), arguments)
         return twin.report(names)

@@ -151,7 +151,7 @@ class ComputeWatchedSteps(ProfilerFunction):
         if watched is None:
             return dict.fromkeys(keys, Unavailable("no training loop was watched; see Profiler.watch"))
         if not watched.steps:
-            return dict.fromkeys(keys, Unavailable(watched.missed or "no step was measured: call start() and stop()"))
+            return dict.fromkeys(keys, Unavailable(watched.without_calls))
         steps = list(watched.steps.values())
         values = {
             StepTime.NAME: _add_notes([step.seconds for step in steps], watched),

@@ -134,7 +134,7 @@ def _make_absent(reason: str) -> dict[str, Unavailable]:
 def _explain_absence(watched: WatchedSteps) -> str:
     """Return why no step can be compared with a trace."""
     if not watched.steps:
-        return watched.missed or "no step was measured: call start() and stop()"
+        return watched.without_calls
     if not any(step.calls for step in watched.steps.values()):
         return watched.reasons.get("forward", "the model was not called in the steps that were measured")
     return watched.reasons.get("backward", "no backward pass came through the model in the measured steps")

@@ -73,6 +73,14 @@ class WatchedSteps:
         hint = "" if self.loop_steps else ": call step() at the end of each iteration"
         return f"{which} {was} requested, the loop ended after {format_count(self.loop_steps, 'step')}{hint}"
 
+    @property
+    def without_calls(self) -> str:
+        """Why no measured step called the model; empty if one did, or if that is not known."""
+        if not self.steps:
+            return self.missed or "no step was measured: call start() and stop()"
+        is_idle = all(step.calls == 0 for step in self.steps.values())
+        return "the model was not called in the steps that were measured" if is_idle else ""
+
 
 def _read_steps(value: Any) -> tuple[int, ...]:
     """Return step numbers in ascending order, each once."""
