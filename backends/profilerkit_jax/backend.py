@@ -179,8 +179,8 @@ class JaxBackend(
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, with the model in inference mode and the device as JAX's usual one."""
-        jax_device = devices.device_named(self.resolve_device(model, device))
-        with in_inference_mode(model), jax.default_device(jax_device):
+        one_device = devices.devices_here().get(self.resolve_device(model, device))
+        with in_inference_mode(model), jax.default_device(one_device):
             return call()
 
     def preserve(self, model: Any) -> AbstractContextManager[None]:

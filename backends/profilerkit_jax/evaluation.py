@@ -43,10 +43,10 @@ def score_batches(
             f"model={shown(model)}: give a function, a module of Flax or Equinox, a Keras model on JAX, or a JaxModel"
         )
     reader = BatchReader(data_loader, transform, as_tensor, is_array)
-    yield _score_batches(model, reader, resolve_device(find_subject(model), device))
+    yield _score_batches(model, reader, None if device is None else resolve_device(find_subject(model), device))
 
 
-def _score_batches(model: Any, reader: BatchReader, device: str) -> Iterator[ScoredBatch]:
+def _score_batches(model: Any, reader: BatchReader, device: str | None) -> Iterator[ScoredBatch]:
     calls: dict[Any, CompiledCall] = {}
     subject = find_subject(model)
     probabilities = ends_in_sigmoid(model) if is_keras(model) else None
@@ -56,7 +56,7 @@ def _score_batches(model: Any, reader: BatchReader, device: str) -> Iterator[Sco
         yield ScoredBatch(output, target, number, scores, targets, probabilities)
 
 
-def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str) -> CompiledCall:
+def _compile(calls: dict[Any, CompiledCall], subject: Subject, inputs: ModelInputs, device: str | None) -> CompiledCall:
     """Return the compiled model for inputs of one structure; all else in them than arrays is part of it."""
     leaves, tree = jax.tree.flatten((inputs.args, dict(inputs.kwargs)))
     form = (tree, tuple("array" if hasattr(leaf, "dtype") else repr(leaf) for leaf in leaves))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from profilerkit.devices.info import DeviceInfo
 
 from ..model.subject import Subject
 
-__all__ = ["device_info", "device_named", "devices_here", "list_host_devices", "resolve_device"]
+__all__ = ["device_info", "device_named", "devices_here", "find_bound_devices", "list_host_devices", "resolve_device"]
 
 _NAME = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?", re.IGNORECASE)
 #: The flag of XLA that says how many there are, where the environment has one.
@@ -46,11 +46,13 @@ def list_host_devices(number: int) -> Mapping[str, str]:
 def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     """Return the short name of a device: "cpu", "gpu:0"; for None that of the weights, else the usual one.
 
-    Raises `DeviceNotAvailableError` for a device that JAX does not have in this process.
+    Weights that are spread over several give the number of these, "8 x gpu", which names no device to run on. Raises `DeviceNotAvailableError` for a device that JAX does not have in this process.
     """
     device = DEVICE("device", device)
     if device is None:
-        return _shorten(_find_device(subject))
+        bound = () if subject is None else find_bound_devices(subject.values)
+        name = _shorten(_find_device(subject))
+        return f"{len(bound)} x {name.partition(':')[0]}" if len(bound) > 1 else name
     here = devices_here()
     requested = {Device.CPU: "cpu", Device.GPU: "gpu"}.get(device, device) if isinstance(device, Device) else device
     named = _NAME.fullmatch(str(requested))
@@ -65,6 +67,11 @@ def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     raise DeviceNotAvailableError(
         f"device {device!r} is not there; the devices of JAX in this process are: {', '.join(here)}"
     )
+
+
+def find_bound_devices(arrays: Iterable[Any]) -> set[Any]:
+    """Return the devices that arrays are bound to; the others go where the model runs."""
+    return {device for array in arrays if getattr(array, "committed", False) for device in array.devices()}
 
 
 def _find_device(subject: Subject | None) -> Any:

@@ -16,7 +16,7 @@ from ..model.arrays import is_array
 from ..model.calls import Function, bind_call, list_arrays
 from ..model.subject import Pass, Subject
 from ..training.steps import make_step
-from .devices import device_named
+from .devices import device_named, find_bound_devices
 
 __all__ = ["CompiledCall", "prepare_run"]
 
@@ -105,7 +105,7 @@ def _find_common_device(weights: Sequence[Any], inputs: Sequence[Any]) -> Any:
     that is bound to no device to those that the model runs on, as a ``shard_map`` in it may say.
     """
     for arrays in (weights, inputs):
-        bound = {device for array in arrays if getattr(array, "committed", False) for device in array.devices()}
+        bound = find_bound_devices(arrays)
         if bound:
             return bound.pop() if len(bound) == 1 else None
     return None

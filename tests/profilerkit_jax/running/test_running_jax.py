@@ -91,8 +91,10 @@ SPREAD = """
 import jax, jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec as P
 from profilerkit import ModelInputs
-from profilerkit_jax import JaxModel
+from profilerkit_jax import JaxModel, get_accuracy
+from profilerkit import profile
 from profilerkit.backend import RunOptions
+from profilerkit.render.summary import describe_inputs
 from profilerkit_jax.backend import JaxBackend
 
 mesh = jax.make_mesh((4,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
@@ -115,6 +117,8 @@ print(
     count_devices(multiply, jax.device_put(weight, jax.devices()[2]), x),
     count_devices(multiply, spread(weight, None, "d"), x, device="cpu:2"),
 )
+print(get_accuracy(JaxModel(multiply, spread(weight, None, "d")), [(x, jnp.zeros(12, int))]))
+print(describe_inputs(profile(JaxModel(multiply, spread(weight, None, "d")), x, metrics=["execution_time"], num_iters=1)))
 """
 
 
@@ -122,7 +126,10 @@ def test_a_model_that_is_spread_over_devices_runs_on_all_of_them() -> None:
     """As in the user's own call: before, all arrays were gathered on one device, and ``shard_map`` failed."""
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}
     done = run_program([sys.executable, "-W", "ignore", "-c", SPREAD], env=environment)
-    assert done.stdout.split() == ["4", "4", "4", "4", "1", "1", "1"]
+    *numbers, accuracy, heading = done.stdout.splitlines()
+    assert numbers == ["4 4 4 4 1 1 1"]
+    assert float(accuracy) == 100  # all four scores of a row are equal, and the first of the greatest is class 0
+    assert heading == "Input: ArrayImpl(12, 8), float32, 4 x cpu"
 
 
 def test_what_xla_says_stands_beside_the_counts() -> None:
