@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from traceback import walk_tb
 from types import TracebackType
 
@@ -12,7 +12,14 @@ from ..error_text import list_causes
 from ..errors import BackendFailedError, ProfilerKitError, error_summary, model_failed
 from .tested_releases import describe_untested
 
-__all__ = ["backend_failed", "explain_failure", "find_raising_line", "note_layer", "note_raising_layer"]
+__all__ = [
+    "backend_failed",
+    "explain_failure",
+    "find_raising_line",
+    "name_backend",
+    "note_layer",
+    "note_raising_layer",
+]
 
 #: Where an error that left a layer has the path of that layer.
 _LAYER = "_profilerkit_layer"
@@ -75,6 +82,17 @@ def backend_failed(error: Exception, backend: str, location: str) -> BackendFail
     failure = BackendFailedError(f"the {backend} backend raised {error_summary(error)}, at {location}; {advice}")
     failure.__cause__ = error
     return failure
+
+
+@contextmanager
+def name_backend(backend: str, method: str) -> Iterator[None]:
+    """Name the backend, and which of its methods runs, in what the method raises unintentionally."""
+    try:
+        yield
+    except (ProfilerKitError, MemoryError):
+        raise
+    except Exception as error:
+        raise backend_failed(error, backend, f"its method {method}()") from error
 
 
 def find_raising_line(error: BaseException, package: str) -> str | None:

@@ -12,10 +12,10 @@ import click
 
 from ..count_text import name_several
 from ..errors import ProfilerKitError, by_likeness
-from ..plugging.commands import list_commands, load_command
+from ..plugging.commands import find_plugin, list_commands, load_command
 from ..plugging.manager import limit_to_own_plugins
 from ..process.clean_output import results_alone
-from ..process.containment import collect_notes, describe_origin
+from ..process.containment import collect_notes, contained, describe_origin
 from .printing import INTERRUPTED, MODEL_FAILED, NOT_KEPT, USAGE, emit, fail, print_warnings_in_a_line, say
 from .quiet_imports import keep_frameworks_quiet
 
@@ -56,6 +56,11 @@ class _Commands(click.Group):
             from .configuration import name_origin
 
             raise name_origin(error) from error.__cause__
+        except MemoryError:
+            raise
+        except Exception:
+            with contained(find_plugin(ctx.invoked_subcommand), "a command"):
+                raise
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,12 +10,12 @@ import click
 from ..process.containment import contained
 from .extension import CommandInfo, OptionInfo
 from .manager import Offer, list_offers, load_offer, manager
-from .sources import require_unique
+from .sources import PluginInfo, require_unique
 
 if TYPE_CHECKING:
     from ..results.report import Report
 
-__all__ = ["list_commands", "load_command", "load_options", "read_arguments", "use_options"]
+__all__ = ["find_plugin", "list_commands", "load_command", "load_options", "read_arguments", "use_options"]
 
 
 def list_commands() -> dict[str, CommandInfo]:
@@ -37,6 +37,12 @@ def load_command(name: str) -> click.Command | None:
     offer = require_unique("command", named)[0]
     command: click.Command = load_offer("command", offer, _is_command, "is no command")
     return command
+
+
+def find_plugin(name: str | None) -> PluginInfo | None:
+    """Return the plugin that offers a command; None if none does."""
+    offered = list_offers("profilerkit_commands", CommandInfo)
+    return next((offer.plugin for offer in offered if offer.item.name == name), None)
 
 
 def _is_command(loaded: object) -> bool:

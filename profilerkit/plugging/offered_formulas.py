@@ -14,7 +14,7 @@ from ..process.containment import contained
 from ..process.locks import Lock
 from ..protocols import TakesCosts, implements, require_capability
 from .manager import Offer, PluginInfo, list_offers, manager
-from .sources import conflict, tolerate
+from .sources import conflict, tolerate, warn
 
 __all__ = ["equip", "forget_formulas", "op_costs"]
 
@@ -86,7 +86,17 @@ def _extend(backend: Backend) -> None:
     """Give a backend the capabilities that plugins offer for it."""
     hook = "profilerkit_capabilities"
     if backend.extensions or manager().find_implementations(hook):
-        backend.extensions = tuple(offer.item for offer in list_offers(hook, object, backend=backend))
+        offered = list_offers(hook, object, backend=backend)
+        backend.extensions = tuple(offer.item for offer in offered if not _is_class(offer, hook))
+
+
+def _is_class(offer: Offer[object], hook: str) -> bool:
+    """Return whether a class is offered, whose methods lack an object; warn of it."""
+    if not isinstance(offer.item, type):
+        return False
+    name = offer.item.__name__
+    warn(f"hook {hook} of plugin {offer.plugin} offers the class {name}, which is left out; return an object, {name}()")
+    return True
 
 
 def _contain(plugin: PluginInfo, op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..arguments.structures import is_tensor
 from ..backend import BACKEND, Backend
+from ..backend_kit.failures import name_backend
 from ..error_text import shown
 from ..protocols import OpensModels, implements
 from .backends import backend_named
@@ -104,7 +105,9 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         resolved = find_backend(model) if kind is None else equip(kind())
     if implements(resolved, OpensModels):
         model = resolved.open_model(model)
-    if not resolved.accepts(model):
+    with name_backend(resolved.name, "accepts"):
+        is_accepted = resolved.accepts(model)
+    if not is_accepted:
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
         hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
         raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")

@@ -13,6 +13,7 @@ from enum import Enum
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ..backend_kit.failures import name_backend
 from ..errors import ProfilerKitError
 from ..input_shapes import dtype_name
 from ..inputs import ModelInputs
@@ -118,7 +119,8 @@ class _Computed:
 
     def describe_environment(self) -> dict[str, str]:
         """Return the facts of the machine, the versions of the software, and the device if the model was run."""
-        environment = {**_describe_machine(), **self.backend.environment()}
+        with name_backend(self.backend.name, "environment"):
+            environment = {**_describe_machine(), **self.backend.environment()}
         if self.has_run:
             with suppress(ProfilerKitError):  # it is on that device no more
                 environment["device"] = self.backend.resolve_device(self.model, self.arguments.get("device"))

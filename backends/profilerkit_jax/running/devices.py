@@ -46,7 +46,8 @@ def list_host_devices(number: int) -> Mapping[str, str]:
 def resolve_device(subject: Subject | None, device: DeviceLike) -> str:
     """Return the short name of a device: "cpu", "gpu:0"; for None that of the weights, else the usual one.
 
-    Weights that are spread over several give the number of these, "8 x gpu", which names no device to run on. Raises `DeviceNotAvailableError` for a device that JAX does not have in this process.
+    Weights that are spread over several give the number of these, "8 x gpu", which names no device to run on. Raises
+    `DeviceNotAvailableError` for a device that JAX does not have in this process.
     """
     device = DEVICE("device", device)
     if device is None:

@@ -174,7 +174,7 @@ def _list_notes(walk: Walk, traced: Traced, subject: Subject) -> list[str]:
         )
     if walk.folded:
         notes.append(
-            f"equations on single numbers that are known before the function runs, {walk.folded} here, count as nothing: "
-            "XLA computes them while it compiles"
+            f"equations on single numbers that are known before the function runs, {walk.folded} here, count as "
+            "nothing: XLA computes them while it compiles"
         )
     return notes

@@ -56,3 +56,12 @@ def test_a_plugin_that_fails_adds_nothing(install: Any, core: None) -> None:
         assert profile(FakeModel(), name="net").name == "net"
         with pytest.raises(NotOfferedError):
             require_capability(equip(FakeBackend()), HoldsOptimizer)
+
+
+def test_a_class_in_place_of_an_object_is_left_out(install: Any, core: None) -> None:
+    install("states", capabilities=make_offering(Optimizer))
+    with pytest.warns(
+        PluginWarning, match=r"offers the class Optimizer, which .* out; return an object, Optimizer\(\)"
+    ):
+        backend = equip(FakeBackend())
+    assert backend.extensions == ()

@@ -3,11 +3,12 @@
 from typing import Any
 
 import click
+import pytest
 from click.testing import CliRunner
 from plugin_fixtures import make_offering, make_raising
 
 from profilerkit import CommandInfo
-from profilerkit.cli import cli, emit
+from profilerkit.cli import cli, emit, main
 
 
 @click.command("weigh", help="Print a weight.")
@@ -44,6 +45,13 @@ def test_a_command_is_imported_when_it_is_used(install: Any, core: None) -> None
     assert code == 1
     assert output.startswith("command 'weigh' of plugin 'scales'")
     assert "cannot be used (ImportError: no scales here" in output
+
+
+def test_an_error_of_a_command_names_its_plugin(install: Any, core: None, capsys: pytest.CaptureFixture[str]) -> None:
+    install("scales", commands=make_offering(info("weigh", lambda: click.Command("weigh", callback=lambda: 1 // 0))))
+    with pytest.raises(SystemExit):
+        main(["weigh"])
+    assert "ZeroDivisionError: integer division or modulo by zero; raised by plugin 'scales'" in capsys.readouterr().err
 
 
 def test_what_is_no_command_is_said(install: Any, core: None) -> None:

@@ -14,6 +14,7 @@ from plugin_fixtures import make_offering
 from profilerkit import (
     ArgumentError,
     Backend,
+    BackendFailedError,
     BackendInfo,
     BackendNotFoundError,
     BackendNotInstalledError,
@@ -233,3 +234,13 @@ def test_a_plugin_with_a_bad_version_is_left_out_and_the_others_go_on(install: A
     install("fine", "b-fine", backends=make_offering(backend("fine", "profilerkit")))
     with pytest.warns(PluginWarning, match="hook profilerkit_backends of plugin 'bad' of a-bad 1.0 raised ArgumentErr"):
         assert found(FakeModel()) == "fine"
+
+
+@pytest.mark.parametrize("method", ["accepts", "environment"])
+def test_what_a_method_of_a_backend_raises_names_the_backend(core: None, method: str) -> None:
+    def fail(*arguments: Any) -> Any:
+        raise KeyError("gone")
+
+    broken = type("Broken", (FakeBackend,), {"name": "broken", method: fail})()
+    with pytest.raises(BackendFailedError, match=f"the broken backend raised KeyError: 'gone', at its method {method}"):
+        profile(FakeModel(), backend=broken)

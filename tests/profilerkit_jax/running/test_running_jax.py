@@ -117,8 +117,9 @@ print(
     count_devices(multiply, jax.device_put(weight, jax.devices()[2]), x),
     count_devices(multiply, spread(weight, None, "d"), x, device="cpu:2"),
 )
-print(get_accuracy(JaxModel(multiply, spread(weight, None, "d")), [(x, jnp.zeros(12, int))]))
-print(describe_inputs(profile(JaxModel(multiply, spread(weight, None, "d")), x, metrics=["execution_time"], num_iters=1)))
+model = JaxModel(multiply, spread(weight, None, "d"))
+print(get_accuracy(model, [(x, jnp.zeros(12, int))]))
+print(describe_inputs(profile(model, x, metrics=["execution_time"], num_iters=1)))
 """
 
 
