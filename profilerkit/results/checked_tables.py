@@ -15,9 +15,16 @@ from ..trace.layer_paths import count_depth, parent_path
 from ..trace.operator_rows import TRAFFIC
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .entries import require_once, short
 
-__all__ = ["require_layers", "require_operators", "require_rows", "require_times", "require_tree"]
+__all__ = [
+    "require_layers",
+    "require_once",
+    "require_operators",
+    "require_rows",
+    "require_times",
+    "require_tree",
+    "short",
+]
 
 #: Columns of which a table has all or none.
 _TOGETHER = (TRAFFIC, ("graph", "node"))
@@ -156,3 +163,18 @@ def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
     missing = [name for name in names if columns and name not in columns]
     if missing:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")
+
+
+def require_once(names: Iterable[str], where: str, field: str) -> None:
+    """Raise `ValueError`, naming the entry, if a name occurs twice: ``field`` of the entries of ``where``."""
+    met: set[str] = set()
+    for index, name in enumerate(names):
+        if name in met:
+            raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
+        met.add(name)
+
+
+def short(value: Any) -> str:
+    """Return a value as text of 60 characters at most, for a message."""
+    text = repr(value[:60] if isinstance(value, (str, tuple)) else value)
+    return text if len(text) < 60 else f"{text[:57]}..."

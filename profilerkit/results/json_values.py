@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, fields
+from dataclasses import astuple, fields, is_dataclass
+from enum import Enum
 from functools import partial
 from numbers import Integral
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
@@ -24,31 +25,31 @@ from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
 from ..trace.records import LayerTable
 from ..trace.table import Table
-from .checked_tables import require_layers, require_rows, require_times
-from .entries import require_once, short
+from .checked_tables import require_layers, require_once, require_rows, require_times, short
 
-__all__ = ["convert", "from_plain", "to_plain"]
+__all__ = ["convert", "from_plain", "to_plain", "write_fields"]
 
 T = TypeVar("T")
 _Seconds: TypeAlias = float | None
-
+#: A call of a layer: the fields of `CallTime`.
+_Call: TypeAlias = tuple[int, int, _Seconds, _Seconds, _Seconds, _Seconds]
+_Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]
 
 #: The types of values that JSON has itself.
 _AS_THEY_ARE = frozenset({bool, int, str, type(None)})
 
 
-class _LayerTime(msgspec.Struct):
-    """The fields of `LayerTime`; its type has another name, because ``type`` says what a mapping is."""
+class _SweepRow(TypedDict):
+    """A row of a `BatchSweep`."""
 
-    path: str
-    layer_type: str
-    calls: Annotated[int, msgspec.Meta(ge=0)]
-    own_forward: tuple[float, ...]
-    missing: str
-    #: Of each call the pass, the call, and its four times.
-    each_call: tuple[tuple[int, int, _Seconds, _Seconds, _Seconds, _Seconds], ...]
-    own_backward: tuple[float, ...] | None = None
-    overhead: float | None = None
+    batch_size: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    execution_time: Measurement
+    throughput: int | float
+    memory_footprint: _Bytes | None
+    is_knee: bool
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
 
 
 def to_plain(value: Any) -> Any:
@@ -56,7 +57,7 @@ def to_plain(value: Any) -> Any:
     if type(value) in _AS_THEY_ARE:  # nearly all cells of a table are
         return value
     if type(value) is float:
-        return _write_float(value)
+        return value if math.isfinite(value) else {"type": "float", "value": str(value)}
     if isinstance(value, Measurement):
         return _write_measurement(value)
     # Of tables those of a class with more than rows come first.
@@ -73,15 +74,15 @@ def to_plain(value: Any) -> Any:
         return {"type": "tuple", "items": [to_plain(item) for item in value]}
     if isinstance(value, list):
         return [to_plain(item) for item in value]
-    return _plain_scalar(value)
+    return _write_scalar(value)
 
 
-def _plain_scalar(value: Any) -> Any:
+def _write_scalar(value: Any) -> Any:
     if isinstance(value, (int, str)):
         return value
     if isinstance(value, Integral):  # numpy's, of any size
         return int(value)
-    return _write_float(float(value)) if is_number(value) else str(value)
+    return to_plain(float(value)) if is_number(value) else str(value)
 
 
 def _write_rows(kind: str, table: Table) -> dict[str, Any]:
@@ -99,42 +100,35 @@ def _write_cell(value: Any) -> Any:
     return [_write_cell(item) for item in value] if isinstance(value, (list, tuple)) else to_plain(value)
 
 
-def _write_float(value: float) -> Any:
-    """Return a float; one that JSON cannot write as a mapping."""
-    return value if math.isfinite(value) else {"type": "float", "value": str(value)}
-
-
 def _write_measurement(value: Measurement) -> dict[str, Any]:
     """Return every statistic of a measurement, for people, and what it is made of, to read it back from."""
-    statistics = {key: to_plain(item) for key, item in value.to_dict().items() if key != "conditions"}
-    session = None if value.session is None else _name_session(value.session)
-    return {
-        "type": "measurement",
-        **statistics,
-        "precision": value.precision,
-        "session": session,
-        "conditions": None if value.conditions is None else asdict(value.conditions),
-    }
+    session = value.session
+    if isinstance(session, int):  # samples pair up with those of their own session alone, in any process
+        session = f"{process_name()}:{session}"
+    return {"type": "measurement", **to_plain({**value.to_dict(), "precision": value.precision, "session": session})}
 
 
 def _write_layer_time(time: LayerTime) -> dict[str, Any]:
-    form = _LayerTime(
-        path=time.path,
-        layer_type=time.type,
-        calls=time.calls,
-        own_forward=time.own_forward,
-        missing=time.missing,
-        each_call=tuple(map(astuple, time.each_call)),
-        own_backward=time.own_backward,
-        overhead=time.overhead,
-    )
-    plain: dict[str, Any] = msgspec.to_builtins(form)
-    return plain
+    return write_fields(time, each_call=[list(astuple(call)) for call in time.each_call])
 
 
-def _name_session(session: Any) -> str:
-    """Return a name for a session that no other process uses: samples pair up with those of their own session alone."""
-    return session if isinstance(session, str) else f"{process_name()}:{session}"
+def write_fields(source: Any, **plain: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, which hold numbers, text and collections of these, but for ``plain`` ones."""
+    return {
+        field.name: plain[field.name] if field.name in plain else _write_field(getattr(source, field.name))
+        for field in fields(source)
+    }
+
+
+def _write_field(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
 
 
 def from_plain(value: Any, where: str = "value") -> Any:
@@ -152,91 +146,47 @@ def from_plain(value: Any, where: str = "value") -> Any:
 
 
 def convert(value: Any, kind: type[T], where: str) -> T:
-    """Return a value as a struct or a dataclass; raises `ValueError`, naming the field, where it is none."""
+    """Return a value as a type: a dataclass, a list of numbers. Raises `ValueError`, naming the field that is wrong.
+
+    What is of its type already, inside the value, stays as it is.
+    """
     try:
-        return msgspec.convert(value, kind, strict=True)
+        converted = msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
         wrong, _, field = str(error).partition(" - at ")
         name = f"{where}{field.strip('`').removeprefix('$')}".removeprefix(".") or "report"
         raise ValueError(f"{name}: {wrong[:1].lower()}{wrong[1:]}") from error
-
-
-def _read_conditions(value: Any, where: str) -> Conditions | None:
-    if value is None:
-        return None
-    read = convert(value, Conditions, where)
-    names = [field.name for field in fields(Conditions)]
-    if unknown := value.keys() - {*names}:
-        raise ValueError(f"{where}.{min(unknown)} is unknown; it can have {', '.join(names)}")
-    return read
-
-
-def _read_layer_time(value: Any, where: str) -> LayerTime:
-    read = msgspec.structs.asdict(convert(value, _LayerTime, where))
-    calls = tuple(CallTime(*call) for call in read["each_call"])
-    return LayerTime(type=read.pop("layer_type"), **{**read, "each_call": calls})
-
-
-def _require_field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    """Return a field of a mapping; raises `ValueError` if it is not of its kind: a truth value is no number."""
-    field = value.get(name)
-    if not isinstance(field, kind) or isinstance(field, bool):
-        raise ValueError(f"{where}.{name} is {short(field)}")
-    return field
-
-
-def _read_optional_field(value: Mapping[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
-    return None if value.get(name) is None else _require_field(value, name, kind, where)
-
-
-def _read_float(value: Mapping[str, Any], where: str) -> float:
-    text = _require_field(value, "value", str, where)
-    if text not in ("nan", "inf", "-inf"):
-        raise ValueError(f"{where}.value is {text!r}; it can be 'nan', 'inf', '-inf'")
-    return float(text)
-
-
-def _read_samples(value: Mapping[str, Any], name: str, where: str) -> tuple[float, ...]:
-    samples = from_plain(_require_field(value, name, list, where), f"{where}.{name}")
-    wrong = [index for index, sample in enumerate(samples) if type(sample) not in (int, float)]
-    if wrong:
-        raise ValueError(f"{where}.{name}[{wrong[0]}] is {short(samples[wrong[0]])}, no number")
-    return tuple(map(float, samples))
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        if unknown := value.keys() - {*names}:
+            name = f"{where}.{min(unknown)}".removeprefix(".")
+            raise ValueError(f"{name} is unknown; it can have {', '.join(names)}")
+    return converted
 
 
 def _read_measurement(value: Mapping[str, Any], where: str) -> Measurement:
-    samples = _read_samples(value, "samples", where)
-    if not samples:
-        raise ValueError(f"{where}.samples is empty")
-    confidence = _require_field(value, "confidence", (int, float), where)
-    if not 0 < confidence < 1:
-        raise ValueError(f"{where}.confidence is {confidence!r}; it lies between 0 and 1")
-    precision = _read_optional_field(value, "precision", (int, float), where)
-    measurement = Measurement(
-        samples,
-        float(confidence),
-        warmup=_read_samples(value, "warmup", where),
-        session=_read_optional_field(value, "session", str, where),
-        precision=None if precision is None else float(precision),
-        adaptive=value.get("adaptive") is True,
-        conditions=_read_conditions(value.get("conditions"), f"{where}.conditions"),
-    )
-    written = from_plain(value.get("median"), f"{where}.median")
-    is_same = type(written) in (int, float) and repr(float(written)) == repr(measurement.median)  # also for nan
+    names = [field.name for field in fields(Measurement) if field.name in value]
+    parts = {name: from_plain(value[name], f"{where}.{name}") for name in names}
+    if isinstance(parts.get("session"), int):
+        raise ValueError(f"{where}.session is {parts['session']}, which is a name in files")
+    if parts.get("conditions") is not None:
+        parts["conditions"] = convert(parts["conditions"], Conditions, f"{where}.conditions")
+    measurement = convert(parts, Measurement, where)
+    median = from_plain(value.get("median"), f"{where}.median")
+    is_same = type(median) in (int, float) and repr(float(median)) == repr(measurement.median)  # also for nan
     if not is_same:
-        raise ValueError(f"{where}.median is {short(written)}, but that of its samples is {measurement.median!r}")
+        raise ValueError(f"{where}.median is {short(median)}, but that of its samples is {measurement.median!r}")
     return measurement
 
 
 def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table) -> Table:
-    columns, rows = (_require_field(value, name, list, where) for name in ("columns", "rows"))
-    if not all(isinstance(column, str) for column in columns):
-        raise ValueError(f"{where}.columns is {short(columns)}; columns have names")
-    for index, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != len(columns):
-            raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
+    columns = convert(value.get("columns"), list[str], f"{where}.columns")
+    rows = convert(value.get("rows"), list[list[Any]], f"{where}.rows")
     if len(set(columns)) < len(columns):
         raise ValueError(f"{where}.columns is {short(columns)}; each has a name of its own")
+    for index, row in enumerate(rows):
+        if len(row) != len(columns):
+            raise ValueError(f"{where}.rows[{index}] has not one value for each of the {len(columns)} columns")
     table = kind(dict(zip(columns, map(_read_cell, row), strict=True)) for row in rows)
     if isinstance(table, LayerTable):
         require_layers(table, where)
@@ -246,34 +196,6 @@ def _read_table(value: Mapping[str, Any], where: str, kind: type[Table] = Table)
     return table
 
 
-def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
-    listed = _require_field(value, "times", list, where)
-    times = [_read_layer_time(time, f"{where}.times[{index}]") for index, time in enumerate(listed)]
-    require_once((time.path for time in times), f"{where}.times", "path")
-    return LayerTimeTable(times)
-
-
-def _read_sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
-    rows = from_plain(_require_field(value, "rows", list, where), f"{where}.rows")
-    for index, row in enumerate(rows):
-        _require_sweep_row(row, f"{where}.rows[{index}]")
-    return BatchSweep(rows)
-
-
-def _require_sweep_row(row: Any, where: str) -> None:
-    """Raise `ValueError` if a row of a sweep lacks one of its columns, or has a value there that none can be."""
-    if not isinstance(row, dict) or not isinstance(row.get("execution_time"), Measurement):
-        raise ValueError(f"{where} has no measured execution_time")
-    if type(row.get("batch_size")) is not int or type(row.get("is_knee")) is not bool:
-        raise ValueError(f"{where} does not say the batch size, or whether it is the knee")
-    if type(row.get("throughput")) not in (int, float) or "memory_footprint" not in row:
-        raise ValueError(f"{where} has no throughput or no memory_footprint")
-    memory, size = row["memory_footprint"], row["batch_size"]
-    is_memory = memory is None or (type(memory) in (int, float) and not memory < 0)
-    if not is_memory or not 1 <= size < 2**63:
-        raise ValueError(f"{where} is for {size} samples in {short(memory)} bytes")
-
-
 def _read_cell(value: Any) -> Any:
     kind = type(value)
     if kind is list:
@@ -281,13 +203,37 @@ def _read_cell(value: Any) -> Any:
     return from_plain(value) if kind is dict else value
 
 
+def _read_layer_times(value: Mapping[str, Any], where: str) -> LayerTimeTable:
+    times = []
+    for index, time in enumerate(convert(value.get("times"), list[dict[str, Any]], f"{where}.times")):
+        calls = convert(time.get("each_call"), list[_Call], f"{where}.times[{index}].each_call")
+        each_call = [CallTime(*call) for call in calls]
+        times.append(convert({**time, "each_call": each_call}, LayerTime, f"{where}.times[{index}]"))
+    require_once((time.path for time in times), f"{where}.times", "path")
+    table = LayerTimeTable(times)
+    require_rows(table, where)
+    return table
+
+
+def _read_sweep(value: Mapping[str, Any], where: str) -> BatchSweep:
+    rows = from_plain(value.get("rows"), f"{where}.rows")
+    return BatchSweep(convert(rows, list[_SweepRow], f"{where}.rows"))
+
+
 def _read_tuple(value: Mapping[str, Any], where: str) -> tuple[Any, ...]:
-    return tuple(from_plain(_require_field(value, "items", list, where), f"{where}.items"))
+    return tuple(from_plain(convert(value.get("items"), list[Any], f"{where}.items"), f"{where}.items"))
 
 
 def _read_mapping(value: Mapping[str, Any], where: str) -> dict[str, Any]:
-    items = _require_field(value, "items", dict, where)
+    items = convert(value.get("items"), dict[str, Any], f"{where}.items")
     return {key: from_plain(item, f"{where}.items.{key}") for key, item in items.items()}
+
+
+def _read_float(value: Mapping[str, Any], where: str) -> float:
+    text = value.get("value")
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"{where}.value is {short(text)}; it can be 'nan', 'inf', '-inf'")
+    return float(text)
 
 
 #: By the type of a value: returns it, of its mapping and of where that is; raises `ValueError` for a wrong one.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+import msgspec
 
 from ..arguments.names import status_name
 from ..error_text import shown
@@ -175,7 +177,7 @@ class Report(Result):
     backend: str
     model_type: str
     statuses: Mapping[str, StatusRecord]
-    batch_size: int | None = None
+    batch_size: Annotated[int, msgspec.Meta(ge=0)] | None = None
     inputs: str = ""
     layers: LayerTable | None = None
     notes: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.quantity import Scale, scale_value
-from profilerkit.results.entries import short
+from profilerkit.results.checked_tables import short
 
 from .canvas import (
     COLOURS,
