@@ -7,7 +7,7 @@ a file is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..trace.bounds import WORK
@@ -94,14 +94,15 @@ def _ends_in(column: str, words: Iterable[str]) -> bool:
 
 def require_rows(table: Table, where: str) -> None:
     """Raise `ValueError`, naming the cell, where a column does not hold what its name says: text, counts, numbers."""
+    rows, columns = list(table), table.columns
     for names in _TOGETHER:
-        if any(name in table.columns for name in names):
-            _require_columns(table, names, where)
-    for column in table.columns:
+        if not set(names).isdisjoint(columns):
+            _require_columns(columns, names, where)
+    for column in columns:
         rule = _find_rule(column)
         if rule is None:
             continue
-        for index, row in enumerate(table):
+        for index, row in enumerate(rows):
             if not rule.fits(row[column]):
                 raise ValueError(f"{where}.rows[{index}].{column} is {short(row[column])}, no {rule.content}")
 
@@ -111,29 +112,28 @@ def require_rows(table: Table, where: str) -> None:
 
 def require_layers(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, if a row lacks what tells one layer, or its depth is not that of its path."""
-    for column, kind in _TYPES_OF_A_LAYER.items():
-        for index, row in enumerate(table):
+    for index, row in enumerate(table):
+        for column, kind in _TYPES_OF_A_LAYER.items():
             if type(row.get(column)) is not kind:
                 raise ValueError(f"{where}.rows[{index}] has no {column} that is a {kind.__name__}")
-    for index, row in enumerate(table):
-        if row["depth"] != count_depth(row["path"]):
-            depth, path = short(row["depth"]), short(row["path"])
-            raise ValueError(f"{where}.rows[{index}].depth is {depth}, but {path} lies {count_depth(row['path'])} deep")
+        depth = count_depth(row["path"])
+        if row["depth"] != depth:
+            actual, path = short(row["depth"]), short(row["path"])
+            raise ValueError(f"{where}.rows[{index}].depth is {actual}, but {path} lies {depth} deep")
 
 
 def require_tree(table: LayerTable, where: str) -> None:
     """Raise `ValueError`, naming the row, unless the layers are one tree: a root, and each inside another, once."""
-    _require_columns(table, _LAYER_COLUMNS, where)
-    for index, row in enumerate(table):
-        if bool(row["path"]) != bool(index):
-            path = short(row["path"])
-            raise ValueError(f"{where}.rows[{index}].path is {path}; the root is the first row, and no other")
-    require_once((row["path"] for row in table), f"{where}.rows", "path")
-    met = {row["path"] for row in table}
-    for index, row in enumerate(table):
-        parent = parent_path(row["path"])
-        if parent is not None and parent not in met:
-            raise ValueError(f"{where}.rows[{index}].path is {short(row['path'])}, but no row has {short(parent)}")
+    _require_columns(table.columns, _LAYER_COLUMNS, where)
+    paths = [row["path"] for row in table]
+    layers = set(paths)
+    for index, path in enumerate(paths):
+        if bool(path) != bool(index):
+            raise ValueError(f"{where}.rows[{index}].path is {short(path)}; the root is the first row, and no other")
+        parent = parent_path(path)
+        if parent is not None and parent not in layers:
+            raise ValueError(f"{where}.rows[{index}].path is {short(path)}, but no row has {short(parent)}")
+    require_once(paths, f"{where}.rows", "path")
 
 
 def require_times(table: Table, where: str) -> None:
@@ -143,23 +143,23 @@ def require_times(table: Table, where: str) -> None:
 
 def require_operators(table: Table, where: str) -> None:
     """Raise `ValueError` where the operators of a trace lack what is read of them, or read what comes after them."""
-    _require_columns(table, _OPERATOR_COLUMNS, where)
-    for index, row in enumerate(table if "reads" in table.columns else ()):
+    columns = table.columns
+    _require_columns(columns, _OPERATOR_COLUMNS, where)
+    for index, row in enumerate(table if "reads" in columns else ()):
         if not all(type(read) is int and -1 <= read < index for read in row["reads"]):
             raise ValueError(f"{where}.rows[{index}].reads is {short(row['reads'])}, no numbers of rows before it")
-    _require_values(table, [column for column in table.columns if _ends_in(column, _COUNTS)], where)
+    _require_values(table, [column for column in columns if _ends_in(column, _COUNTS)], where)
 
 
-def _require_values(table: Table, columns: Iterable[str], where: str) -> None:
-    for column in columns:
-        for index, row in enumerate(table):
+def _require_values(table: Table, columns: Sequence[str], where: str) -> None:
+    for index, row in enumerate(table):
+        for column in columns:
             if row[column] is None:
                 raise ValueError(f"{where}.rows[{index}].{column} is None, no number")
 
 
-def _require_columns(table: Table, names: Iterable[str], where: str) -> None:
+def _require_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:
     """Raise `ValueError` where a table lacks a column; one without rows has no columns, and lacks none."""
-    columns = table.columns
     missing = [name for name in names if columns and name not in columns]
     if missing:
         raise ValueError(f"{where}.columns has no {missing[0]!r}")
