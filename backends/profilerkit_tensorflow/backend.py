@@ -47,7 +47,7 @@ from .model.fingerprint import fingerprint
 from .model.kinds import is_function, is_layer, is_saved_model, type_name
 from .model.recognition import claims
 from .model.structure import read_structure
-from .operator_timing.passes import times_of_operators
+from .operator_timing.passes import measure_operator_times
 from .running import devices
 from .running.offered_options import require_offered
 from .running.required_values import require_values
@@ -210,7 +210,7 @@ class TFBackend(
     ) -> OperatorTimes:
         """Return the time of each operator in each layer, measured by TensorFlow's profiler."""
         where = None if device is None else devices.resolve_device(model, device)
-        return times_of_operators(model, _as_tensors(inputs), where, passes, backward, export)
+        return measure_operator_times(model, _as_tensors(inputs), where, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device; the model is restored."""

@@ -49,7 +49,7 @@ from . import data
 from .compat.names import VERSION
 from .costs.registry import COSTS, register_module_cost, register_op_cost
 from .data import TorchDataLoader, TorchForwardPass
-from .layer_timing.layer_passes import times_of_layers
+from .layer_timing.layer_passes import measure_layer_times
 from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import exported
@@ -59,7 +59,7 @@ from .model.rank_shares import rank_share
 from .model.scripted import type_name
 from .model.structure import read_structure
 from .model.wrapped import inner_model
-from .operator_timing.passes import times_of_operators
+from .operator_timing.passes import measure_operator_times
 from .running import ceilings, devices, nonzero_trace, zeros
 from .running.measured_memory import measure_peak
 from .running.runs import prepare_run
@@ -91,6 +91,8 @@ if TYPE_CHECKING:
 __all__ = ["TorchBackend"]
 
 T = TypeVar("T")
+#: Where a device is asked for without a model: the CPU, if none is named.
+_NO_MODEL = torch.nn.Module()
 
 
 class TorchBackend(
@@ -122,6 +124,8 @@ class TorchBackend(
     offered_options: ClassVar[tuple[str, ...]] = ("training", "compile", "autocast", "num_threads")
     shares_costs: ClassVar[bool] = True
 
+    # The model --------------------------------------------------------------------------------------------------------
+
     def open_model(self, model: Any) -> Any:
         """Return the module of an exported program, with its layers; anything else as it is."""
         if not exported.is_program(model):
@@ -142,25 +146,44 @@ class TorchBackend(
         """Return whether the model is a ``torch.nn.Module``, or a program of ``torch.export``."""
         return isinstance(model, torch.nn.Module) or exported.is_program(model)
 
+    def model_name(self, model: torch.nn.Module) -> str:
+        """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
+        return str(model.name) if is_shipped(model) else type_name(inner_model(model))
+
+    def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
+        """Return what changes with the modules, their attributes and hooks, and with any of their tensors.
+
+        See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
+        """
+        return (
+            read_structure(model, values),
+            list(conditions(model)),
+            describe_changes(SETTINGS),
+            list_contents(COSTS.list_added()),
+        )
+
+    def zero_weights(self, model: torch.nn.Module) -> tuple[int, int]:
+        """Return the zeros among the elements of the floating-point parameters, and their number; masks are applied."""
+        return zeros.zero_weights(model)
+
+    def ranks(self, model: torch.nn.Module) -> int:
+        """Return the processes of a model that is spread by DDP or FSDP."""
+        share = rank_share(list_modules(model))
+        return 1 if share is None else share.ranks
+
+    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
+        """Register formulas for operators, overloads or their names and for classes of modules; all of them or none."""
+        COSTS.register_whole(costs, _register)
+
+    # Devices and settings ---------------------------------------------------------------------------------------------
+
     def resolve_device(self, model: torch.nn.Module, device: DeviceLike) -> str:
         """Return torch's string for a device that exists here."""
         return str(devices.resolve_device(model, device))
 
     def device_info(self, device: DeviceLike = None) -> DeviceInfo:
         """Return what is known of a device of this machine; of the CPU for None."""
-        return devices.device_info(devices.resolve_device(torch.nn.Module(), device))
-
-    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
-        """Yield torch's operators over many shapes."""
-        from .calibration.cases import make_cases
-
-        return make_cases(devices.resolve_device(torch.nn.Module(), device), dtype)
-
-    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
-        """Yield small networks of torch's layers."""
-        from .calibration.networks import make_networks
-
-        return make_networks(devices.resolve_device(torch.nn.Module(), device))
+        return devices.device_info(devices.resolve_device(_NO_MODEL, device))
 
     def use_threads(self, num_threads: int | None) -> AbstractContextManager[int]:
         """Return a context with so many threads of torch."""
@@ -170,23 +193,21 @@ class TorchBackend(
         """Return a context with torch's fastest products, convolutions and traffic on so many threads."""
         return ceilings.prepare_work(num_threads)
 
-    def read_recording(
-        self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
-    ) -> Recording:
-        """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
-        from .joining.recording import read_recording
+    @property
+    def non_default_settings(self) -> tuple[str, ...]:
+        """The settings that change measured values, where they differ from their default."""
+        return tuple(list_changes(SETTINGS, counts=False))
 
-        return read_recording(profile, trace, skip)
+    def environment(self) -> Mapping[str, str]:
+        """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
+        return {
+            "torch": VERSION,
+            "intra_op_threads": str(torch.get_num_threads()),
+            "inter_op_threads": str(torch.get_num_interop_threads()),
+            **devices.describe_accelerators(),
+        }
 
-    def profile_script(self) -> str:
-        """Return a script that makes such a profile with torch alone."""
-        return Path(__file__).with_name("joining").joinpath("script.py").read_text(encoding="utf-8")
-
-    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
-        """Return what Python and torch take besides operators."""
-        from .calibration.host import measure_host
-
-        return measure_host(devices.resolve_device(torch.nn.Module(), device), compiled, seconds)
+    # Inputs -----------------------------------------------------------------------------------------------------------
 
     def is_tensor(self, value: Any) -> bool:
         """Return whether a value is a torch tensor."""
@@ -220,9 +241,7 @@ class TorchBackend(
             declared = ModelInputs(*args, **kwargs).map(DeclaredInput.of) if args or kwargs else None
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
-    def model_name(self, model: torch.nn.Module) -> str:
-        """Return the name that a functional or sequential Keras model has, else that of the class in its wrappers."""
-        return str(model.name) if is_shipped(model) else type_name(inner_model(model))
+    # Static counts ----------------------------------------------------------------------------------------------------
 
     def trace(self, model: torch.nn.Module, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the model on shapes alone, or for real where it refuses."""
@@ -232,29 +251,27 @@ class TorchBackend(
         """Trace one training step on shapes alone: forward in training mode, and the gradients of trainable weights."""
         return trace_training(model, inputs.map(data.as_tensor))
 
+    def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
+        """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
+        return nonzero_trace.trace_nonzero(model, inputs.map(data.as_tensor))
+
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return what a ``torch.optim.Optimizer`` keeps, or would after its first step, and takes for an update."""
         with apart():
             return optimizer_bytes(optimizer, weights)
 
-    def zero_weights(self, model: torch.nn.Module) -> tuple[int, int]:
-        """Return the zeros among the elements of the floating-point parameters, and their number; masks are applied."""
-        return zeros.zero_weights(model)
-
-    def trace_nonzero(self, model: torch.nn.Module, inputs: ModelInputs) -> ModelTrace:
-        """Trace a real run, each operator's work in the proportion of the nonzero elements among its weights."""
-        return nonzero_trace.trace_nonzero(model, inputs.map(data.as_tensor))
-
-    def measure_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
-        """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
-        return measure_peak(model, inputs.map(data.as_tensor), device)
+    # Runs -------------------------------------------------------------------------------------------------------------
 
     def run(
         self, model: torch.nn.Module, inputs: ModelInputs, options: RunOptions = AS_IT_IS
     ) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass without gradients, or a training step."""
-        self.mode(options)
+        self.mode(options)  # raises for options that torch has not
         return prepare_run(model, inputs.map(data.as_tensor), options)
+
+    def measure_memory(self, model: torch.nn.Module, inputs: ModelInputs, device: DeviceLike = None) -> int:
+        """Return the allocator's peak in one forward pass: on the CPU as torch's profiler has it."""
+        return measure_peak(model, inputs.map(data.as_tensor), device)
 
     def layer_times(
         self,
@@ -265,7 +282,7 @@ class TorchBackend(
         backward: bool = True,
     ) -> Sequence[LayerTime]:
         """Return the time of each layer, forward for inference and backward in training steps."""
-        return times_of_layers(model, inputs.map(data.as_tensor), device, passes, backward)
+        return measure_layer_times(model, inputs.map(data.as_tensor), device, passes, backward)
 
     def operator_times(
         self,
@@ -277,21 +294,38 @@ class TorchBackend(
         export: str | PathLike[str] | None = None,
     ) -> OperatorTimes:
         """Return the time of each operator in each layer, as torch's profiler has it."""
-        return times_of_operators(model, inputs.map(data.as_tensor), device, passes, backward, export)
+        return measure_operator_times(model, inputs.map(data.as_tensor), device, passes, backward, export)
 
     def time_layers(self, model: torch.nn.Module) -> LayerTimer:
         """Return a context manager that times the layers in what the caller's own code runs."""
         return layer_times(model)
 
-    def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
-        """Return none: the process of a rank needs nothing."""
-        return {}
+    def record_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
+        """Return what measures single steps of a training loop."""
+        require_no_tracing()
+        return TorchStepRecorder(model, optimizer)
 
-    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
-        """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
-        from .meshes.ranks import trace_rank
+    def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
+        """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
+        with apart():
+            inventory = Inventory(model)
+            target = devices.resolve_device(inventory, device)
+            devices.require_values(inventory, target)
+            whole = preserve(model, tensor_values=True, inventory=inventory)
+            with whole, devices.move_model(inventory, target), torch.no_grad():
+                set_inference_flags(inventory.modules)
+                with as_caller():
+                    return call()
 
-        return trace_rank(model, inputs.map(data.as_tensor))
+    def apart(self) -> AbstractContextManager[None]:
+        """Take the caller's dispatch modes away; raise `TracingError` where torch records what runs."""
+        return apart(functions=False)
+
+    def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:
+        """Hand the model and the process back as they came."""
+        return preserve(model)
+
+    # For `profilerkit_predict`, whose ``capabilities.py`` has the protocols: language models --------------------------
 
     def with_language_head(self, model: Any) -> Any:
         """Return a model of transformers with the head for language that it lacks; any other as it is."""
@@ -323,7 +357,7 @@ class TorchBackend(
     def find_input_encoder(
         self, model: Any, kind: InputKind, dtype: str | None = None, image_size: ImageSize | None = None
     ) -> InputEncoder:
-        """See `FollowsLanguageModels`."""
+        """Return what the encoder of a model of transformers makes of one image, or of one clip of sound."""
         from .language_models.encoders import find_input_encoder
 
         with apart():
@@ -344,65 +378,47 @@ class TorchBackend(
 
         return generate(model, prompt, new, batch, repetitions)
 
-    def ranks(self, model: torch.nn.Module) -> int:
-        """Return the processes of a model that is spread by DDP or FSDP."""
-        share = rank_share(list_modules(model))
-        return 1 if share is None else share.ranks
+    # For `profilerkit_predict`: calibration, profiles of real runs, meshes --------------------------------------------
 
-    def record_steps(self, model: torch.nn.Module, optimizer: Any = None) -> StepRecorder:
-        """Return what measures single steps of a training loop."""
-        require_no_tracing()
-        return TorchStepRecorder(model, optimizer)
+    def calibration_cases(self, device: DeviceLike, dtype: str) -> Iterable[CalibrationCase]:
+        """Yield torch's operators over many shapes."""
+        from .calibration.cases import make_cases
 
-    def evaluate(self, model: torch.nn.Module, call: Callable[[], T], device: DeviceLike = None) -> T:
-        """Return ``call()``, made with the model in inference mode, without gradients, on the device."""
-        with apart():
-            inventory = Inventory(model)
-            target = devices.resolve_device(inventory, device)
-            devices.require_values(inventory, target)
-            whole = preserve(model, tensor_values=True, inventory=inventory)
-            with whole, devices.move_model(inventory, target), torch.no_grad():
-                set_inference_flags(inventory.modules)
-                with as_caller():
-                    return call()
+        return make_cases(devices.resolve_device(_NO_MODEL, device), dtype)
 
-    def apart(self) -> AbstractContextManager[None]:
-        """Take the caller's dispatch modes away; raise `TracingError` where torch records what runs."""
-        return apart(functions=False)
+    def calibration_networks(self, device: DeviceLike) -> Iterable[CalibrationNetwork]:
+        """Yield small networks of torch's layers."""
+        from .calibration.networks import make_networks
 
-    def preserve(self, model: torch.nn.Module) -> AbstractContextManager[None]:
-        """Hand the model and the process back as they came."""
-        return preserve(model)
+        return make_networks(devices.resolve_device(_NO_MODEL, device))
 
-    def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:
-        """Register formulas for operators, overloads or their names and for classes of modules; all of them or none."""
-        COSTS.register_whole(costs, _register)
+    def host_seconds(self, device: DeviceLike, compiled: bool, seconds: float) -> HostSeconds:
+        """Return what Python and torch take besides operators."""
+        from .calibration.host import measure_host
 
-    def fingerprint(self, model: torch.nn.Module, values: bool = True) -> object:
-        """Return what changes with the modules, their attributes and hooks, and with any of their tensors.
+        return measure_host(devices.resolve_device(_NO_MODEL, device), compiled, seconds)
 
-        See `model.structure`. Tensors count how often they are written to, so that no value is read for it.
-        """
-        return (
-            read_structure(model, values),
-            list(conditions(model)),
-            describe_changes(SETTINGS),
-            list_contents(COSTS.list_added()),
-        )
+    def read_recording(
+        self, profile: ProfileFile, model: torch.nn.Module, inputs: ModelInputs | None, trace: ModelTrace, skip: int = 0
+    ) -> Recording:
+        """Return the passes in a profile of torch.profiler's, with the layer that each kernel worked for."""
+        from .joining.recording import read_recording
 
-    @property
-    def non_default_settings(self) -> tuple[str, ...]:
-        """The settings that change measured values, where they differ from their default."""
-        return tuple(list_changes(SETTINGS, counts=False))
+        return read_recording(profile, trace, skip)
 
-    def environment(self) -> Mapping[str, str]:
-        """Return torch's version and threads, and the accelerators it sees, with the version of what runs them."""
-        return {
-            "torch": VERSION,
-            "intra_op_threads": str(torch.get_num_threads()),
-            "inter_op_threads": str(torch.get_num_interop_threads()),
-            **devices.describe_accelerators(),
-        }
+    def profile_script(self) -> str:
+        """Return a script that makes such a profile with torch alone."""
+        return Path(__file__).with_name("joining").joinpath("script.py").read_text(encoding="utf-8")
+
+    def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
+        """Return none: the process of a rank needs nothing."""
+        return {}
+
+    def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
+        """Return a training step of one rank of a mesh, without the others; the process belongs to it."""
+        from .meshes.ranks import trace_rank
+
+        return trace_rank(model, inputs.map(data.as_tensor))
 
 
 def _register(op: Any, formula: Callable[..., Any]) -> None:

@@ -26,7 +26,7 @@ from .ledger import Ledger
 from .node_owners import NodeOwners
 from .profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
 
-__all__ = ["times_of_operators"]
+__all__ = ["measure_operator_times"]
 
 
 class _Phase(NamedTuple):
@@ -64,7 +64,7 @@ class _Sessions:
         return _Phase(ledger, _note_unseen(owners, phase))
 
 
-def times_of_operators(
+def measure_operator_times(
     model: Any,
     inputs: ModelInputs,
     device: str | None = None,

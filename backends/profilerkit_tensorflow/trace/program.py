@@ -124,13 +124,15 @@ def trace_program(
     calls = LayerCalls(layers, training)
     if followed is not None:
         followed.append(calls)
-    is_single_use = training or compiled or bool(unvalued) or is_function(model)
-    key = None if is_single_use else _make_key(layers, inputs)
+    # Only a forward pass of a model with settings and values can be asked for again.
+    is_asked_again = not (training or compiled or unvalued or is_function(model))
+    key = _make_key(layers, inputs) if is_asked_again else None
     fed = find_fed_tensors(inputs)
     strategy = find_strategy(layers)
     first = FirstTrace(layers)
 
     def program(*tensors: Any) -> Any:
+        # TensorFlow may trace this twice: each time begins as the first did.
         calls.restart()
         first.begin()
         model_inputs = fed.put_back(tensors)
@@ -153,7 +155,8 @@ def _list_inputs(inputs: ModelInputs) -> Iterator[ProgramInput]:
         dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
             is_given = not (inputs.are_random or isinstance(part, tf.Variable))
-            yield ProgramInput(static_shape(part), small_value(part) if is_given or part is dense_shape else None)
+            is_known = is_given or part is dense_shape  # the shape of a sparse tensor is no value that was made up
+            yield ProgramInput(static_shape(part), small_value(part) if is_known else None)
 
 
 def _make_key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:

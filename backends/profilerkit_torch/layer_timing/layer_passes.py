@@ -17,10 +17,10 @@ from ..untouched.caller_context import apart
 from .timed_calls import TimedRun
 from .timer import TorchLayerTimer
 
-__all__ = ["times_of_layers"]
+__all__ = ["measure_layer_times"]
 
 
-def times_of_layers(
+def measure_layer_times(
     model: nn.Module, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
 ) -> list[LayerTime]:
     """Return the seconds of each layer's own work in each of several passes, forward and (with ``backward``) backward.

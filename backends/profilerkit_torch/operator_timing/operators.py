@@ -20,13 +20,18 @@ def find_profiled_name(traced: str) -> str:
     >>> find_profiled_name("aten.mm.default"), find_profiled_name("aten::mm"), find_profiled_name("flex_attention")
     ('aten::mm', 'aten::mm', 'flex_attention')
     """
-    space, _, rest = traced.partition(".")
-    return traced if "::" in traced or not rest else f"{space}::{rest.rpartition('.')[0] or rest}"
+    if "::" in traced or "." not in traced:
+        return traced
+    space, operator, *_ = traced.split(".")
+    return f"{space}::{operator}"
 
 
 @cache
 def is_free(name: str) -> bool:
-    """Return whether no overload of an operator does any arithmetic."""
+    """Return whether no overload of an operator does any arithmetic; False for an operator that torch does not know.
+
+    An overload that is made of other operators decides nothing: these are recorded too.
+    """
     space, _, operator = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operator, None) if operator else None
     if not isinstance(packet, OpOverloadPacket):

@@ -28,13 +28,13 @@ from .ledger import OperatorLedger
 from .operators import find_profiled_name, is_free
 from .profiled_passes import call_as_model, choose_activities, export_session, mark_layers, run_session
 
-__all__ = ["require_idle_profiler", "times_of_operators"]
+__all__ = ["measure_operator_times", "require_idle_profiler"]
 
 #: A session is kept in memory whole until it is over; of a pass with more events one is in a session.
 _EVENTS_OF_A_SESSION = 50_000
 
 
-def times_of_operators(
+def measure_operator_times(
     model: nn.Module,
     inputs: ModelInputs,
     device: DeviceLike = None,

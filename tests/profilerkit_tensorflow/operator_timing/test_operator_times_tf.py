@@ -15,7 +15,7 @@ from profilerkit import ModelInputs, ProfilerBusyError, profile  # noqa: E402
 from profilerkit.times.operator_times import OperatorTimeTable  # noqa: E402
 from profilerkit_tensorflow.compat import profiler  # noqa: E402
 from profilerkit_tensorflow.operator_timing import passes as operator_passes  # noqa: E402
-from profilerkit_tensorflow.operator_timing.passes import times_of_operators  # noqa: E402
+from profilerkit_tensorflow.operator_timing.passes import measure_operator_times  # noqa: E402
 
 L = keras.layers
 
@@ -70,7 +70,7 @@ def test_a_layer_that_is_counted_as_a_whole_says_so() -> None:
 
 def test_more_passes_than_a_session_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator_passes, "MAX_PASSES", 2)
-    times = times_of_operators(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=5, backward=False)
+    times = measure_operator_times(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=5, backward=False)
     assert {len(row.seconds) for row in times.operators} == {5}
     assert len(times.whole["forward"]) == 5
     assert all(whole >= 0 for whole in times.whole["forward"])
@@ -87,7 +87,7 @@ def test_the_profile_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
 
 def test_nothing_to_differentiate_is_said() -> None:
     model = keras.Sequential([keras.Input((4,)), L.Lambda(lambda x: tf.argmax(x, -1))])
-    times = times_of_operators(model, ModelInputs(tf.ones([2, 4])), passes=1)
+    times = measure_operator_times(model, ModelInputs(tf.ones([2, 4])), passes=1)
     assert times.notes == ("there is no backward pass: none of the outputs is of a floating-point type",)
     assert set(times.whole) == {"forward"}
 
@@ -96,7 +96,7 @@ def test_a_running_session_is_left_alone(tmp_path: Path) -> None:
     tf.profiler.experimental.start(str(tmp_path))
     try:
         with pytest.raises(ProfilerBusyError, match="one session per process"):
-            times_of_operators(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=1)
+            measure_operator_times(network(), ModelInputs(tf.ones([1, 8, 8, 3])), passes=1)
     finally:
         tf.profiler.experimental.stop(save=False)
 

@@ -23,7 +23,7 @@ from profilerkit_torch.operator_timing.events import Event
 from profilerkit_torch.operator_timing.ledger import OperatorLedger
 from profilerkit_torch.operator_timing.operator_rows import Row
 from profilerkit_torch.operator_timing.operators import is_free
-from profilerkit_torch.operator_timing.passes import times_of_operators
+from profilerkit_torch.operator_timing.passes import measure_operator_times
 from profilerkit_torch.operator_timing.profiled_passes import choose_activities
 
 
@@ -218,7 +218,7 @@ def test_many_passes_keep_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
     before = Counter(map(type, gc.get_objects()))
     for passes in (10, 100):
-        times = times_of_operators(network(), ModelInputs(X), None, passes, False)
+        times = measure_operator_times(network(), ModelInputs(X), None, passes, False)
         gc.collect()
         every = Counter(map(type, gc.get_objects()))
         left[passes] = [every[kind] for kind in KINDS]
@@ -247,9 +247,9 @@ def test_model_and_process_are_as_before(fails: bool) -> None:
     before = snapshot(model)
     if fails:
         with pytest.raises(ModelFailedError, match="its training step raised ValueError: in training; use backward=Fa"):
-            times_of_operators(model, ModelInputs(torch.ones(1, 2)), passes=1)
+            measure_operator_times(model, ModelInputs(torch.ones(1, 2)), passes=1)
     else:
-        times_of_operators(model, ModelInputs(torch.ones(1, 2)), passes=1)
+        measure_operator_times(model, ModelInputs(torch.ones(1, 2)), passes=1)
     assert snapshot(model) == before
     assert not torch._C._autograd._profiler_enabled()
 
@@ -259,7 +259,7 @@ def test_a_running_profiler_is_left_alone() -> None:
         torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as theirs,
         pytest.raises(ProfilerBusyError, match=r"one per process, and it runs already; leave its block"),
     ):
-        times_of_operators(network(), ModelInputs(X), passes=1)
+        measure_operator_times(network(), ModelInputs(X), passes=1)
     assert theirs.events() is not None
 
 
