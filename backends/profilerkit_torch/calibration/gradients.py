@@ -63,7 +63,7 @@ def describe_gradients(is_large: bool) -> Described:
             (incoming, x, number, number, variance, saved, saved),
         )
         yield f"gradient of max pool {x.shape}", _max_pool_gradient, (pooled, x, corners)
-        yield f"gradient of upsampling {x.shape}", _upsampling_gradient, (incoming,)
+        yield f"gradient of upsampling {x.shape}", _upsample_gradient, (incoming,)
 
 
 def _layer_norm_gradient(incoming: Any, x: Any, mean: Any, deviation: Any, weight: Any, bias: Any) -> Any:
@@ -90,7 +90,7 @@ def _max_pool_gradient(incoming: torch.Tensor, x: torch.Tensor, largest: torch.T
     return _ATEN.max_pool2d_with_indices_backward(incoming, x, [2, 2], [2, 2], [0, 0], [1, 1], False, largest)
 
 
-def _upsampling_gradient(incoming: torch.Tensor) -> Any:
+def _upsample_gradient(incoming: torch.Tensor) -> Any:
     """Return the gradient of an image of half the size."""
     samples, channels, height, width = incoming.shape
     size, half = [height, width], [samples, channels, height // 2, width // 2]
