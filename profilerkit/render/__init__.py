@@ -8,22 +8,14 @@ from ..plugging.renderers import render, renderer
 from ..process.randomness import keep_random_state
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ..trace.records import LayerTable
 
-__all__ = ["layer_text", "render", "renderer", "rich_tables"]
-
-
-def rich_tables() -> ModuleType:
-    """Return the module that draws with rich, for what rich itself is to print."""
-    with keep_random_state():
-        from . import console
-    return console
+__all__ = ["layer_text", "render", "renderer"]
 
 
 def layer_text(layers: LayerTable) -> str:
-    """Return the table of a model's layers as text."""
-    console = rich_tables()
-    text: str = console.to_text(console.layer_table(layers))
-    return text
+    """Return the table of a model's layers as text: paths indented by depth, counts with the layers inside included."""
+    with keep_random_state():  # rich draws random numbers when it is imported
+        from .console import grid_text
+        from .layer_grids import layer_grid
+    return grid_text(layer_grid(layers))

@@ -18,19 +18,17 @@ from rich.text import Text
 
 from ..process.clean_output import terminal_columns
 from ..process.randomness import keep_random_state
-from ..trace.records import LayerTable
 from ..trace.table import Table as DataTable
 from .content import choose_mark, parts
 from .fitting import BEFORE_NOISE, FittedColumn, fit, indent_cell
 from .grids import FIRM_SPACE, Grid, Notes, Part, join_units, visible
-from .layer_grids import layer_grid
 from .values import write_in_full, write_interval
 
 if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Values", "draw_parts", "grid_text", "layer_table", "render", "to_text"]
+__all__ = ["Values", "draw_parts", "grid_text", "render", "to_text"]
 
 NARROWEST, WIDEST = 60, 160
 #: How marked cells look on a terminal: in colour, and by weight for those who do not see the colour.
@@ -73,11 +71,6 @@ def render(
     With ``color`` it has the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
     """
     return to_text(draw_parts(parts(result, details, depth, top, changes)), color=color)
-
-
-def layer_table(layers: LayerTable) -> RenderableType:
-    """Return the per-layer table: paths indented by depth, counts with the layers inside included."""
-    return _Fitted(layer_grid(layers))
 
 
 def grid_text(grid: Grid) -> str:

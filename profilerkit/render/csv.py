@@ -50,7 +50,10 @@ _COLUMNS = (
 
 
 def _list_cells(record: StatusRecord) -> dict[str, Any]:
-    low, high = record.value.interval if isinstance(record.value, Measurement) else _find_ends(record)
+    ends = record.ends if record.completeness is Completeness.PARTIAL else None
+    low, high = (None, None) if ends is None else (ends.low, ends.high)
+    if isinstance(record.value, Measurement):
+        low, high = record.value.interval
     number = record.value if is_number(record.value) or isinstance(record.value, str) else record.shown
     return {
         "metric": record.key,
@@ -62,12 +65,6 @@ def _list_cells(record: StatusRecord) -> dict[str, Any]:
         "completeness": record.completeness.value,
         "missing": "; ".join(record.missing),
     }
-
-
-def _find_ends(record: StatusRecord) -> tuple[float | None, float | None]:
-    if record.completeness is not Completeness.PARTIAL or record.ends is None:
-        return None, None
-    return record.ends.low, record.ends.high
 
 
 def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

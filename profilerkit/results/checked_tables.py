@@ -167,11 +167,11 @@ def _require_columns(columns: Sequence[str], names: Iterable[str], where: str) -
 
 def require_once(names: Iterable[str], where: str, field: str) -> None:
     """Raise `ValueError`, naming the entry, if a name occurs twice: ``field`` of the entries of ``where``."""
-    met: set[str] = set()
+    before: set[str] = set()
     for index, name in enumerate(names):
-        if name in met:
+        if name in before:
             raise ValueError(f"{where}[{index}].{field} is {short(name)}, as that of one before it")
-        met.add(name)
+        before.add(name)
 
 
 def short(value: Any) -> str:

@@ -217,9 +217,9 @@ def side_by_side(reports: Sequence[Report], names: Sequence[str] | None = None) 
 def distinct_names(names: Iterable[str]) -> list[str]:
     """Give models of one name a number each, so that a reader can tell the columns apart."""
     listed = list(names)
-    met: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     distinct = []
     for name in listed:
-        met[name] += 1
-        distinct.append(f"{name} ({met[name]})" if listed.count(name) > 1 else name)
+        numbers[name] += 1
+        distinct.append(f"{name} ({numbers[name]})" if listed.count(name) > 1 else name)
     return distinct

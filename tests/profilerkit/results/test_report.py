@@ -28,8 +28,9 @@ from profilerkit import (
 )
 from profilerkit.piping.outcome import Outcome
 from profilerkit.piping.quantity import Scale
-from profilerkit.render.console import draw_parts, layer_table, to_text
+from profilerkit.render.console import draw_parts, to_text
 from profilerkit.render.content import parts
+from profilerkit.render.layer_grids import layer_grid
 from profilerkit.results.report import StatusRecord
 from profilerkit.testing import FakeLayer, FakeModel
 from profilerkit.trace.records import LayerTable
@@ -164,7 +165,7 @@ def test_the_layer_table(model: FakeModel) -> None:
             ("unused", "ReLU", 1, 0, 0, 0, ()),
         ]
     ]  # fmt: skip
-    assert to_text(layer_table(LayerTable(rows)), width=100) == golden("layers.txt")
+    assert to_text(draw_parts([layer_grid(LayerTable(rows))]), width=100) == golden("layers.txt")
 
 
 def test_reports_render_themselves_in_rich() -> None:
