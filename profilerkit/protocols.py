@@ -69,7 +69,7 @@ class OpensModels(Protocol):
 
     @abstractmethod
     def open_model(self, model: Any) -> Any:
-        """Return the model in the file at a path; any other object unchanged."""
+        """Return the model in the file at a path, which all other methods take; any other object unchanged."""
 
 
 @runtime_checkable

@@ -59,7 +59,7 @@ class LiteRTBackend(
 
     def model_name(self, model: Any) -> str:
         """Return the name of the file, or of the model that it was converted from."""
-        return str(self.trace(open_model(model), None).layers[0].type)
+        return str(self.trace(model, None).layers[0].type)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return "cpu"; raise `DeviceNotAvailableError` for any other device."""
@@ -78,7 +78,7 @@ class LiteRTBackend(
 
     def fit_inputs(self, model: Any, inputs: ModelInputs) -> ModelInputs:
         """Return the inputs with the channels last if the model declares them so."""
-        return fit_inputs(open_model(model), inputs)
+        return fit_inputs(model, inputs)
 
     def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""
@@ -89,7 +89,7 @@ class LiteRTBackend(
         """Yield a `Run` of the interpreter; the first call is its making, and one pass."""
         mode = self.mode(options)
         self.resolve_device(model, options.device)
-        with prepare_run(open_model(model), inputs, mode, options.num_threads) as run:
+        with prepare_run(model, inputs, mode, options.num_threads) as run:
             yield run
 
     def time_nodes(
@@ -103,12 +103,11 @@ class LiteRTBackend(
     def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the bytes that the interpreter has planned for the tensors of a pass."""
         self.resolve_device(model, device)
-        return measure_arena(open_model(model), inputs)
+        return measure_arena(model, inputs)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a value that changes with the formulas of plugins: a model itself cannot be changed."""
-        opened = open_model(model)
-        return id(opened.content), opened.signature.key, list_contents(COSTS.list_added())
+        return id(model.content), model.signature.key, list_contents(COSTS.list_added())
 
     def environment(self) -> Mapping[str, str]:
         """Return the version of LiteRT."""

@@ -31,6 +31,7 @@ from profilerkit.protocols import (
 from .costs.registry import COSTS, OPERATORS
 from .loaders import is_program, open_model
 from .model.declared_inputs import count_samples, list_declared
+from .model.metadata_scopes import read_layers
 from .model.model_file import open_values, read_stamps
 from .model.scopes import find_name
 from .model.structure import fingerprint
@@ -83,9 +84,8 @@ class OnnxBackend(
 
     def model_name(self, model: Any) -> str:
         """Return the class of the model that was exported, the name of the graph, or ``ModelProto``."""
-        proto = open_model(model)
-        root = find_name(proto)
-        return type(proto).__name__ if root in _NAMELESS else root
+        root = find_name(model, map(read_layers, model.graph.node))
+        return type(model).__name__ if root in _NAMELESS else root
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return the short name of a provider of onnxruntime: "cpu", "cuda:1"; "cpu" for None.
@@ -105,7 +105,7 @@ class OnnxBackend(
 
     def count_samples(self, model: Any, inputs: ModelInputs, trace: ModelTrace | None = None) -> int | None:
         """Return the samples that a recurrent operator takes directly from the inputs: time comes first there."""
-        return count_samples(open_model(model), inputs.map(self.as_tensor))
+        return count_samples(model, inputs)
 
     def trace_opened(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone."""
@@ -120,7 +120,7 @@ class OnnxBackend(
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
         """Yield a `Run` of onnxruntime's; the first call is the making of the session, and one pass."""
         level, device = self.mode(options), self.resolve_device(model, options.device)
-        with prepare_run(open_model(model), inputs, level, device, options.num_threads) as run:
+        with prepare_run(model, inputs, level, device, options.num_threads) as run:
             yield run
 
     def time_nodes(
@@ -135,7 +135,7 @@ class OnnxBackend(
         """Return the passes in a profile of onnxruntime's, with the layer that each node worked for."""
         from .joining.recording import read_recording
 
-        return read_recording(profile, open_model(model), inputs, skip)
+        return read_recording(profile, model, inputs, skip)
 
     def profile_script(self) -> str:
         """Raise `NotOfferedError`: onnxruntime writes profiles itself."""
@@ -147,30 +147,27 @@ class OnnxBackend(
     def measure_memory(self, model: Any, inputs: ModelInputs, device: DeviceLike = None) -> int:
         """Return the most bytes that the arena of onnxruntime had given out after an operator, and the inputs."""
         resolved = self.resolve_device(model, device)
-        return measured_memory.measure_memory(open_model(model), inputs, self.execution_modes[0], resolved)
+        return measured_memory.measure_memory(model, inputs, self.execution_modes[0], resolved)
 
     def zero_weights(self, model: Any) -> tuple[int, int]:
         """Return how many elements of the floating-point parameters are zero, and how many there are in all."""
-        proto = open_model(model)
-        with open_values(proto) as read:
-            return zero_weights(proto, read)
+        with open_values(model) as read:
+            return zero_weights(model, read)
 
     def trace_nonzero(self, model: Any, inputs: ModelInputs) -> ModelTrace:
         """Trace the graph, each operator's work in the proportion of the nonzero elements among its weights.
 
         The values of the weights are read, one after another; the model is not run.
         """
-        proto = open_model(model)
-        with open_values(proto) as read:
-            return trace_of_nonzero(proto, inputs.map(self.as_tensor), read)
+        with open_values(model) as read:
+            return trace_of_nonzero(model, inputs, read)
 
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the graph and its constants: a ``ModelProto`` may be changed in place.
 
         Of files that hold its weights it has their sizes, times of modification and inodes.
         """
-        proto = open_model(model)
-        return fingerprint(proto, values), read_stamps(proto), list_contents(COSTS.list_added())
+        return fingerprint(model, values), read_stamps(model), list_contents(COSTS.list_added())
 
     def environment(self) -> Mapping[str, str]:
         """Return the versions of onnx and, where it is installed, of onnxruntime, and what that can run on."""

@@ -51,7 +51,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
 
     def model_name(self, model: Any) -> str:
         """Return the name that the model has in its file; "Model" if that is only a number."""
-        return name_model(open_model(model))
+        return name_model(model)
 
     def resolve_device(self, model: Any, device: DeviceLike) -> str:
         """Return OpenVINO's name of a device in lower case; "cpu" for None."""
@@ -76,7 +76,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> Iterator[Run]:
         """Yield a `Run` of the compiled model; the first call is the compilation, and one pass."""
         mode, device = self.mode(options), resolve_device(options.device)
-        with prepare_run(open_model(model), inputs, device, mode, options.num_threads) as run:
+        with prepare_run(model, inputs, device, mode, options.num_threads) as run:
             yield run
 
     def time_nodes(
@@ -90,7 +90,7 @@ class OpenvinoBackend(TimedArrayBackend, NamesDevices, NoticesTraining, TimesLay
     def fingerprint(self, model: Any, values: bool = True) -> object:
         """Return a digest of the nodes and, with ``values``, of the constants: a model may be changed in place."""
         digest = hashlib.blake2b(digest_size=16)
-        for fact in _list_facts(open_model(model).get_ordered_ops(), values):
+        for fact in _list_facts(model.get_ordered_ops(), values):
             digest.update(fact)
         return digest.hexdigest(), list_contents(COSTS.list_added())
 

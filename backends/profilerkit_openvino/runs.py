@@ -13,10 +13,10 @@ import numpy as np
 from profilerkit import Device, DeviceNotAvailableError, ModelInputs, Run
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.backend_kit.numpy_data import bind_inputs
 
 from .runtime import openvino
-from .tracing import bind
+from .tracing import declare
 
 __all__ = ["MODES", "compile_model", "make_call", "prepare_run", "resolve_device"]
 
@@ -62,7 +62,7 @@ def compile_model(
 
 def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
     """Return what runs one pass, and returns an array, or several by their names."""
-    bound = bind(model, inputs.map(as_tensor))
+    bound = bind_inputs(declare(model), inputs)
     feeds = {
         index: _wrap(array, node) for index, (array, node) in enumerate(zip(bound.values(), model.inputs, strict=True))
     }

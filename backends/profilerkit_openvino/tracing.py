@@ -20,7 +20,7 @@ from .runtime import openvino
 from .walk import Value, Values, Walk, read_inputs
 from .weights import find_weighted, list_weights
 
-__all__ = ["WalkedModel", "bind", "declare", "name_model", "read_layers", "trace_model", "walk_model"]
+__all__ = ["WalkedModel", "declare", "name_model", "read_layers", "trace_model", "walk_model"]
 
 #: Operators whose output is their first input in another shape.
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
@@ -50,11 +50,6 @@ def declare(model: Any) -> list[Declared]:
             Declared(node.get_friendly_name(), dims, dtype_name(node.get_output_element_type(0)) or "string")
         )
     return declared
-
-
-def bind(model: Any, inputs: ModelInputs) -> dict[str, Any]:
-    """Return the arrays of a call by the names of the model's parameters; raises as `bind_inputs` does."""
-    return bind_inputs(declare(model), inputs.own_call())
 
 
 def name_model(model: Any) -> str:
@@ -88,20 +83,19 @@ def trace_model(model: Any, inputs: ModelInputs | None) -> ModelTrace:
         )
     return trace_work(
         walked.walk.work,
-        layers.chains,
-        layers.types,
+        layers,
         weights,
         walked.inputs,
         walked.outputs,
         _VIEWS,
         method="shapes inferred by OpenVINO",
-        notes=tuple(notes),
+        notes=notes,
     )
 
 
 def walk_model(model: Any, inputs: ModelInputs, layers: Layers) -> WalkedModel:
     """Go over the graph of a model for a call, with the shapes that OpenVINO infers for its inputs."""
-    bound = bind(model, inputs)
+    bound = bind_inputs(declare(model), inputs)
     shaped = model.clone()
     for parameter, array in zip(shaped.get_parameters(), bound.values(), strict=True):
         parameter.set_partial_shape(openvino.PartialShape(list(array.shape)))

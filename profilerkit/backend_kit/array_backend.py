@@ -46,7 +46,7 @@ class ArrayBackend(Backend):
 
     @abstractmethod
     def open_model(self, model: Any) -> Any:
-        """Return the model in the file at a path; anything else as it is."""
+        """Return the model in the file at a path, which all other methods take; anything else as it is."""
 
     @abstractmethod
     def list_declared(self, model: Any) -> Sequence[Declared]:
@@ -74,12 +74,12 @@ class ArrayBackend(Backend):
 
     def example_inputs(self, model: Any, batch_size: int | None = None) -> ModelInputs | None:
         """Return inputs as the model declares them."""
-        declared = numpy_data.declare_call(self.list_declared(self.open_model(model)))
+        declared = numpy_data.declare_call(self.list_declared(model))
         return None if declared is None else make_inputs(declared, batch_size, self.random_tensor)
 
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
-        trace = self.trace_opened(self.open_model(model), None if inputs is None else inputs.map(self.as_tensor))
+        trace = self.trace_opened(model, inputs)
         return replace(trace, conditions=(*trace.conditions, *formulas_used(trace, self.operators.list_added())))
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
@@ -124,7 +124,7 @@ class TimedArrayBackend(ArrayBackend):
     ) -> Sequence[LayerTime]:
         """Return the forward seconds of each layer's own operators; there is no backward pass."""
         resolved = self.resolve_device(model, device)
-        return ran_nodes.time_layers(self.time_nodes(self.open_model(model), inputs, resolved, passes))
+        return ran_nodes.time_layers(self.time_nodes(model, inputs, resolved, passes))
 
     def operator_times(
         self,
@@ -137,4 +137,4 @@ class TimedArrayBackend(ArrayBackend):
     ) -> OperatorTimes:
         """Return the seconds of each operator that the runtime ran."""
         resolved = self.resolve_device(model, device)
-        return ran_nodes.time_operators(self.time_nodes(self.open_model(model), inputs, resolved, passes, export))
+        return ran_nodes.time_operators(self.time_nodes(model, inputs, resolved, passes, export))

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeVar
 
 from ..count_text import format_count
-from ..trace.records import LayerCall, MemoryTimeline, ModelTrace, OpRecord
+from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
 from .branch_memory import spread_of_forks
 from .graph_work import HANDING_ON, Executed, GraphValue, Work
 from .live_bytes import Step, live_bytes
+from .named_layers import Scopes
 from .product_dtypes import product_dtype
 from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
 
 __all__ = [
+    "count_weight_bytes",
     "describe_constants",
-    "list_calls",
     "list_reads",
     "list_reads_by_number",
     "make_record",
@@ -54,22 +56,21 @@ Ran = TypeVar("Ran", bound=_Ran)
 
 def trace_work(
     work: Work,
-    chains: Sequence[Sequence[Scope]],
-    types: Mapping[str, str],
+    scopes: Scopes,
     weights: Mapping[str, LayerWeights],
     inputs: Sequence[GraphValue],
     outputs: Sequence[GraphValue],
     views: Container[str],
     method: str,
-    notes: tuple[str, ...] = (),
+    notes: Iterable[str] = (),
     names: Sequence[tuple[str, str] | None] = (),
+    settings: Mapping[str, str] | None = None,
 ) -> ModelTrace:
     """Return the trace of a call of a model.
 
     Args:
         work: What runs.
-        chains: The calls of layers that each node of the model's own graph is in.
-        types: The type of each layer by its path, the model itself first.
+        scopes: The layers of the model's own graph.
         weights: The parameters and buffers of each layer, by its path.
         inputs: What the call gives.
         outputs: What the model returns.
@@ -77,32 +78,34 @@ def trace_work(
         method: As in `ModelTrace`.
         notes: As in `ModelTrace`.
         names: What each node of the model's own graph is called in the file, as `OpRecord` has it.
+        settings: What is known of how layers were created, by their paths.
     """
-
-    def measure(executed: Sequence[Executed], spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        return measure_live_bytes(executed, inputs, outputs, lambda op: _find_viewed(op, views), spans)
-
+    executed = work.executed
+    chains = [scopes.chains[op.node] for op in executed]
+    calls = layer_calls(executed, chains, inputs, outputs, scopes.chains)
+    reads = list_reads(executed, inputs)
+    measure = partial(
+        measure_live_bytes, inputs=inputs, outputs=outputs, find_sources=partial(_find_viewed, views=views)
+    )
     input_bytes = sum(value.bytes for value in inputs)
-    calls = list_calls(chains, work.executed, inputs, outputs)
-    reads = list_reads(work.executed, inputs)
     return ModelTrace(
-        layers=layer_records(types, weights, calls),
+        layers=layer_records(scopes.types, weights, calls, settings),
         operators=tuple(
-            make_record(op, chains[op.node][-1], op_reads, node=names[op.node] if names else None)
-            for op, op_reads in zip(work.executed, reads, strict=True)
+            make_record(op, chain[-1], op_reads, node=names[op.node] if names else None)
+            for op, chain, op_reads in zip(executed, chains, reads, strict=True)
         ),
         memory=MemoryTimeline(
-            weight_bytes=_count_weight_bytes(weights.values()),
+            weight_bytes=count_weight_bytes(weights),
             input_bytes=input_bytes,
-            live_bytes=measure(work.executed, work.spans),
+            live_bytes=measure(executed, work.spans),
             note="along the order of the graph; a runtime may order and reuse otherwise",
-            unsized=Counter(op.operator for op in work.executed for value in op.outputs if value.shape is None),
+            unsized=Counter(op.operator for op in executed for value in op.outputs if value.shape is None),
         ),
         uncounted=work.count_missing(),
         method=method,
-        notes=notes,
+        notes=tuple(notes),
         choices=tuple(work.choices),
-        peak_spread=spread_of_forks(work.executed, work.spans, work.forks, measure, input_bytes),
+        peak_spread=spread_of_forks(executed, work.spans, work.forks, measure, input_bytes),
     )
 
 
@@ -117,11 +120,11 @@ def _find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     return {op.outputs[0].number: op.inputs[0].number}
 
 
-def _count_weight_bytes(weights: Iterable[LayerWeights]) -> int:
-    """Return the bytes of weights, of those that several layers use once."""
-    sizes: dict[int, int] = {}
-    for layer in weights:
-        sizes |= {record.identity: record.bytes for record in (*layer.parameters, *layer.buffers)}
+def count_weight_bytes(weights: Mapping[str, LayerWeights]) -> int:
+    """Return the bytes of the weights of layers, of those that several layers use once."""
+    sizes = {
+        record.identity: record.bytes for layer in weights.values() for record in (*layer.parameters, *layer.buffers)
+    }
     return sum(sizes.values())
 
 
@@ -133,43 +136,21 @@ def describe_constants(number: int) -> list[str]:
     return [f"{operators} of constants and shapes alone: computed before the first run, and counted as nothing"]
 
 
-class _Placed(NamedTuple):
-    """An operator that runs, with the calls of layers that its node is in."""
-
-    inputs: Sequence[GraphValue]
-    outputs: Sequence[GraphValue]
-    chain: Sequence[Scope]
-
-
-def list_calls(
-    chains: Sequence[Sequence[Scope]],
-    executed: Sequence[Executed],
-    inputs: Sequence[GraphValue],
-    outputs: Sequence[GraphValue],
-) -> dict[str, list[LayerCall]]:
-    """Return the calls of each layer, in order, also those whose nodes are all constants.
-
-    ``chains`` has the calls of layers that each node of the graph is in.
-    """
-    operators = [_Placed(op.inputs, op.outputs, chains[op.node]) for op in executed]
-    return layer_calls(operators, inputs, outputs, chains)
-
-
 def measure_live_bytes(
     executed: Sequence[Ran],
+    spans: Sequence[tuple[int, int]],
     inputs: Sequence[GraphValue],
     outputs: Sequence[GraphValue],
     find_sources: Callable[[Ran], Mapping[int, int]],
-    spans: Sequence[tuple[int, int]],
 ) -> tuple[int, ...]:
     """Return the bytes alive after each operator: inputs and activations. Constants are weights, counted elsewhere.
 
     Args:
         executed: The operators in the order of running.
+        spans: The ranges of operators that run more than once, as `live_bytes` takes them.
         inputs: The values that the call gives.
         outputs: The values that the model returns.
         find_sources: Returns the values whose buffers the outputs of an operator share, by the outputs' numbers.
-        spans: The ranges of operators that run more than once, as `live_bytes` takes them.
     """
     input_sizes = {value.number: value.bytes for value in inputs}
     activations = set(input_sizes)  # the numbers of the values whose bytes count

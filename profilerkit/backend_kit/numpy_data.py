@@ -87,14 +87,14 @@ def _leave_open(value: Declared) -> DeclaredInput:
 
 
 def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, Any]:
-    """Return the tensors of a call by the names of a model's inputs, in the order in which the model declares them.
+    """Return the arrays of a call by the names of a model's inputs, in the order in which the model declares them.
 
     Positional ones are taken in that order, the others by name. A random tensor has a batch, which an input that is
     declared as a scalar does not take. Raises `InputError` for a number, a name, a shape or a dtype that the model does
-    not declare.
+    not declare, and for inputs of ``call=``.
     """
     names = [value.name for value in declared]
-    positional = list(ModelInputs(*inputs.args).leaves())
+    positional = list(ModelInputs(*inputs.own_call().args).leaves())
     _require_declared(names, positional, inputs.kwargs)
     tensors = {**dict(zip(names, positional, strict=False)), **inputs.kwargs}
     missing = [name for name in names if name not in tensors]
@@ -104,7 +104,7 @@ def bind_inputs(declared: Sequence[Declared], inputs: ModelInputs) -> dict[str, 
         )
     bound = {}
     for value in declared:
-        tensor = tensors[value.name]
+        tensor = as_tensor(tensors[value.name])
         is_scalar = value.dims is not None and not value.dims
         if inputs.are_random and is_scalar and len(tensor.shape) == 1:
             tensor = tensor[0, ...]
@@ -133,20 +133,16 @@ def _require_fitting(declared: Declared, tensor: Any) -> None:
     if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
         raise InputError(f"the input {name!r} is {shown(tensor)}; give an array for it")
     shape = tuple(tensor.shape)
-    if dims is not None and not _has_sizes(shape, dims):
+    if dims is not None and (
+        len(shape) != len(dims)
+        or any(size != dim for size, dim in zip(shape, dims, strict=True) if isinstance(dim, int))
+    ):
         sizes = ", ".join("any" if dim is None else str(dim) for dim in dims)
         raise InputError(
             f"the input {name!r} has the shape {shape}, and the model declares ({sizes}); give an array of that shape"
         )
     if dtype != "string" and str(tensor.dtype) != dtype:
         raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
-
-
-def _has_sizes(shape: Sequence[int], dims: Sequence[int | str | None]) -> bool:
-    """Return whether a shape has as many sizes as are declared, and those of them that are numbers."""
-    if len(shape) != len(dims):
-        return False
-    return all(size == dim for size, dim in zip(shape, dims, strict=True) if isinstance(dim, int))
 
 
 def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:

@@ -16,9 +16,9 @@ from ..trace.records import LayerCall, LayerRecord, TensorInfo, WeightRecord
 
 __all__ = [
     "LayerWeights",
-    "PlacedOperator",
     "PlacedWeight",
     "Scope",
+    "ScopedOperator",
     "ScopedValue",
     "layer_calls",
     "layer_records",
@@ -64,8 +64,8 @@ class ScopedValue(Protocol):
         """Its shape and dtype."""
 
 
-class PlacedOperator(Protocol):
-    """An operator with what it reads and makes, and the calls of layers that it is in, the model's own first."""
+class ScopedOperator(Protocol):
+    """An operator with what it reads and makes."""
 
     @property
     def inputs(self) -> Sequence[ScopedValue]:
@@ -74,10 +74,6 @@ class PlacedOperator(Protocol):
     @property
     def outputs(self) -> Sequence[ScopedValue]:
         """The values that it makes."""
-
-    @property
-    def chain(self) -> Sequence[Scope]:
-        """The calls that it is in."""
 
 
 def list_by_layer(weights: Iterable[PlacedWeight]) -> dict[str, LayerWeights]:
@@ -93,38 +89,44 @@ def layer_records(
     types: Mapping[str, str],
     weights: Mapping[str, LayerWeights],
     calls: Mapping[str, Sequence[LayerCall]] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[LayerRecord, ...]:
-    """Return every layer, in the order of ``types``: the type of each by its path, the model itself first."""
+    """Return every layer, in the order of ``types``: the type of each by its path, the model itself first.
+
+    ``settings`` say how layers were created, as `LayerRecord.configuration` has it.
+    """
     records = []
     for path, kind in types.items():
         parameters, buffers = weights.get(path, LayerWeights([], []))
-        made = tuple((calls or {}).get(path, ()))
-        records.append(LayerRecord(path, kind, count_depth(path), tuple(parameters), tuple(buffers), made))
+        made, setting = tuple((calls or {}).get(path, ())), (settings or {}).get(path, "")
+        records.append(LayerRecord(path, kind, count_depth(path), tuple(parameters), tuple(buffers), made, setting))
     return tuple(records)
 
 
 def layer_calls(
-    operators: Iterable[PlacedOperator],
+    operators: Sequence[ScopedOperator],
+    chains: Sequence[Sequence[Scope]],
     inputs: Iterable[ScopedValue],
     outputs: Sequence[ScopedValue],
     silent: Iterable[Sequence[Scope]] = (),
 ) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer, in order; ``silent`` are those in which no operator may run.
 
+    ``chains`` has for each operator the calls that it is in, the model's own first.
+
     What goes into a call are the values that its operators read and that come from outside of it, constants aside. What
     comes out are those that others read, or that the program returns; where nobody reads any, the last that it makes.
     """
-    operators = tuple(operators)
-    callers = _find_callers([*silent, *(op.chain for op in operators)])
+    callers = _find_callers([*silent, *chains])
     borders = {scope: _Border() for scope in callers}
     made_in: dict[int, Sequence[Scope]] = {}
-    for op in operators:
+    for op, chain in zip(operators, chains, strict=True):
         for value in op.inputs:
             if not value.constant:
-                _pass_value(value, made_in.get(value.number, ()), op.chain, borders)
+                _pass_value(value, made_in.get(value.number, ()), chain, borders)
         for value in op.outputs:
-            made_in.setdefault(value.number, op.chain)
-            for scope in op.chain:
+            made_in.setdefault(value.number, chain)
+            for scope in chain:
                 borders[scope].last = value
     for value in outputs:
         for scope in made_in.get(value.number, ()):
@@ -150,8 +152,9 @@ class _Border:
 
     def make_call(self, caller: tuple[str, int] | None) -> LayerCall:
         """Return the call with its tensors."""
-        outputs = list(self.outputs.values()) or ([] if self.last is None else [self.last])
-        return LayerCall(_list_tensors(self.inputs.values()), _list_tensors(outputs), caller)
+        outputs = self.outputs.values() or ([] if self.last is None else [self.last])
+        inputs = tuple(value.info for value in self.inputs.values())
+        return LayerCall(inputs, tuple(value.info for value in outputs), caller)
 
 
 def _find_callers(chains: Iterable[Sequence[Scope]]) -> dict[Scope, tuple[str, int] | None]:
@@ -173,7 +176,3 @@ def _pass_value(
     for scope in source:
         if scope not in chain:
             borders[scope].outputs[value.number] = value
-
-
-def _list_tensors(values: Iterable[ScopedValue]) -> tuple[TensorInfo, ...]:
-    return tuple(value.info for value in values)

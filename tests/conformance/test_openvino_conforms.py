@@ -14,10 +14,11 @@ from openvino import opset16 as ops
 from openvino_architectures import BUILDERS, KINDS, Graph, build_low_precision, build_mlp
 
 from profilerkit import ModelInputs
+from profilerkit.backend_kit.numpy_data import bind_inputs
 from profilerkit.testing import BackendConformance
 from profilerkit_openvino import runs
 from profilerkit_openvino.backend import OpenvinoBackend
-from profilerkit_openvino.tracing import bind
+from profilerkit_openvino.tracing import declare
 
 
 class Unheard(openvino.Op):  # type: ignore[misc]
@@ -50,7 +51,7 @@ class TestOpenvino(BackendConformance):
 
     def call(self, model: Any, inputs: ModelInputs) -> Any:
         """Run the model by OpenVINO's compiled form, without the backend."""
-        results = openvino.compile_model(model, "CPU")(bind(model, inputs))
+        results = openvino.compile_model(model, "CPU")(bind_inputs(declare(model), inputs))
         if len(model.outputs) == 1:
             return results[0]
         return {output.get_any_name(): results[index] for index, output in enumerate(model.outputs)}

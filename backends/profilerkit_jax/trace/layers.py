@@ -23,7 +23,7 @@ def list_calls(
     executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks
 ) -> dict[str, list[LayerCall]]:
     """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
-    calls = _count_turns(layer_calls(executed, inputs, outputs), executed)
+    calls = _count_turns(layer_calls(executed, [equation.chain for equation in executed], inputs, outputs), executed)
     silent = {path: seen for path, seen in marks.calls.items() if path not in calls}
     for path, seen in silent.items():
         calls[path] = [_complete(call, calls, silent) for call in seen]

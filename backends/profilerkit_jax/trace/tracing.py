@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.graph_traces import list_reads, make_record, measure_live_bytes
+from profilerkit.backend_kit.graph_traces import count_weight_bytes, list_reads, make_record, measure_live_bytes
 from profilerkit.backend_kit.scoped_calls import LayerWeights, layer_records, list_by_layer
 from profilerkit.backend_kit.settings import list_changes
 from profilerkit.trace.bounds import PeakSpread
@@ -139,11 +139,8 @@ def _make_record(op: Executed, reads: tuple[int, ...]) -> OpRecord:
 
 def _measure_memory(passed: WalkedPass, weights: Mapping[str, LayerWeights]) -> MemoryTimeline:
     work = passed.walk.work
-    weight_bytes = {
-        record.identity: record.bytes for layer in weights.values() for record in (*layer.parameters, *layer.buffers)
-    }
     live = _measure_live_bytes(passed, work.executed, work.spans)
-    return MemoryTimeline(sum(weight_bytes.values()), _count_input_bytes(passed), live, MEMORY_NOTE)
+    return MemoryTimeline(count_weight_bytes(weights), _count_input_bytes(passed), live, MEMORY_NOTE)
 
 
 def _measure_peak_spread(passed: WalkedPass) -> PeakSpread:
@@ -155,7 +152,7 @@ def _measure_peak_spread(passed: WalkedPass) -> PeakSpread:
 def _measure_live_bytes(
     passed: WalkedPass, executed: Sequence[Executed], spans: Sequence[tuple[int, int]]
 ) -> tuple[int, ...]:
-    return measure_live_bytes(executed, passed.inputs, passed.results, lambda op: op.sources, spans)
+    return measure_live_bytes(executed, spans, passed.inputs, passed.results, lambda op: op.sources)
 
 
 def _count_input_bytes(passed: WalkedPass) -> int:

@@ -1,4 +1,4 @@
-"""What a model declares of its inputs, and the inputs of a call held against it."""
+"""What a model declares of its inputs, and the inputs of a call as it declares them."""
 
 from __future__ import annotations
 
@@ -10,31 +10,22 @@ from typing import Any
 import numpy as np
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit import numpy_data
 from profilerkit.backend_kit.layouts import channels_last_order
+from profilerkit.backend_kit.numpy_data import Declared
 
 from .graphs import Tensor
 from .quantized import dequantize, is_quantized, quantize
 from .reading import LiteRTModel
 
-__all__ = ["bind_inputs", "fit_inputs", "list_declared", "read_inputs"]
+__all__ = ["fit_inputs", "list_declared", "read_inputs"]
 
 
-def list_declared(model: LiteRTModel) -> list[numpy_data.Declared]:
+def list_declared(model: LiteRTModel) -> list[Declared]:
     """Return the inputs that a signature declares."""
     tensors = model.graphs[model.signature.graph].tensors
     return [
-        numpy_data.Declared(name, tensors[index].shape, tensors[index].dtype)
-        for name, index in model.signature.inputs.items()
+        Declared(name, tensors[index].shape, tensors[index].dtype) for name, index in model.signature.inputs.items()
     ]
-
-
-def bind_inputs(model: LiteRTModel, inputs: ModelInputs) -> dict[str, Any]:
-    """Return the tensors of a call by the names of the inputs: positional ones in order, the others by name.
-
-    Raises `InputError` for a number, a name, a shape or a dtype that the model does not declare.
-    """
-    return numpy_data.bind_inputs(list_declared(model), inputs)
 
 
 def fit_inputs(model: LiteRTModel, inputs: ModelInputs) -> ModelInputs:

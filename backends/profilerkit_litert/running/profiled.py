@@ -13,10 +13,10 @@ import numpy as np
 
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.backend_kit.numpy_data import bind_inputs
 
 from ..compat import find_library
-from ..model.inputs import bind_inputs
+from ..model.inputs import list_declared
 from ..model.reading import LiteRTModel
 from ..trace.control_flow import HANDLERS
 from ..trace.tracing import walk_call
@@ -73,7 +73,7 @@ def profile_passes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> list
 def _write_job(model: LiteRTModel, inputs: ModelInputs, passes: int) -> bytes:
     """Return a job as `native_passes` reads it: settings in a line of JSON, the bytes of the file and of the inputs."""
     library = find_library()
-    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+    bound = bind_inputs(list_declared(model), inputs)
     arrays = [np.ascontiguousarray(array) for array in bound.values()]
     outputs = _find_outputs(model, inputs)
     if any(array.dtype.hasobject for array in arrays) or any(value.sizes is None for value in outputs):
@@ -95,6 +95,6 @@ def _find_outputs(model: LiteRTModel, inputs: ModelInputs) -> list[Value]:
     """Return what a model makes of inputs, by the static pass: the library knows some sizes only while it runs."""
     walk = Walk(model, [""] * len(model.graphs[model.signature.graph].operators), HANDLERS)
     try:
-        return walk_call(walk, inputs.map(as_tensor))[1]
+        return walk_call(walk, inputs)[1]
     except Exception as error:  # whatever a damaged file leads to
         raise explain_failure(error, inputs, "litert", __package__ or "") from error

@@ -12,9 +12,9 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from profilerkit import ModelInputs, NotOfferedError, Run
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.backend_kit.numpy_data import bind_inputs
 
-from ..model.inputs import bind_inputs, read_inputs
+from ..model.inputs import list_declared, read_inputs
 from ..model.quantized import dequantize_outputs
 from ..model.reading import LiteRTModel
 
@@ -47,7 +47,7 @@ def make_call(model: LiteRTModel, inputs: ModelInputs, mode: str, num_threads: i
 
     Raises `InputError` as `bind_inputs` does, and `ModelFailedError` for a model that LiteRT refuses.
     """
-    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+    bound = bind_inputs(list_declared(model), inputs)
     interpreter = _try(lambda: _make_interpreter(model, mode, num_threads), inputs)
     if model.signature.graph:
         run = partial(interpreter.get_signature_runner(model.signature.key), **bound)
@@ -98,7 +98,7 @@ def measure_arena(model: LiteRTModel, inputs: ModelInputs) -> int:
             f"the signature {model.signature.key!r} has a graph of its own: the litert backend measures the memory of "
             "the main graph alone"
         )
-    bound = bind_inputs(model, inputs.own_call().map(as_tensor))
+    bound = bind_inputs(list_declared(model), inputs)
     interpreter = _try(lambda: _make_interpreter(model, "builtin"), inputs)
     _try(lambda: _plan_memory(interpreter, model, bound), inputs)
     _try(interpreter.invoke, inputs)

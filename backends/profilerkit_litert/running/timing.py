@@ -15,7 +15,6 @@ from typing import NamedTuple
 from profilerkit import ModelInputs, NotOfferedError
 from profilerkit.backend_kit.graph_work import Executed
 from profilerkit.backend_kit.named_layers import Scopes
-from profilerkit.backend_kit.numpy_data import as_tensor
 from profilerkit.backend_kit.ran_nodes import RanGraph, RanNode, make_node
 
 from ..model.reading import LiteRTModel
@@ -94,7 +93,7 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     products than those of the file.
     """
     walk = Walk(model, [chain[-1].path for chain in layers.chains], HANDLERS)
-    walk_call(walk, inputs.map(as_tensor))
+    walk_call(walk, inputs)
     traced = walk.work.executed
     traced_nodes = {op.node for op in traced}
     operators = enumerate(model.graphs[model.signature.graph].operators)

@@ -11,11 +11,12 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.named_layers import Scopes
+from profilerkit.backend_kit.numpy_data import bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_records, list_by_layer
 from profilerkit.count_text import format_count
 
 from ..model.graphs import Graph
-from ..model.inputs import bind_inputs
+from ..model.inputs import list_declared
 from ..model.reading import LiteRTModel
 from ..model.scopes import find_scopes
 from ..model.weights import list_weights
@@ -41,10 +42,8 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     walk = Walk(model, [chain[-1].path for chain in scopes.chains], HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
-        notes = tuple(_notes(walk))
-        names = _name_nodes(model)
         trace = trace_work(
-            walk.work, scopes.chains, scopes.types, weights, values, outputs, _VIEWS, METHOD, notes, names
+            walk.work, scopes, weights, values, outputs, _VIEWS, METHOD, _notes(walk), _name_nodes(model)
         )
         return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
@@ -62,7 +61,7 @@ def read_layers(model: LiteRTModel) -> Scopes:
 def walk_call(walk: Walk, inputs: ModelInputs) -> tuple[list[Value], list[Value]]:
     """Go over the graph for a call; return what the call gives and what the model returns."""
     model = walk.model
-    bound = bind_inputs(model, inputs.own_call())
+    bound = bind_inputs(list_declared(model), inputs)
     values = [_make_value(walk, model, index, bound[name]) for name, index in model.signature.inputs.items()]
     return values, walk.walk_graph(model.graphs[model.signature.graph], values)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from .graphs import list_inner_graphs
+
 __all__ = ["LEFT", "external_files", "list_tensors"]
 
 #: The location of elements that were left in the file of the model itself. No file can know this name.
@@ -50,5 +52,5 @@ def _list_in_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
                 yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
             for sparse in attribute.sparse_tensors:
                 yield from (sparse.values, sparse.indices)
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _list_in_graph(inner)
+        for inner in list_inner_graphs(node):
+            yield from _list_in_graph(inner)

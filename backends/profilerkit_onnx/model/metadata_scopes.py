@@ -10,68 +10,58 @@ first, and their classes. Each list ends with the node: its name, or its operato
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from onnx import NodeProto
 
-from profilerkit.backend_kit.named_layers import LayersAround, is_path
-
-__all__ = ["MetadataLayer", "has_scopes", "list_layers", "read_layers", "read_types", "write_layers"]
+__all__ = ["NodeLayers", "read_layers", "read_types", "write_layers"]
 
 #: The keys of both entries.
 _PATHS, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 
-class MetadataLayer(NamedTuple):
-    """A layer around a node: its path, which is empty for the model itself, and the name of its class."""
+class NodeLayers(NamedTuple):
+    """The layers around a node, the model itself first; none where its metadata does not tell them.
 
-    path: str
-    type: str
+    Attributes:
+        paths: The path of each; empty for the model itself.
+        types: The name of the class of each, without the module that defines it; a file may lack some.
+    """
 
-
-def has_scopes(node: NodeProto) -> bool:
-    """Return whether the metadata of a node tells its layer, if only that it is the model itself."""
-    return bool(_read_entry(node, _PATHS))
-
-
-def read_layers(node: NodeProto) -> LayersAround:
-    """Return the paths of the layers around a node."""
-    return LayersAround(tuple(dict.fromkeys(path for path in _read_list(node, _PATHS) if path and is_path(path))))
+    paths: Sequence[str] = ()
+    types: Sequence[str] = ()
 
 
-def read_types(nodes: Iterable[NodeProto]) -> dict[str, str]:
+def read_layers(node: NodeProto) -> NodeLayers:
+    """Return the layers around a node."""
+    if not node.metadata_props:
+        return NodeLayers()
+    texts = {entry.key: entry.value for entry in node.metadata_props}
+    types = [name.rpartition(".")[2] for name in _read_list(texts.get(_CLASSES, ""))]
+    return NodeLayers(_read_list(texts.get(_PATHS, "")), types)
+
+
+def read_types(layers_of_nodes: Iterable[NodeLayers]) -> dict[str, str]:
     """Return the name of the class of each layer by its path; where nodes tell different ones, that of the first."""
     types: dict[str, str] = {}
-    for node in nodes:
-        for layer in list_layers(node):
-            types.setdefault(layer.path, layer.type)
+    for layers in layers_of_nodes:
+        for path, kind in zip(layers.paths, layers.types, strict=False):
+            types.setdefault(path, kind)
     return types
 
 
-def list_layers(node: NodeProto) -> Iterator[MetadataLayer]:
-    """Yield the layers around a node, the model itself first; their classes without the modules that define them."""
-    for path, name in zip(_read_list(node, _PATHS), _read_list(node, _CLASSES), strict=False):  # a file may lack some
-        yield MetadataLayer(path, name.rpartition(".")[2])
-
-
-def write_layers(node: NodeProto, layers: Sequence[MetadataLayer]) -> None:
-    """Write the layers around a node, from the outermost on; all other metadata of it is deleted."""
-    around = list(layers) or [MetadataLayer("", "")]
+def write_layers(node: NodeProto, layers: NodeLayers) -> None:
+    """Write the layers around a node; all other metadata of it is deleted."""
     del node.metadata_props[:]
-    node.metadata_props.add(key=_PATHS, value=repr([*(layer.path for layer in around), node.name]))
-    node.metadata_props.add(key=_CLASSES, value=repr([*(layer.type for layer in around), node.op_type]))
+    node.metadata_props.add(key=_PATHS, value=repr([*layers.paths, node.name]))
+    node.metadata_props.add(key=_CLASSES, value=repr([*layers.types, node.op_type]))
 
 
-def _read_list(node: NodeProto, key: str) -> list[str]:
+def _read_list(text: str) -> list[str]:
     """Return the texts in a list of the metadata, without the last one, which is the node; none if it is no list."""
-    text = _read_entry(node, key)
     try:
         names = ast.literal_eval(text) if text else []
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
     return [name for name in names if isinstance(name, str)][:-1] if isinstance(names, list) else []
-
-
-def _read_entry(node: NodeProto, key: str) -> str:
-    return next((entry.value for entry in node.metadata_props if entry.key == key), "")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
+
+from .graphs import list_inner_graphs
 
 __all__ = ["name_nodes"]
 
@@ -28,14 +29,6 @@ def _make_unique(graph: GraphProto, numbers: Counter[str]) -> list[str]:
             numbers[name] += 1
             node_id = f"{name}_{numbers[name]}"
         ids[node_id] = None
-        for inner in _list_graphs(node):
+        for inner in list_inner_graphs(node):
             _make_unique(inner, numbers)
     return list(ids)
-
-
-def _list_graphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs inside a node."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs

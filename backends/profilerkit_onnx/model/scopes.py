@@ -11,9 +11,9 @@ types of the layers, and which call of each layer a node is in (`CallCounter`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
 from profilerkit.backend_kit.named_layers import (
@@ -22,28 +22,48 @@ from profilerkit.backend_kit.named_layers import (
     LayersAround,
     Scopes,
     TypedOperator,
+    is_path,
     name_types,
 )
 from profilerkit.trace.layer_paths import walk_outwards
 
-from .metadata_scopes import has_scopes, list_layers, read_layers, read_types
+from .metadata_scopes import NodeLayers, read_layers, read_types
 from .named_scopes import read_names
 
 __all__ = ["find_name", "find_scopes"]
+
+#: What produces the models that tf2onnx has made of Keras'.
+_FROM_KERAS = "tf2onnx"
 
 
 def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
-    if any(map(has_scopes, nodes)):
-        around_nodes, types = [read_layers(node) for node in nodes], read_types(nodes)
+    in_metadata = [read_layers(node) for node in nodes]
+    if any(layers.paths for layers in in_metadata):
+        around_nodes = [
+            LayersAround(tuple(dict.fromkeys(path for path in layers.paths if path and is_path(path))))
+            for layers in in_metadata
+        ]
+        types = read_types(in_metadata)
     else:
-        around_nodes = find_keras_layers(nodes) if _is_from_keras(model) else read_names(model)
-        types = name_types("", _list_typed(model, around_nodes))
+        around_nodes = find_keras_layers(nodes) if model.producer_name == _FROM_KERAS else read_names(model)
+        weights = {tensor.name for tensor in model.graph.initializer}
+        operators = [
+            TypedOperator(
+                around.paths[-1] if around.paths else "",
+                node.op_type,
+                has_weight=not weights.isdisjoint(node.input),
+            )
+            for node, around in zip(nodes, around_nodes, strict=True)
+        ]
+        types = name_types("", operators)
     counter = CallCounter()
-    placed = zip(nodes, around_nodes, strict=True)
-    chains = [counter.enter(node.op_type, around, _is_scoped(node)) for node, around in placed]
-    return Scopes(chains, {"": find_name(model), **_order_types(types, around_nodes)})
+    chains = [
+        counter.enter(node.op_type, around, is_scoped=bool(layers.paths) or "/" in node.name)
+        for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True)
+    ]
+    return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
 
 
 def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround]) -> dict[str, str]:
@@ -56,29 +76,14 @@ def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround])
     return ordered
 
 
-def _list_typed(model: ModelProto, around_nodes: Sequence[LayersAround]) -> Iterator[TypedOperator]:
-    """Yield the operators by which layers get a type, each in the innermost layer around it."""
-    weights = {tensor.name for tensor in model.graph.initializer}
-    for node, around in zip(model.graph.node, around_nodes, strict=True):
-        layer = around.paths[-1] if around.paths else ""
-        yield TypedOperator(layer, node.op_type, has_weight=not weights.isdisjoint(node.input))
+def find_name(model: ModelProto, in_metadata: Iterable[NodeLayers]) -> str:
+    """Return the class of the model that was exported, the name of a Keras model, or that of the graph.
 
-
-def find_name(model: ModelProto) -> str:
-    """Return the class of the model that was exported, the name of a Keras model, or that of the graph."""
-    if _is_from_keras(model):
+    ``in_metadata`` are the layers around its nodes that their metadata tells.
+    """
+    if model.producer_name == _FROM_KERAS:
         name = find_keras_name(list(model.graph.node))
     else:
-        layers = (layer for node in model.graph.node for layer in list_layers(node))
-        name = next((layer.type for layer in layers if not layer.path), "")
+        around = (layer for layers in in_metadata for layer in zip(layers.paths, layers.types, strict=False))
+        name = next((kind for path, kind in around if not path), "")
     return name or model.graph.name or type(model).__name__
-
-
-def _is_from_keras(model: ModelProto) -> bool:
-    """Return whether tf2onnx has made a model."""
-    return bool(model.producer_name == "tf2onnx")
-
-
-def _is_scoped(node: NodeProto) -> bool:
-    """Return whether the exporter tells the layer of a node, if only that it is the model itself: ``/Add``."""
-    return "/" in node.name or has_scopes(node)

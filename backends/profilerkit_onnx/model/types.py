@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from onnx import TensorProto, TypeProto, helper
 
-from profilerkit.costs import Shape
+__all__ = ["LARGEST", "common_type", "count_bytes", "dtype_name", "read_dims", "tensor_type"]
 
-__all__ = ["LARGEST", "common_type", "count_bytes", "dtype_name", "read_dims", "read_shape", "tensor_type"]
-
+#: Returns the type of a tensor, of its dtype and sizes; a size may be a name, or not known.
+tensor_type: Callable[[int, Sequence[int | str | None] | None], TypeProto] = helper.make_tensor_type_proto
 #: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
 LARGEST = 4096
 #: The bits of dtypes whose elements are packed.
@@ -52,20 +52,6 @@ def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     )
 
 
-def read_shape(declared: TypeProto, sizes: Mapping[str, int]) -> Shape | None:
-    """Return the shape of a tensor's type with the open sizes that are bound; None where some are not known."""
-    dims = read_dims(declared)
-    if dims is None:
-        return None
-    bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
-    return None if any(dim is None for dim in bound) else Shape(dim for dim in bound if dim is not None)
-
-
-def tensor_type(element: int, shape: tuple[int | str | None, ...] | None) -> TypeProto:
-    """Return the type of a tensor; a size may be a name, or not known."""
-    return helper.make_tensor_type_proto(element, shape)
-
-
 def common_type(first: TypeProto, second: TypeProto) -> TypeProto:
     """Return what two types have in common: a size only where both have it, no shape where their ranks differ."""
     if first == second:
@@ -75,6 +61,6 @@ def common_type(first: TypeProto, second: TypeProto) -> TypeProto:
         return TypeProto()
     sizes, others = read_dims(first), read_dims(second)
     if sizes is None or others is None or len(sizes) != len(others):
-        return helper.make_tensor_type_proto(first.tensor_type.elem_type, None)
+        return tensor_type(first.tensor_type.elem_type, None)
     shape = [one if one == other else None for one, other in zip(sizes, others, strict=True)]
-    return helper.make_tensor_type_proto(first.tensor_type.elem_type, shape)
+    return tensor_type(first.tensor_type.elem_type, shape)

@@ -8,22 +8,21 @@ the bounds of a clip, are neither.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from onnx import GraphProto, ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
+from .graphs import list_inner_graphs, walk_nodes
 from .types import count_bytes, dtype_name
 
-__all__ = ["Constant", "list_constants", "list_graphs", "list_weights"]
+__all__ = ["Constant", "list_constants", "list_weights"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -70,79 +69,66 @@ _BUFFERS = {
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
 
 
-@dataclass(frozen=True)
-class Constant:
-    """A tensor that stands in the file, without its values.
+class Constant(NamedTuple):
+    """A tensor that stands in the file.
 
     Attributes:
-        name: The name that nodes know it by.
+        values: The tensor with its elements; of a sparse one, with those that are not zero.
         shape: Its sizes.
-        element: Its dtype, as a number of ``TensorProto.DataType``.
+        bytes: The bytes that it takes in the file.
         is_node: Whether it is a ``Constant`` node, and no initializer.
-        stored: The bytes that it takes in the file; None where they follow from shape and dtype.
     """
 
-    name: str
+    values: TensorProto
     shape: Shape
-    element: int
+    bytes: int
     is_node: bool = False
-    stored: int | None = None
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that it takes."""
-        return count_bytes(self.shape.numel, self.element) if self.stored is None else self.stored
 
 
 def list_constants(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
-    return {constant.name: constant for graph in list_graphs(model.graph) for constant in _list_constants_inside(graph)}
-
-
-def list_graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    """Yield a graph and the graphs inside it."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from list_graphs(inner)
-
-
-def _list_constants_inside(graph: GraphProto) -> Iterator[Constant]:
-    """Yield the constants of one graph: its initializers, dense and sparse, and its nodes that are constants."""
-    for tensor in graph.initializer:
-        yield Constant(tensor.name, Shape(tensor.dims), tensor.data_type)
-    for sparse in graph.sparse_initializer:
-        stored = sum(count_bytes(math.prod(item.dims), item.data_type) for item in (sparse.values, sparse.indices))
-        yield Constant(sparse.values.name, Shape(sparse.dims), sparse.values.data_type, stored=stored)
-    for node in graph.node:
-        if node.op_type == "Constant" and node.output:
-            for attribute in node.attribute:
+    constants: dict[str, Constant] = {}
+    inner = (graph for node in walk_nodes(model.graph.node) for graph in list_inner_graphs(node))
+    for graph in (model.graph, *inner):
+        for tensor in graph.initializer:
+            constants[tensor.name] = _make_constant(tensor)
+        for sparse in graph.sparse_initializer:
+            stored = _make_constant(sparse.values).bytes + _make_constant(sparse.indices).bytes
+            constants[sparse.values.name] = Constant(sparse.values, Shape(sparse.dims), stored)
+        for node in graph.node:
+            for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
                 if attribute.name == "value" and attribute.HasField("t"):
-                    yield Constant(node.output[0], Shape(attribute.t.dims), attribute.t.data_type, is_node=True)
+                    constants[node.output[0]] = _make_constant(attribute.t, is_node=True)
+    return constants
+
+
+def _make_constant(tensor: TensorProto, is_node: bool = False) -> Constant:
+    shape = Shape(tensor.dims)
+    return Constant(tensor, shape, count_bytes(shape.numel, tensor.data_type), is_node)
 
 
 def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> Iterator[PlacedWeight]:
     """Yield the parameters and buffers: a weight belongs to the layer whose nodes use it.
 
-    One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model.
+    One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model. Packed
+    weights hold several elements in one: their record has no shape.
     """
     uses = _find_uses(model, scopes, constants)
     for identity, (name, constant) in enumerate(constants.items()):
-        users = uses.get(name, [])
-        is_parameter = _is_parameter(constant, users)
-        if constant.shape.numel <= 1 and not is_parameter:
+        users, elements, dtype = uses.get(name, []), constant.shape.numel, dtype_name(constant.values.data_type)
+        is_parameter = _is_parameter(name, constant, dtype, users)
+        if elements <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        count = _count_elements(constant, users)
+        unpacked = _count_unpacked(users)
         for path in dict.fromkeys(use.path for use in users) or [""]:
             record = WeightRecord(
                 name.removeprefix(f"{path}.") if path else name,
                 identity,
-                count,
+                elements if unpacked is None else unpacked,
                 constant.bytes,
-                dtype_name(constant.element),
+                dtype,
                 None,
-                shape=tuple(constant.shape) if count == constant.shape.numel else (),
+                shape=tuple(constant.shape) if unpacked is None else (),
             )
             yield PlacedWeight(path, record, is_parameter)
 
@@ -163,10 +149,10 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
     uses: dict[str, list[_Use]] = {}
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
-        for inner, path in _list_inner_nodes(node, chain[-1].path):
+        for inner in walk_nodes([node]):  # those of the graphs inside a node belong to the same layer
             for index, name in enumerate(inner.input):
                 if name in stands_for:
-                    uses.setdefault(stands_for[name], []).append(_Use(inner, index, path))
+                    uses.setdefault(stands_for[name], []).append(_Use(inner, index, chain[-1].path))
             if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
                 source = stands_for[inner.input[0]]
                 uses[source].pop()
@@ -174,31 +160,21 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
     return uses
 
 
-def _list_inner_nodes(node: NodeProto, path: str) -> Iterator[tuple[NodeProto, str]]:
-    """Yield a node and those of the graphs inside it, which belong to the same layer."""
-    yield node, path
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            for inner in attribute.g.node:
-                yield from _list_inner_nodes(inner, path)
-
-
-def _is_parameter(constant: Constant, users: Sequence[_Use]) -> bool:
+def _is_parameter(name: str, constant: Constant, dtype: str, users: Sequence[_Use]) -> bool:
     """Return whether a constant is a weight that is trained, by what its users do with it, else by its dtype."""
     if any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in users):
         return True
-    if constant.is_node or _COMPUTED.fullmatch(constant.name) or not constant.shape:
+    if constant.is_node or _COMPUTED.fullmatch(name) or not constant.shape:
         return False
     if users and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in users):
         return False
-    name = dtype_name(constant.element)
-    return name.startswith(("float", "bfloat", "complex"))
+    return dtype.startswith(("float", "bfloat", "complex"))
 
 
-def _count_elements(constant: Constant, users: Sequence[_Use]) -> int:
-    """Return how many elements a constant stands for: packed weights hold several in one."""
+def _count_unpacked(users: Sequence[_Use]) -> int | None:
+    """Return how many elements packed weights stand for; None for weights that are not packed."""
     for use in users:
         if use.node.op_type == "MatMulNBits" and use.input == 1:
             sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
             return sizes.get("K", 0) * sizes.get("N", 0)
-    return constant.shape.numel
+    return None

@@ -15,7 +15,7 @@ from profilerkit.backend import DeviceLike
 from profilerkit.error_text import shown
 
 from ..loaders import open_model
-from ..model.metadata_scopes import MetadataLayer, write_layers
+from ..model.metadata_scopes import NodeLayers, write_layers
 from ..model.model_file import read_whole
 from ..model.scopes import find_scopes
 from .devices import resolve_device
@@ -57,8 +57,8 @@ def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> Model
     scopes = find_scopes(written)
     for node, origin in zip(rewritten.graph.graph.node, rewritten.origins, strict=True):
         index = main_node(origin)
-        chain = () if index is None else scopes.chains[index]
-        write_layers(node, [MetadataLayer(scope.path, scopes.types[scope.path]) for scope in chain])
+        paths = [""] if index is None else [scope.path for scope in scopes.chains[index]]
+        write_layers(node, NodeLayers(paths, [scopes.types[path] for path in paths]))
     rewritten.graph.graph.name = written.graph.name
     return rewritten.graph
 

@@ -12,9 +12,9 @@ from onnx import ModelProto, helper
 
 from profilerkit import ModelInputs, Run
 from profilerkit.backend_kit.failures import explain_failure
-from profilerkit.backend_kit.numpy_data import as_tensor
+from profilerkit.backend_kit.numpy_data import bind_inputs
 
-from ..model.declared_inputs import bind_inputs
+from ..model.declared_inputs import list_declared
 from ..model.model_file import read_whole
 from .runtime import onnxruntime
 from .sessions import make_options, make_session
@@ -44,7 +44,7 @@ def prepare_run(
 
 def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
     """Return the arrays of a call by the names of the graph's inputs; raises as `bind_inputs` does."""
-    return bind_inputs(model, inputs.own_call().map(as_tensor))
+    return bind_inputs(list_declared(model), inputs)
 
 
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:

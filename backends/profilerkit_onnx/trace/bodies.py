@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from onnx import GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Body, note_apart
-from profilerkit.costs import Shape
 
+from ..model.types import tensor_type
 from .values import Value, find_value
 from .walk import Visit, Walk
 
@@ -39,7 +39,7 @@ def walk_body(
 def stack_turns(walk: Walk, value: Value, axis: int, length: int | None) -> Value:
     """Return what a loop hands out of a value that each turn makes: all of them along a new dimension."""
     if value.shape is None or length is None:
-        return Value.of(walk.take_number(), value.element, None)
+        return Value(next(walk.numbers), tensor_type(value.element, None))
     sizes = list(value.shape)
     sizes.insert(axis % (len(sizes) + 1), length)
-    return Value.of(walk.take_number(), value.element, Shape(sizes))
+    return Value(next(walk.numbers), tensor_type(value.element, sizes))

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from ..model.graphs import list_inner_graphs
 from ..model.types import LARGEST
 from .values import Array, Value
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-__all__ = ["evaluate", "fold", "is_of_shape", "is_repeatable", "make_evaluator", "read_array"]
+__all__ = ["FROM_SHAPE", "evaluate", "fold", "is_repeatable", "make_evaluator", "read_array"]
 
+#: Operators whose result follows from the shape of their input, whatever the elements are.
+FROM_SHAPE = ("Shape", "Size")
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
@@ -34,29 +37,17 @@ def read_array(tensor: TensorProto) -> Array | None:
 
 def is_repeatable(node: NodeProto) -> bool:
     """Return whether a node is one of the standard's, without graphs inside, that makes the same of the same inputs."""
-    return not (
-        node.domain
-        or node.op_type in _RANDOM
-        or any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
-    )
-
-
-def is_of_shape(node: NodeProto) -> bool:
-    """Return whether what a node makes follows from the shape of its input, whatever the elements are."""
-    return node.op_type in ("Shape", "Size") and not node.domain
+    return not (node.domain or node.op_type in _RANDOM or list_inner_graphs(node))
 
 
 def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
-    if not is_repeatable(node):
+    if node.op_type in FROM_SHAPE and not node.domain and inputs and inputs[0] is not None:
+        return _measure_shape(node, inputs[0])
+    if any(value is not None and value.array is None for value in inputs) or not is_repeatable(node):
         return nothing
-    source = inputs[0] if inputs else None
-    if is_of_shape(node) and source is not None:
-        return _measure_shape(node, source)
     arrays = [None if value is None else value.array for value in inputs]
-    if any(array is None for value, array in zip(inputs, arrays, strict=True) if value is not None):
-        return nothing
     if node.op_type == "Identity" and len(arrays) == 1:
         return arrays
     if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _makes_little(node, arrays):

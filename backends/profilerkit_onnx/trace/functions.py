@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto
@@ -10,20 +10,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto
 from .inference import find_schema
 from .values import Value
 
-__all__ = ["fill_body", "find_body", "list_functions", "read_key"]
-
-#: Domain, name and overload of a function.
-Key = tuple[str, str, str]
-
-
-def list_functions(functions: Iterable[FunctionProto]) -> dict[Key, FunctionProto]:
-    """Return the functions that a model defines, each by the key of the nodes that call it (see `read_key`)."""
-    return {(function.domain, function.name, function.overload): function for function in functions}
-
-
-def read_key(node: NodeProto) -> Key:
-    """Return the domain, name and overload of a node's operator: those of the function, where it calls one."""
-    return node.domain, node.op_type, node.overload
+__all__ = ["fill_body", "find_body"]
 
 
 def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> FunctionProto | None:

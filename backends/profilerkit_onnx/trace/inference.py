@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
+from onnx import NodeProto, TypeProto, defs, helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from .pricing import name_node, name_operator
 from .runtime_shapes import infer_for_runtime
-from .values import Array, Value
+from .values import UnfitError, Value
 
 __all__ = ["find_schema", "infer"]
 
@@ -17,14 +18,6 @@ __all__ = ["find_schema", "infer"]
 _DEFAULT = ("", "ai.onnx")
 #: More dimensions than any tensor has.
 _MOST_DIMENSIONS = 64
-
-
-def _may_tell_sizes(array: Array) -> bool:
-    """Return whether the elements of a constant may tell sizes of outputs: integers, or a factor for each dimension.
-
-    No operator of the standard takes sizes from a tensor of more dimensions.
-    """
-    return array.ndim <= 1 and (array.dtype.kind in "iub" or array.size <= _MOST_DIMENSIONS)
 
 
 def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
@@ -41,14 +34,13 @@ def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | N
         return None
 
 
-def infer(
-    node: NodeProto, schema: defs.OpSchema | None, inputs: Sequence[Value | None], opsets: Mapping[str, int]
-) -> list[TypeProto | None]:
+def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:
     """Return the types of a node's outputs; None for one that is not known.
 
-    Raises ``onnx.shape_inference.InferenceError`` where the inputs do not fit the operator.
+    Raises `UnfitError` where the inputs do not fit the operator.
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
+    schema = find_schema(node, opsets)
     if schema is None:
         return infer_for_runtime(node, inputs) or nothing
     if not schema.has_type_and_shape_inference_function:
@@ -57,28 +49,27 @@ def infer(
     types = {name: value.type for name, value in values.items()}
     if any(kind.WhichOneof("value") is None for kind in types.values()):
         return nothing
+    # Elements may tell sizes of outputs: integers, or a factor for each dimension, in no more than one dimension.
     data = {
         name: numpy_helper.from_array(value.array, name)
         for name, value in values.items()
-        if value.array is not None and _may_tell_sizes(value.array)
+        if value.array is not None
+        and value.array.ndim <= 1
+        and (value.array.dtype.kind in "iub" or value.array.size <= _MOST_DIMENSIONS)
     }
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
-        outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
-    except ValidationError as error:  # exporters leave inputs out before the standard lets them: Resize in version 11
-        newest = find_schema(node, {})
-        if newest is None or newest.since_version == schema.since_version:
-            raise InferenceError(str(error)) from None
-        outputs = _infer_by_newest(newest, node, types, data)
+        try:
+            outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
+        except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
+            newest = find_schema(node, {}) or schema
+            imports = [helper.make_opsetid("", defs.onnx_opset_version())]
+            outputs = infer_node_outputs(newest, node, types, data, opset_imports=imports)
+    except (InferenceError, ValidationError) as error:
+        shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
+        words = " ".join(str(error).split())
+        raise UnfitError(
+            f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
+            f"of the shapes {shapes}: {words}"
+        ) from None
     return [outputs.get(name) for name in node.output]
-
-
-def _infer_by_newest(
-    schema: defs.OpSchema, node: NodeProto, types: dict[str, TypeProto], data: dict[str, TensorProto]
-) -> dict[str, TypeProto]:
-    """Return what the newest definition of an operator infers; raises InferenceError where the node does not fit it."""
-    imports = [helper.make_opsetid("", defs.onnx_opset_version())]
-    try:
-        return dict(infer_node_outputs(schema, node, types, data, opset_imports=imports))
-    except ValidationError as error:
-        raise InferenceError(str(error)) from None

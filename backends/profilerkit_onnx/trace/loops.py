@@ -13,8 +13,8 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
-from profilerkit.costs import Shape
 
+from ..model.types import tensor_type
 from .bodies import find_graph, stack_turns, walk_body
 from .pricing import name_node
 from .trips import count_trips
@@ -102,7 +102,7 @@ def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Value
         return _Turns(0, may_stop=False)
     if condition.array is None:
         return _Turns(limit, may_stop=True)
-    counted = count_trips(graph, limit, read.begins, walk.add_initializers(graph, values), walk.opsets)
+    counted = count_trips(graph, limit, read.begins, walk.add_initializers(graph, values), walk.declared.opsets)
     return _Turns(limit, may_stop=True) if counted is None else _Turns(counted, may_stop=False)
 
 
@@ -122,8 +122,8 @@ def _note_begin(walk: Walk, read: _LoopInputs, times: int) -> list[Value]:
     runs, and that of `_note_end` after it.
     """
     true = None if read.condition is None else np.asarray(True)  # no turn begins with a condition that is false
-    number = Value.of(walk.take_number(), TensorProto.INT64, Shape(()))
-    condition = Value.of(walk.take_number(), TensorProto.BOOL, Shape(()), array=true)
+    number = Value(next(walk.numbers), tensor_type(TensorProto.INT64, ()))
+    condition = Value(next(walk.numbers), tensor_type(TensorProto.BOOL, ()), array=true)
     walk.work.executed.append(Executed("Loop", walk.node, (), (number, condition), times))
     return [number, condition]
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from onnx import NodeProto, TypeProto
-from onnx.shape_inference import InferenceError
+from onnx import FunctionProto, NodeProto, TypeProto
 
-from profilerkit.costs import Shape
-
-from ..model.types import read_shape, tensor_type
-from .folding import fold, is_of_shape, read_array
-from .inference import find_schema, infer
-from .pricing import name_node, name_operator
-from .values import Array, UnfitError, Value
+from ..model.types import read_dims, tensor_type
+from .folding import FROM_SHAPE, fold, read_array
+from .inference import infer
+from .values import Array, Value
 
 __all__ = ["Declarations", "NodeOutputs", "make_outputs"]
 
@@ -26,11 +22,13 @@ class Declarations(NamedTuple):
         opsets: The version of each operator set.
         types: The types of values, for operators that onnx's inference does not know.
         sizes: The open sizes that the inputs bind.
+        functions: The functions that the model defines itself, by domain, name and overload.
     """
 
     opsets: Mapping[str, int]
     types: Mapping[str, TypeProto]
     sizes: Mapping[str, int]
+    functions: Mapping[tuple[str, str, str], FunctionProto]
 
 
 class NodeOutputs(NamedTuple):
@@ -46,57 +44,46 @@ def make_outputs(
     """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
     if node.op_type == "Constant" and not node.domain:
         return NodeOutputs([_make_constant(node, declared.opsets, next(numbers))], are_inferred=False)
-    types = _infer_types(node, inputs, declared.opsets)
+    types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, declared.opsets)
     values = [value for value in inputs if value is not None]
     is_constant = bool(values) and all(value.constant for value in values)
-    from_inputs = not is_of_shape(node) and any(value.from_inputs for value in values)
-    outputs = []
-    for name, kind, array in zip(node.output, types, arrays, strict=True):
+    from_inputs = node.op_type not in FROM_SHAPE and any(value.from_inputs for value in values)
+    outputs, are_inferred = [], True
+    for name, inferred, array in zip(node.output, types, arrays, strict=True):
         is_known_before = array is not None and not from_inputs
-        type_of_output = _choose_type(declared, name, kind, array)
-        outputs.append(Value(next(numbers), type_of_output, is_constant or is_known_before, array, from_inputs))
-    return NodeOutputs(outputs, all(map(_is_inferred, outputs, types)))
+        kind, is_inferred = _choose_type(declared, name, inferred, array)
+        outputs.append(Value(next(numbers), kind, is_constant or is_known_before, array, from_inputs))
+        are_inferred &= is_inferred
+    return NodeOutputs(outputs, are_inferred)
 
 
-def _infer_types(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[TypeProto | None]:
-    """Return the types that follow from those of the inputs; None for one that does not."""
-    try:
-        return infer(node, find_schema(node, opsets), inputs, opsets)
-    except InferenceError as error:
-        shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
-        words = " ".join(str(error).split())
-        raise UnfitError(
-            f"the operator {name_operator(node)} of the node {name_node(node)!r} does not fit inputs "
-            f"of the shapes {shapes}: {words}"
-        ) from None
+def _choose_type(
+    declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None
+) -> tuple[TypeProto, bool]:
+    """Return the type of an output, and whether it is inferred: else it is as the file declares it.
 
-
-def _choose_type(declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None) -> TypeProto:
-    """Return the type of an output: as inferred, else as the file declares it; an empty one where neither tells."""
+    It is an empty one where neither tells.
+    """
+    if inferred is not None:
+        kind, dims = inferred.WhichOneof("value"), read_dims(inferred)
+        if kind not in (None, "tensor_type"):  # a sequence, a map: it has no shape
+            return inferred, True
+        if array is not None:
+            return tensor_type(inferred.tensor_type.elem_type, array.shape), kind is not None
+        if dims is not None and all(isinstance(dim, int) for dim in dims):
+            return inferred, True
     declared = declarations.types.get(name)
-    if inferred is None:
-        return _bind_sizes(declared, declarations.sizes) or declared or TypeProto()
-    if inferred.WhichOneof("value") not in (None, "tensor_type"):  # a sequence, a map: it has no shape
-        return inferred
-    if array is not None:
-        return tensor_type(inferred.tensor_type.elem_type, array.shape)
-    if read_shape(inferred, {}) is not None:
-        return inferred
-    return _bind_sizes(declared, declarations.sizes) or inferred
+    return _bind_sizes(declared, declarations.sizes) or inferred or declared or TypeProto(), False
 
 
 def _bind_sizes(declared: TypeProto | None, sizes: Mapping[str, int]) -> TypeProto | None:
     """Return a declared type with the sizes that the inputs bind; None where that leaves a size open."""
-    shape = None if declared is None else read_shape(declared, sizes)
-    return None if declared is None or shape is None else tensor_type(declared.tensor_type.elem_type, shape)
-
-
-def _is_inferred(value: Value, kind: TypeProto | None) -> bool:
-    """Return whether a value has the type that was inferred for it, and no declaration could tell more of it."""
-    if kind is None or kind.WhichOneof("value") is None:
-        return False
-    return value.array is not None or (value.type is kind and (not value.is_tensor or value.shape is not None))
+    dims = None if declared is None else read_dims(declared)
+    if declared is None or dims is None:
+        return None
+    bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
+    return None if None in bound else tensor_type(declared.tensor_type.elem_type, bound)
 
 
 def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> Value:
@@ -104,8 +91,7 @@ def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> V
     for attribute in node.attribute:
         if attribute.name == "value" and attribute.HasField("t"):
             tensor = attribute.t
-            array = read_array(tensor)
-            return Value.of(number, tensor.data_type, Shape(tensor.dims), constant=True, array=array)
+            return Value(number, tensor_type(tensor.data_type, tensor.dims), constant=True, array=read_array(tensor))
     [array] = fold(node, [], opsets)
-    [kind] = infer(node, find_schema(node, opsets), [], opsets)
+    [kind] = infer(node, [], opsets)
     return Value(number, kind or TypeProto(), constant=True, array=array)

@@ -18,7 +18,6 @@ from onnx import ModelProto, NodeProto
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.costs import Cost
 
-from .pricing import name_operator
 from .tracing import trace_model
 from .values import Origin, Value
 from .walk import Visit, Walk
@@ -90,13 +89,13 @@ class _NonzeroWalk(Walk):
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note what one node does, without the multiply-accumulates of weights that are zero."""
         if cost.macs:
-            nonzero_macs = self._count_nonzero_macs(visit.node, visit.inputs, cost.macs)
+            nonzero_macs = self._count_nonzero_macs(visit, cost.macs)
             cost = Cost(nonzero_macs, cost.flops - Cost.of_macs(cost.macs - nonzero_macs).flops)
         super().note(visit, outputs, cost, missing)
 
-    def _count_nonzero_macs(self, node: NodeProto, inputs: Sequence[Value | None], macs: int) -> int:
+    def _count_nonzero_macs(self, visit: Visit, macs: int) -> int:
         """Return how many of an operator's multiply-accumulates are with elements of its weights that are not zero."""
-        name = name_operator(node)
+        name, inputs = visit.operator, visit.inputs
         nonzero = total = 0
         for factor in _FACTORS.get(name, tuple(map(_Factor, range(len(inputs))))):
             weight, zero_point = _find_input(inputs, factor.input), _find_input(inputs, factor.zero_point)
@@ -104,7 +103,7 @@ class _NonzeroWalk(Walk):
                 continue
             if zero_point is not None and not zero_point.constant:
                 return macs
-            axis = 0 if name == "com.microsoft::QGemm" and factor.input and _is_transposed(node) else factor.axis
+            axis = 0 if name == "com.microsoft::QGemm" and factor.input and _is_transposed(visit.node) else factor.axis
             elements = self.counter.count(weight, zero_point, axis)
             nonzero += elements.nonzero
             total += elements.total

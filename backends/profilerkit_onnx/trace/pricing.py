@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
-from profilerkit.costs import Cost
+from profilerkit.backend_kit.operator_costs import Price
 
 from ..costs import NodeCall, Shapes
 from ..costs.registry import OPERATORS
 from .values import Value
 
-__all__ = ["has_unknown_lengths", "name_node", "name_operator", "price", "read_attributes"]
+__all__ = ["name_node", "name_operator", "price", "read_attributes"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
@@ -38,14 +38,6 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
     }
 
 
-def has_unknown_lengths(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
-    """Return whether a node is a recurrent layer over sequences of lengths that are not known before the model runs."""
-    if node.domain or node.op_type not in ("LSTM", "GRU", "RNN") or len(inputs) <= 4:
-        return False
-    lengths = inputs[4]
-    return lengths is not None and lengths.array is None
-
-
 def _decode(value: Any) -> Any:
     """Return a value of an attribute with texts in the place of bytes."""
     if isinstance(value, bytes):
@@ -53,21 +45,15 @@ def _decode(value: Any) -> Any:
     return [_decode(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def price(
-    node: NodeProto,
-    inputs: Sequence[Value | None],
-    outputs: Sequence[Value],
-    attributes: Mapping[str, Any],
-) -> tuple[Cost, str]:
-    """Return the cost of one run of a node, and what is not counted of it, in words; nothing where all is."""
-    arrays = [None if value is None else value.array for value in inputs]
+def price(operator: str, node: NodeProto, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Price:
+    """Return the cost of one run of a node, by the name of its operator, and what is not counted of it."""
     call = NodeCall(
-        name_operator(node),
+        operator,
         Shapes([None if value is None else value.shape for value in inputs]),
         Shapes([value.shape for value in outputs]),
         tuple("" if value is None else value.info.dtype or "unknown" for value in inputs),
         tuple(value.info.dtype for value in outputs),
-        attributes,
-        value=lambda index: arrays[index],
+        read_attributes(node),
+        value=lambda index: getattr(inputs[index], "array", None),
     )
     return OPERATORS.price(call)

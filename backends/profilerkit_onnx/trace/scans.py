@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profilerkit.backend_kit.graph_work import Executed
-from profilerkit.costs import Shape
 
+from ..model.types import tensor_type
 from .bodies import find_graph, stack_turns, walk_body
 from .pricing import read_attributes
 from .values import Value
@@ -49,7 +49,7 @@ def _find_length(sequences: Sequence[Value | None], axes: Sequence[int]) -> int 
 def _slice(value: Value, axis: int) -> Value:
     """Return what each turn gets of a value: the same buffer, without one of the dimensions."""
     if value.shape is None:
-        return Value.of(value.number, value.element, None)
+        return Value(value.number, tensor_type(value.element, None))
     sizes = list(value.shape)
     del sizes[axis]
-    return Value.of(value.number, value.element, Shape(sizes))
+    return Value(value.number, tensor_type(value.element, sizes))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -12,14 +12,15 @@ import numpy as np
 from onnx import NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from profilerkit.costs import Shape
-from profilerkit.process.cached import cached_property
 from profilerkit.trace.records import TensorInfo
 
-from ..model.types import common_type, count_bytes, dtype_name, read_dims, read_shape, tensor_type
+from ..model.types import common_type, count_bytes, dtype_name, read_dims
 
 __all__ = ["Array", "MadeConstant", "Origin", "UnfitError", "Value", "Values", "find_value"]
 
 Array = np.ndarray[Any, Any]
+#: The most elements of a constant that are compared: shapes and indices have fewer.
+_COMPARED = 256
 
 
 class UnfitError(Exception):
@@ -36,6 +37,11 @@ class Value:
         constant: Whether it follows from the file and the shapes of the inputs alone.
         array: Its elements, where they are known before the model runs and are few.
         from_inputs: Whether these elements follow from those of the inputs that the call gives.
+        element: Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor.
+        info: Shape and dtype for reports, with -1 for a size that is not known.
+        shape: Its shape; None where a size is not known before the model runs.
+        bytes: The bytes that it takes; 0 where its shape is not known.
+        key: What it has in common with values that no node can tell from it; None for elements that are too many.
     """
 
     number: int
@@ -43,15 +49,33 @@ class Value:
     constant: bool = False
     array: Array | None = None
     from_inputs: bool = False
+    element: int = field(init=False)
+    info: TensorInfo = field(init=False)
+    shape: Shape | None = field(init=False)
+    bytes: int = field(init=False)
+    key: Hashable | None = field(init=False)
 
-    @classmethod
-    def of(cls, number: int, element: int, shape: Shape | None, **facts: Any) -> Value:
-        """Return a tensor of a dtype and shape."""
-        return cls(number, tensor_type(element, shape), **facts)
+    def __post_init__(self) -> None:
+        """Read the type."""
+        dims, array = read_dims(self.type), self.array
+        self.element = self.type.tensor_type.elem_type
+        self.info = TensorInfo(
+            tuple(dim if isinstance(dim, int) else -1 for dim in dims or ()), dtype_name(self.element)
+        )
+        self.shape = None if dims is None or -1 in self.info.shape else Shape(self.info.shape)
+        self.bytes = 0 if self.shape is None else count_bytes(self.shape.numel, self.element)
+        type_key = self.type.SerializeToString(deterministic=True)
+        if array is None:
+            self.key = type_key, self.constant
+        elif array.size <= _COMPARED and not array.dtype.hasobject:
+            elements = array.dtype.str, array.shape, array.tobytes()
+            self.key = type_key, self.constant, self.from_inputs, elements
+        else:
+            self.key = None
 
     def with_number(self, number: int) -> Value:
         """Return a value like this one in a buffer of its own."""
-        twin = copy(self)  # with its shape, where that was read already
+        twin = copy(self)
         twin.number = number
         return twin
 
@@ -79,41 +103,6 @@ class Value:
     def is_true(self) -> bool:
         """Whether its elements are known, and all of them true."""
         return self.array is not None and bool(self.array.all())
-
-    @property
-    def is_tensor(self) -> bool:
-        """Whether it is a tensor; else it is a sequence, an optional value or unknown."""
-        return bool(self.type.WhichOneof("value") == "tensor_type")
-
-    @property
-    def element(self) -> int:
-        """Its dtype, as a number of ``TensorProto.DataType``; 0 for what is no tensor."""
-        return int(self.type.tensor_type.elem_type) if self.is_tensor else 0
-
-    @cached_property
-    def type_key(self) -> bytes:
-        """Its type as bytes, which are equal for equal types."""
-        return bytes(self.type.SerializeToString(deterministic=True))
-
-    @cached_property
-    def shape(self) -> Shape | None:
-        """Its shape; None where a size is not known before the model runs."""
-        return read_shape(self.type, {}) if self.is_tensor else None
-
-    @cached_property
-    def bytes(self) -> int:
-        """The bytes that it takes; 0 where its shape is not known."""
-        shape = self.shape
-        return 0 if shape is None else count_bytes(shape.numel, self.element)
-
-    @cached_property
-    def info(self) -> TensorInfo:
-        """Shape and dtype for reports, with -1 for a size that is not known."""
-        if self.shape is not None:
-            return TensorInfo(tuple(self.shape), dtype_name(self.element))
-        dims = read_dims(self.type) if self.is_tensor else ()
-        sizes = tuple(dim if isinstance(dim, int) else -1 for dim in dims or ())
-        return TensorInfo(sizes, dtype_name(self.element))
 
 
 @dataclass(frozen=True, eq=False)

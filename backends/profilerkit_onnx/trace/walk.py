@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple, TypeAlias
 
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from profilerkit.backend_kit.graph_work import Executed, Work, note_apart
-from profilerkit.costs import Cost, Shape
+from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
+from ..model.types import tensor_type
 from .folding import read_array
-from .functions import fill_body, find_body, read_key
+from .functions import fill_body, find_body
 from .node_outputs import Declarations, make_outputs
-from .pricing import has_unknown_lengths, name_node, name_operator, price, read_attributes
-from .signatures import Known, make_signature
+from .pricing import name_node, name_operator, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
@@ -27,9 +27,14 @@ __all__ = ["Handler", "Visit", "Walk"]
 Handler: TypeAlias = "Callable[[Walk, Visit], Sequence[Value]]"
 
 _NO_WORK = Cost(0, 0)
+#: What is declared before a walk begins.
+_NOTHING = Declarations({}, {}, {}, {})
 #: The most nodes in functions that are gone over, some seconds: 17 functions that each call the last one twice have as
 #: many, in a file of a kilobyte.
 _MOST_NODES = 100_000
+_WITH_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+#: The recurrent operators, and which of their inputs has the lengths of the sequences.
+_RECURRENT, _LENGTHS = ("LSTM", "GRU", "RNN"), 4
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
@@ -38,15 +43,33 @@ class Visit(NamedTuple):
 
     Attributes:
         node: The node.
+        operator: The name of its operator.
         inputs: The values that it reads; None for an optional one that is left out.
         values: All values that are there before it, by name: the graphs inside of it may read them.
         times: How often it runs.
     """
 
     node: NodeProto
+    operator: str
     inputs: Sequence[Value | None]
     values: Values
     times: int
+
+
+class Known(NamedTuple):
+    """What is known of all nodes that are alike: layers come again, and what one of them does all of them do.
+
+    Attributes:
+        outputs: The outputs of the first of them.
+        constant: Whether these follow from constants and shapes alone.
+        cost: What one run costs.
+        missing: What is not counted of it, in words.
+    """
+
+    outputs: Sequence[Value]
+    constant: bool
+    cost: Cost
+    missing: str
 
 
 @dataclass
@@ -54,23 +77,21 @@ class Walk:
     """Goes over nodes in order, and notes what runs.
 
     Attributes:
-        declared: What the file says of its operators and values, or the function that is gone over.
-        functions: The functions that the model defines itself, by name.
         handlers: What goes over the operators that hold graphs, by their names.
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
+        declared: What the file says of its operators and values, or the function that is gone over.
         work: What runs, and what is known of it.
         constants: How many nodes depend on constants alone.
         nodes_in_functions: How many nodes the bodies of functions had so far, each time that they were gone over.
         node: The index of the node of the model's own graph that is gone over.
         numbers: The numbers of new values.
-        seen: What the nodes so far have shown, by their signatures.
+        seen: What the nodes so far have shown, by what they have in common.
         origins: Where constants come from, by their numbers.
     """
 
-    declared: Declarations
-    functions: Mapping[tuple[str, str, str], FunctionProto] = field(default_factory=dict)
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     paths: Sequence[str] = ()
+    declared: Declarations = _NOTHING
     work: Work = field(default_factory=Work)
     constants: int = 0
     nodes_in_functions: int = 0
@@ -78,15 +99,6 @@ class Walk:
     numbers: count[int] = field(default_factory=count)
     seen: dict[Hashable, Known] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
-
-    @property
-    def opsets(self) -> Mapping[str, int]:
-        """The version of each operator set, where the walk is."""
-        return self.declared.opsets
-
-    def take_number(self) -> int:
-        """Return a number for a new value."""
-        return next(self.numbers)
 
     @property
     def path(self) -> str:
@@ -97,12 +109,12 @@ class Walk:
         """Return the values around a graph and those of its own constants."""
         inner = dict(values)
         for tensor in graph.initializer:
-            shape, array = Shape(tensor.dims), read_array(tensor)
-            inner[tensor.name] = Value.of(self.take_number(), tensor.data_type, shape, constant=True, array=array)
+            kind, array = tensor_type(tensor.data_type, tensor.dims), read_array(tensor)
+            inner[tensor.name] = Value(next(self.numbers), kind, constant=True, array=array)
             self.origins[inner[tensor.name].number] = tensor
         for sparse in graph.sparse_initializer:
-            name, shape = sparse.values.name, Shape(sparse.dims)
-            inner[name] = Value.of(self.take_number(), sparse.values.data_type, shape, constant=True)
+            name, kind = sparse.values.name, tensor_type(sparse.values.data_type, sparse.dims)
+            inner[name] = Value(next(self.numbers), kind, constant=True)
             self.origins[inner[name].number] = sparse
         return inner
 
@@ -119,9 +131,9 @@ class Walk:
 
     def _walk_node(self, node: NodeProto, values: Values, times: int) -> None:
         inputs = [find_value(name, values, node) if name else None for name in node.input]
-        visit = Visit(node, inputs, values, times)
-        handler = None if node.domain else self.handlers.get(node.op_type)
-        function = self.functions.get(read_key(node))
+        visit = Visit(node, name_operator(node), inputs, values, times)
+        handler = self.handlers.get(visit.operator)
+        function = self.declared.functions.get((node.domain, node.op_type, node.overload))
         outputs: Sequence[Value | None]
         if handler is not None:
             outputs = handler(self, visit)
@@ -145,7 +157,7 @@ class Walk:
         body = fill_body(function, visit.node, set(function.input) - inner.keys())
         around = self.declared
         opsets = {**around.opsets, **{entry.domain: entry.version for entry in function.opset_import}}
-        self.declared = Declarations(opsets, {}, around.sizes)
+        self.declared = around._replace(opsets=opsets, types={})
         try:
             self.walk_nodes(body, inner, visit.times)
         finally:
@@ -155,31 +167,51 @@ class Walk:
     def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula.
 
-        What one of its signature has shown before is not inferred and priced again.
+        What one like it has shown before is not inferred and priced again.
         """
         node, inputs = visit.node, visit.inputs
-        key = None if node.op_type == "Constant" else make_signature(node, inputs, self.opsets)
+        key = self._make_key(visit)
         shown = self.seen.get(key)
         if shown is not None:
-            outputs = [value.with_number(self.take_number()) for value in shown.outputs]
-            self._note_shown(visit, outputs, shown)
-            return outputs
-        outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
-        is_constant = bool(outputs) and all(value.constant for value in outputs)
-        if outputs and not is_constant and not is_known(name_operator(node)):
-            of_definition = self._walk_definition(visit)
-            if of_definition is not None:
-                return of_definition
-        cost, missing = (_NO_WORK, "") if is_constant else price(node, inputs, outputs, read_attributes(node))
-        shown = Known(outputs, is_constant, cost, missing)
-        if key is not None and are_inferred:
-            self.seen[key] = shown
-        self._note_shown(visit, outputs, shown)
+            outputs = [value.with_number(next(self.numbers)) for value in shown.outputs]
+        else:
+            outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
+            is_constant = bool(outputs) and all(value.constant for value in outputs)
+            cost, missing = (_NO_WORK, "") if is_constant else price(visit.operator, node, inputs, outputs)
+            if missing and outputs and not is_known(visit.operator):
+                of_definition = self._walk_definition(visit)
+                if of_definition is not None:
+                    return of_definition
+            shown = Known(outputs, is_constant, cost, missing)
+            if key is not None and are_inferred:
+                self.seen[key] = shown
+        if shown.constant:
+            self.constants += node.op_type != "Constant"
+            for index, value in enumerate(outputs):
+                self.origins[value.number] = MadeConstant(node, index, tuple(inputs), self.declared.opsets)
+        else:
+            self.note(visit, outputs, shown.cost, shown.missing)
         return outputs
+
+    def _make_key(self, visit: Visit) -> Hashable | None:
+        """Return what the types, the elements and the cost of a node follow from; None where that is much to compare.
+
+        Names are no part of it, but which inputs and outputs there are.
+        """
+        node = visit.node
+        if node.op_type == "Constant" or any(attribute.type in _WITH_GRAPHS for attribute in node.attribute):
+            return None
+        if any(value is not None and value.key is None for value in visit.inputs):
+            return None
+        return (
+            *(visit.operator, node.overload, tuple(self.declared.opsets.items()), tuple(map(bool, node.output))),
+            tuple(attribute.SerializeToString(deterministic=True) for attribute in node.attribute),
+            tuple(None if value is None else value.key for value in visit.inputs),
+        )
 
     def _walk_definition(self, visit: Visit) -> list[Value | None] | None:
         """Go over the body by which the standard defines an operator; None if there is none that leads somewhere."""
-        body = find_body(visit.node, visit.inputs, self.opsets)
+        body = find_body(visit.node, visit.inputs, self.declared.opsets)
         if body is None:
             return None
         try:
@@ -190,23 +222,15 @@ class Walk:
         self.work.add(work)
         return outputs
 
-    def _note_shown(self, visit: Visit, outputs: Sequence[Value], shown: Known) -> None:
-        """Note what an operator does: its work, or the origins of the constants that it makes."""
-        if not shown.constant:
-            self.note(visit, outputs, shown.cost, shown.missing)
-            return
-        self.constants += visit.node.op_type != "Constant"
-        for index, value in enumerate(outputs):
-            self.origins[value.number] = MadeConstant(visit.node, index, tuple(visit.inputs), self.opsets)
-
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
-        node = visit.node
-        read = tuple(value for value in visit.inputs if value is not None)
+        node, inputs = visit.node, visit.inputs
+        read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
-        macs, flops = cost.times(visit.times)
-        if flops and has_unknown_lengths(node, visit.inputs):
+        macs, flops = cost.macs * visit.times, cost.flops * visit.times
+        lengths = inputs[_LENGTHS] if visit.operator in _RECURRENT and len(inputs) > _LENGTHS else None
+        if flops and lengths is not None and lengths.array is None:
             every = Branch.of([(self.path, macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
-        done = Executed(name_operator(node), self.node, read, made, visit.times, macs, flops, missing)
+        done = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing)
         self.work.executed.append(done)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.scoped_calls import PlacedWeight, Scope, layer_calls, layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall, TensorInfo, WeightRecord
@@ -40,12 +40,16 @@ OPERATORS = [
 ]
 
 
+def list_calls(operators: list[Operator], outputs: list[Value], **further: Any) -> dict[str, list[LayerCall]]:
+    return layer_calls(operators, [operator.chain for operator in operators], [GIVEN], outputs, **further)
+
+
 def of(*values: Value) -> tuple[TensorInfo, ...]:
     return tuple(value.info for value in values)
 
 
 def test_values_that_cross_the_border_of_a_call_go_in_and_out() -> None:
-    calls = layer_calls(OPERATORS, [GIVEN], [THIRD])
+    calls = list_calls(OPERATORS, [THIRD])
     assert calls == {
         "": [LayerCall(of(GIVEN), of(THIRD), None)],
         "block": [LayerCall(of(GIVEN), of(THIRD), ("", 0))],
@@ -57,12 +61,12 @@ def test_values_that_cross_the_border_of_a_call_go_in_and_out() -> None:
 
 
 def test_a_call_whose_values_nobody_reads_gives_its_last() -> None:
-    calls = layer_calls([*OPERATORS[:1], Operator((GIVEN,), (SECOND,), (ROOT,))], [GIVEN], [SECOND])
+    calls = list_calls([*OPERATORS[:1], Operator((GIVEN,), (SECOND,), (ROOT,))], [SECOND])
     assert calls["block"] == [LayerCall(of(GIVEN), of(FIRST), ("", 0))]
 
 
 def test_calls_in_which_nothing_runs_are_calls() -> None:
-    calls = layer_calls(OPERATORS[:2], [GIVEN], [SECOND], silent=[(ROOT, BLOCK, AGAIN)])
+    calls = list_calls(OPERATORS[:2], [SECOND], silent=[(ROOT, BLOCK, AGAIN)])
     assert calls["block.inner"][1] == LayerCall((), (), ("block", 0))
 
 
