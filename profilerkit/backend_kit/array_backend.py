@@ -80,7 +80,8 @@ class ArrayBackend(Backend):
     def trace(self, model: Any, inputs: ModelInputs | None) -> ModelTrace:
         """Trace the graph on shapes alone; weights are not read."""
         trace = self.trace_opened(model, inputs)
-        return replace(trace, conditions=(*trace.conditions, *formulas_used(trace, self.operators.list_added())))
+        formulas = formulas_used(trace, self.operators.registry.list_added())
+        return replace(trace, conditions=(*trace.conditions, *formulas))
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``: a model has no modes, and stays where it is.

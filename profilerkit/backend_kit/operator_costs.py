@@ -70,6 +70,7 @@ class OperatorCosts:
         example: The name of an operator, for the message to a user who registers a formula for what is no name.
 
     Attributes:
+        registry: The operators' own formulas.
         free: The operators that move or choose data.
         elementwise: The formula of each element-wise operator, over the elements of its first output.
         reductions: The formula of each reduction, over the elements of its first input.
@@ -88,12 +89,8 @@ class OperatorCosts:
         self.free: set[str] = set()
         self.elementwise: dict[str, PerElements] = {}
         self.reductions: dict[str, PerElements] = {}
-        self._registry = registry
+        self.registry = registry
         self._example = example
-
-    def list_added(self) -> dict[str, Callable[..., Cost]]:
-        """Return the formulas in force that did not come with the backend: the caller's, and those of plugins."""
-        return self._registry.list_added()
 
     @overload
     def register(self, op: str, formula: None = None, *, override: bool = False) -> Callable[[F], F]: ...
@@ -122,7 +119,7 @@ class OperatorCosts:
         """
         if not isinstance(op, str) or not op:
             raise ArgumentError(f"op={shown(op)}: give the type of an operator, such as {self._example!r}")
-        return self._registry.register(op, formula, override=override)
+        return self.registry.register(op, formula, override=override)
 
     def register_all(self, *types: str) -> Callable[[F], F]:
         """Return a decorator that registers one formula for several operators."""
@@ -169,7 +166,7 @@ class OperatorCosts:
 
     def is_known(self, op: str) -> bool:
         """Return whether an operator is registered."""
-        return op in self._registry or op in self.free or op in self.elementwise or op in self.reductions
+        return op in self.registry or op in self.free or op in self.elementwise or op in self.reductions
 
     def cost(self, call: OperatorCall) -> Cost | None:
         """Return the cost of one call; None if the operator, or this variant of it, has no known cost.
@@ -178,7 +175,7 @@ class OperatorCosts:
             UnknownShapeError: If the formula reads a shape that is not known.
             CostFormulaError: If the formula raises another error, or returns no `Cost`.
         """
-        formula = self._registry.get(call.type)
+        formula = self.registry.get(call.type)
         if formula is None:
             return self._derive_cost(call)
         try:
@@ -208,7 +205,7 @@ class OperatorCosts:
 
     def add_whole(self, formulas: Mapping[Any, Callable[..., Cost]]) -> None:
         """Register the formulas of a plugin by operator; if one of them is refused, register none."""
-        self._registry.register_whole(formulas, self.register)
+        self.registry.register_whole(formulas, self.register)
 
     def _derive_cost(self, call: OperatorCall) -> Cost | None:
         """Return the cost of an operator without a formula of its own; None for one that is not registered."""

@@ -17,7 +17,7 @@ from profilerkit.trace.bounds import PeakSpread
 from profilerkit.trace.conditions import formulas_used
 from profilerkit.trace.records import MemoryTimeline, OpRecord
 
-from ..costs.registry import OPERATORS
+from ..costs.registry import COSTS
 from ..model.arrays import is_float
 from ..model.calls import make_forward
 from ..model.scope_names import Marks
@@ -122,7 +122,7 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
         choices=tuple(choice.sum_up() for choice in work.choices),
         peak_spread=_measure_peak_spread(passed) if work.knows_peaks else None,
     )
-    made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, OPERATORS.list_added()))
+    made_under = (*list_changes(SETTINGS, counts=True), *formulas_used(trace, COSTS.list_added()))
     return replace(trace, conditions=made_under)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from onnx import TensorProto, TypeProto, helper
@@ -33,9 +34,9 @@ def _bits(element: int) -> int:
     return _PACKED.get(name) or 8 * helper.tensor_dtype_to_np_dtype(element).itemsize
 
 
-def count_bytes(elements: int, element: int) -> int:
-    """Return the bytes that so many elements of a dtype take, packed ones rounded up; texts have no size."""
-    return -(-elements * _bits(element) // 8)
+def count_bytes(sizes: Iterable[int], element: int) -> int:
+    """Return the bytes that a tensor of a dtype takes, packed elements rounded up; texts have no size."""
+    return -(-math.prod(sizes) * _bits(element) // 8)
 
 
 def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:

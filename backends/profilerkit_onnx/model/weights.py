@@ -103,8 +103,7 @@ def list_constants(model: ModelProto) -> dict[str, Constant]:
 
 
 def _make_constant(tensor: TensorProto, is_node: bool = False) -> Constant:
-    shape = Shape(tensor.dims)
-    return Constant(tensor, shape, count_bytes(shape.numel, tensor.data_type), is_node)
+    return Constant(tensor, Shape(tensor.dims), count_bytes(tensor.dims, tensor.data_type), is_node)
 
 
 def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> Iterator[PlacedWeight]:

@@ -46,12 +46,12 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
         return ModelTrace(layer_records(scopes.types, weights))
     walk = make_walk(HANDLERS, [chain[-1].path for chain in scopes.chains])
     try:
-        given, outputs = _walk_call(walk, model, inputs)
+        entries, outputs = _walk_call(walk, model, inputs)
         return trace_work(
             walk.work,
             scopes,
             weights,
-            given,
+            entries,
             outputs,
             _VIEWS,
             METHOD,
@@ -90,10 +90,10 @@ def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> tuple[list
         functions={(function.domain, function.name, function.overload): function for function in model.functions},
     )
     kinds = "" if inputs.are_random else "biuf" if holds_conditions(model) else "iu"
-    given = {name: _make_input(next(walk.numbers), tensor, kinds) for name, tensor in bound.items()}
-    values = {**walk.add_initializers(model.graph, {}), **given}
+    entries = {name: _make_input(next(walk.numbers), tensor, kinds) for name, tensor in bound.items()}
+    values = {**walk.add_initializers(model.graph, {}), **entries}
     walk.walk_model(model.graph.node, values)
-    return list(given.values()), [find_value(value.name, values) for value in model.graph.output]
+    return list(entries.values()), [find_value(value.name, values) for value in model.graph.output]
 
 
 def _make_input(number: int, tensor: Any, kinds: str) -> Value:

@@ -63,7 +63,7 @@ class Value:
             tuple(dim if isinstance(dim, int) else -1 for dim in dims or ()), dtype_name(self.element)
         )
         self.shape = None if dims is None or -1 in self.info.shape else Shape(self.info.shape)
-        self.bytes = 0 if self.shape is None else count_bytes(self.shape.numel, self.element)
+        self.bytes = 0 if self.shape is None else count_bytes(self.shape, self.element)
         type_key = self.type.SerializeToString(deterministic=True)
         if array is None:
             self.key = type_key, self.constant
