@@ -16,17 +16,19 @@ import threading
 import time
 from collections.abc import Callable
 from threading import get_ident
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
 from .user_lines import is_own_module
 
-__all__ = ["INTERRUPTS", "interruptible"]
+__all__ = ["INTERRUPTS", "interruptible", "keep_interrupts_from"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Functions inside which an interrupt is delivered wherever they are called from: they run the user's code, or wait.
 _interruptible: set[CodeType] = set()
+#: Functions inside which an interrupt waits: code in C calls them, and the process crashes if they raise.
+_uninterruptible: set[CodeType] = set()
 #: Functions that enter or leave a block, or take something away that was kept for one.
 _CHANGING = frozenset(("__enter__", "__exit__", "__del__"))
 #: How long until an interrupt that came while a block was entered or left is sent again.
@@ -37,6 +39,15 @@ def interruptible(function: F) -> F:
     """Let a function be interrupted, also where it is called while a block is entered."""
     _interruptible.add(function.__code__)
     return function
+
+
+def keep_interrupts_from(function: object) -> None:
+    """Have interrupts wait while a function of a framework runs, which its code in C calls without a look at errors.
+
+    What is no function in Python is never interrupted, and left as it is.
+    """
+    if isinstance(function, FunctionType):
+        _uninterruptible.add(function.__code__)
 
 
 class _Interrupts:
@@ -121,6 +132,8 @@ def _judge_call(frame: FrameType, calls_ours: bool) -> bool | None:
     """
     if frame.f_code in _interruptible:
         return False
+    if frame.f_code in _uninterruptible:
+        return True
     if _name_module(frame) == "contextlib":
         # Its functions enter and leave blocks, but for ``inner``: that is a whole call with a block as its decorator.
         return None if frame.f_code.co_name == "inner" else True

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit.backend_kit.private_names import field, find
+from profilerkit.process.interrupts import keep_interrupts_from
 
 from .keras import find_keras_state
 from .names import find_first, lacking
@@ -18,6 +19,8 @@ _SEED, _SEEDS = field("_seed"), field("_rng")
 _context: Any = find("tensorflow.python.eager.context.context")
 if _context is None:
     lacking.append(f"TensorFlow {tf.__version__} hides its random seed: a profile may change what is drawn afterwards")
+# The C code of a tape asks tensors for their dtype, and crashes where that raises an interrupt.
+keep_interrupts_from(getattr(tf.Tensor.dtype, "fget", None))
 #: Settings that only these change, or tell. Without them what a model sets there stays, and no report names it.
 is_deterministic: Callable[[], bool] = find_first(
     "tensorflow.python.framework.config.is_op_determinism_enabled", instead=lambda: False

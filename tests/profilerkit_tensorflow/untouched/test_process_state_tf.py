@@ -223,3 +223,39 @@ print("tf_keras" in sys.modules)
 """
     done = run_python(code)
     assert done.stdout.strip() == "False"
+
+
+_INTERRUPTED_IN_C = """
+import os
+import signal
+import sys
+
+import tensorflow as tf
+from tensorflow.python.eager import record
+
+import profilerkit
+
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])
+sent = []
+
+
+def interrupt(frame, event, argument):
+    asked_by_c = frame.f_back is not None and frame.f_back.f_code is record.record_operation.__code__
+    if event == "call" and frame.f_code is tf.Tensor.dtype.fget.__code__ and asked_by_c and not sent:
+        sent.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+sys.setprofile(interrupt)
+try:
+    profilerkit.profile(model, tf.ones((2, 4)), metrics=["training_macs"])
+except KeyboardInterrupt:
+    sys.setprofile(None)
+    print("interrupted", sent)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_within_code_in_c_crashes_nothing() -> None:
+    """TensorFlow alone ends with a segmentation fault where an interrupt is raised there."""
+    assert run_python(_INTERRUPTED_IN_C).stdout.endswith("interrupted [True]\n")
