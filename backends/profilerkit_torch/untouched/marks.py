@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
 
-from profilerkit.process.restoring import call_each
+from profilerkit.process.restoring import for_each
 
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
 from .snapshots import refill
@@ -17,6 +17,9 @@ __all__ = ["note_marks"]
 
 _HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_read_all = attrgetter("__dict__", *_HOOKS)
+#: What a tensor without attributes and hooks has; one that had hooks has an empty mapping for them.
+_BARE: Any = ({}, *[None] * len(_HOOKS)) if _HOOKS else {}
 
 
 class _Hooks(NamedTuple):
@@ -50,45 +53,37 @@ def note_marks(tensors: Iterable[torch.Tensor]) -> Callable[[], None]:
 
     A pass may add some, and so does ``torch.compile``. Those of the tensors inside a wrapper tensor are put back too.
     """
-    bare: list[torch.Tensor] = []  # nearly all: to note nothing of them saves time
-    noted: list[_Marks] = []
-    for tensor in _add_inner_tensors(tensors):
-        if _has_marks(tensor):
-            noted.append(_read_marks(tensor))
-        else:
-            bare.append(tensor)
+    tensors = _add_inner_tensors(tensors)
+    noted = [_note(tensor) for tensor in tensors if _read_all(tensor) != _BARE]
+    bare = [tensor for tensor in tensors if _read_all(tensor) == _BARE]  # nearly all: to note nothing saves time
 
     def restore() -> None:
-        new = [_Marks(tensor, {}, _NO_HOOKS) for tensor in bare if _has_marks(tensor)]
-        call_each(partial(_restore, marks) for marks in (*noted, *new))
+        new = [_Marks(tensor, {}, _NO_HOOKS) for tensor in bare if _read_all(tensor) != _BARE]
+        for_each(_restore, [*noted, *new])
 
     return restore
 
 
-def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
-    """Yield tensors, and those that each wrapper tensor is made of."""
-    for tensor in tensors:
-        yield tensor
+def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors, and those that each wrapper tensor is made of."""
+    tensors = list(tensors)
+    for tensor in tensors:  # those that are added are looked at too
         if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
             names, _ = tensor.__tensor_flatten__()
             inner = [getattr(tensor, name) for name in names]
-            yield from _add_inner_tensors(part for part in inner if isinstance(part, torch.Tensor))
+            tensors += [part for part in inner if isinstance(part, torch.Tensor)]
+    return tensors
 
 
-def _has_marks(tensor: Any) -> bool:
-    """Return whether a tensor has an attribute or a hook; one that had hooks has an empty mapping for them."""
-    return bool(tensor.__dict__) or any(getattr(tensor, name) is not None for name in _HOOKS)
-
-
-def _read_marks(tensor: Any) -> _Marks:
+def _note(tensor: Any) -> _Marks:
     hooks = [_Hooks(name, getattr(tensor, name), dict(getattr(tensor, name) or {})) for name in _HOOKS]
     return _Marks(tensor, dict(tensor.__dict__), hooks)
 
 
-def _restore(marks: _Marks) -> None:
-    refill(marks.tensor.__dict__, marks.attributes)
-    for hooks in marks.hooks:
-        _restore_hooks(marks.tensor, hooks)
+def _restore(tensor: Any, attributes: dict[str, Any], hooks: Iterable[_Hooks]) -> None:
+    refill(tensor.__dict__, attributes)
+    for hooks_of_kind in hooks:
+        _restore_hooks(tensor, hooks_of_kind)
 
 
 def _restore_hooks(tensor: Any, hooks: _Hooks) -> None:
