@@ -53,7 +53,7 @@ class LayerListener:
     """What a `LayerStack` tells of the calls that it follows. A subclass has those methods that it needs."""
 
     def begin_module(self, module: nn.Module) -> None:
-        """Learn that a module begins, be it one of the model's or not; before `begin_layer`."""
+        """Learn that a module begins, be it one of the model's or not; before `begin_layer`, of Keras models alone."""
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         """Learn that a module of the model begins: its path, and the index of its call."""
@@ -104,7 +104,8 @@ class LayerStack(CallStack):
             if self.knows(module):
                 self.in_other_threads.note_call(module)
             return
-        self._listener.begin_module(module)
+        if self.holds_keras:
+            self._listener.begin_module(module)
         if self.knows(module):
             self.begin(module)
             self._listener.begin_layer(module, self.current, self.current_call)

@@ -166,4 +166,4 @@ class LiveBytes:
 
 def select_makers(makers: Iterable[int], before: int) -> tuple[int, ...]:
     """Return the makers that are operators before a place, or the inputs of the model, in order."""
-    return tuple(sorted(maker for maker in makers if NOBODY < maker < before))
+    return tuple(sorted(filter(range(INPUT, before).__contains__, makers)))

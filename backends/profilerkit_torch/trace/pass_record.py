@@ -187,7 +187,7 @@ class PassRecord(OperatorRecord, LayerListener):
         """Note where a layer begins whose operators `end_layer` corrects."""
         if self._trials is not None:
             self._trials.begin_layer(module)
-        treatment = self._find_treatment(module)
+        treatment = self._treatments.get(type(module)) or self._choose_treatment(module)
         if treatment.may_be_fused:
             self._fused.append(_Start(len(self.live_bytes), self.live.total))
         if treatment.formula is not None:
@@ -195,7 +195,7 @@ class PassRecord(OperatorRecord, LayerListener):
 
     def end_layer(self, module: nn.Module, call: EndedCall) -> None:
         """Correct what the operators of a layer took, where a run does other work; and count it by its own formula."""
-        treatment = self._find_treatment(module)
+        treatment = self._treatments.get(type(module)) or self._choose_treatment(module)
         if treatment.may_be_fused:
             self._fuse(module, call, self._fused.pop())
         if self._trials is not None:
@@ -226,12 +226,9 @@ class PassRecord(OperatorRecord, LayerListener):
             self.operators[index] = replace(self.operators[index], macs=0, flops=0)
         take_off_masks(self.operators, module, call.record, self.layers.current, self.layers.current_call)
 
-    def _find_treatment(self, module: nn.Module) -> _Treatment:
-        kind = type(module)
-        treatment = self._treatments.get(kind)
-        if treatment is None:
-            is_fusible = self.fuses_on is not None and may_be_fused(module)
-            treatment = self._treatments[kind] = _Treatment(module_cost(module), is_fusible)
+    def _choose_treatment(self, module: nn.Module) -> _Treatment:
+        is_fusible = self.fuses_on is not None and may_be_fused(module)
+        treatment = self._treatments[type(module)] = _Treatment(module_cost(module), is_fusible)
         return treatment
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:

@@ -139,7 +139,8 @@ class Recorder(TorchDispatchMode, PassRecord):
         result = plan.replay(args)
         if plan.has_values or (plan.in_place and self._twins.storages) or self._may_be_known(args[0]):
             self.values.follow(func, args, kwargs, result)
-        self.origins.renew()
+        if not call.are_known:
+            self.origins.renew()
         self._record_run(plan, result, func, args, kwargs, select_makers(call.makers, len(self.operators)))
         return result
 
@@ -156,13 +157,13 @@ class Recorder(TorchDispatchMode, PassRecord):
                 self.unanswered.append(str(func))
                 require_plain(tensor)
         try:
-            result = self._run_by_kind(func, args, kwargs, key)
-            self.origins.renew()
-            return result
+            return self._run_by_kind(func, args, kwargs, key)
         except Exception as error:
             if self.stands_in and is_error_of_stand_ins(func, error):
                 self.unanswered.append(str(func))
             raise
+        finally:
+            self.origins.renew()
 
     def _run_by_kind(self, func: Any, args: Any, kwargs: Any, key: Any) -> Any:
         """Run an operator: one that takes functions, one made of others, a view, or any other."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from msgspec import Struct
@@ -22,22 +23,8 @@ from .tensor_infos import tensor_info
 
 __all__ = ["Plan", "make_plan"]
 
-_META = torch.device("meta")
+_make = partial(torch.empty_strided, device=torch.device("meta"))
 _INPLACE_VIEW = find_tag("inplace_view")
-
-
-class _Output(NamedTuple):
-    """What a new tensor is made by."""
-
-    shape: torch.Size
-    strides: tuple[int, ...]
-    dtype: torch.dtype
-
-
-def _make(output: _Output | None) -> torch.Tensor | None:
-    if output is None:
-        return None
-    return torch.empty_strided(output.shape, output.strides, dtype=output.dtype, device=_META)
 
 
 class Plan(Struct, frozen=True):
@@ -45,7 +32,7 @@ class Plan(Struct, frozen=True):
 
     Attributes:
         counted: Whether the cost is known.
-        rebuild: What each output is made by, None for one that is None; None where the operator must run again.
+        rebuild: What makes each output, None for one that is None; None where the operator must run again.
         single: Whether it returns one tensor.
         in_place: Whether that is its first argument.
         fresh: Whether its outputs are new tensors, none of its arguments.
@@ -64,7 +51,7 @@ class Plan(Struct, frozen=True):
     bytes_read: int
     bytes_written: int
     outputs: tuple[TensorInfo, ...]
-    rebuild: tuple[_Output | None, ...] | None
+    rebuild: tuple[Callable[[], torch.Tensor] | None, ...] | None
     single: bool
     in_place: bool
     fresh: bool
@@ -79,9 +66,8 @@ class Plan(Struct, frozen=True):
         """Return the outputs on the meta device without running the operator."""
         if self.in_place:
             return args[0]
-        if self.single and self.rebuild:
-            return _make(self.rebuild[0])
-        return tuple(map(_make, self.rebuild or ()))
+        outputs = [make and make() for make in self.rebuild or ()]
+        return outputs[0] if self.single else tuple(outputs)
 
 
 def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device: torch.device | None) -> Plan:
@@ -113,8 +99,8 @@ def make_plan(func: Any, kind: Kind, args: Any, kwargs: Any, result: Any, device
 
 def _describe_outputs(
     func: Any, arguments: Iterable[torch.Tensor], result: Any, in_place: bool
-) -> tuple[_Output | None, ...] | None:
-    """Return what each output can be made by; None where the operator must run again.
+) -> tuple[Callable[[], torch.Tensor] | None, ...] | None:
+    """Return what makes each output; None where the operator must run again.
 
     It must where an output is in the memory of an argument: ``_unsafe_view`` does so, and its schema does not say it.
     """
@@ -128,7 +114,9 @@ def _describe_outputs(
     results = (result,) if isinstance(result, torch.Tensor) else result
     if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):
         return None
-    return tuple(None if item is None else _Output(item.shape, item.stride(), item.dtype) for item in results)
+    return tuple(
+        None if item is None else partial(_make, item.shape, item.stride(), dtype=item.dtype) for item in results
+    )
 
 
 def _may_have_values(func: Any, args: Any, in_place: bool) -> bool:

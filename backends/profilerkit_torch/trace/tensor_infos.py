@@ -24,11 +24,7 @@ def tensor_info(tensor: torch.Tensor) -> TensorInfo:
     """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
     if type(tensor) in _PLAIN and is_function_mode_active():
         with unseen_by_functions():
-            return _read_info(tensor)
-    return _read_info(tensor)
-
-
-def _read_info(tensor: torch.Tensor) -> TensorInfo:
+            return tensor_info(tensor)
     if tensor.is_nested:
         return TensorInfo(tuple(replace_by_shapes(tensor)), str(tensor.dtype).removeprefix("torch."))
     try:
