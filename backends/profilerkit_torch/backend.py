@@ -54,7 +54,7 @@ from .layer_timing.step_recorder import TorchStepRecorder
 from .layer_timing.timer import layer_times
 from .model import exported
 from .model.inventory import Inventory
-from .model.modules import list_modules, set_inference_flags
+from .model.modules import set_inference_flags
 from .model.rank_shares import rank_share
 from .model.scripted import type_name
 from .model.structure import read_structure
@@ -168,7 +168,7 @@ class TorchBackend(
 
     def ranks(self, model: torch.nn.Module) -> int:
         """Return the processes of a model that is spread by DDP or FSDP."""
-        share = rank_share(list_modules(model))
+        share = rank_share(Inventory(model))
         return 1 if share is None else share.ranks
 
     def add_costs(self, costs: Mapping[Any, Callable[..., Any]]) -> None:

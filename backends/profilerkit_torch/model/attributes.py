@@ -44,18 +44,19 @@ _DEPTH = 16
 _LONG = 1000
 
 
-def list_further_attributes(module: nn.Module) -> dict[str, Any]:
+def list_further_attributes(module: nn.Module, has_keras: bool = True) -> dict[str, Any]:
     """Return the attributes that may lead to further tensors: not the module's own, not empty, not plain values.
 
-    A tuple of plain values, as convolutions have five of, is as plain as they are.
+    A tuple of plain values, as convolutions have five of, is as plain as they are. ``has_keras`` says whether the
+    module may be a layer of Keras'.
     """
-    ignored = keras_bookkeeping(module)
+    ignored = keras_bookkeeping(module) if has_keras else ()
     return {
         name: value
         for name, value in module.__dict__.items()
         if type(value) not in _PLAIN
         and (name not in STANDARD or (value and name not in OWN))
-        and not (ignored and name in ignored)
+        and name not in ignored
         and not (type(value) is tuple and _PLAIN.issuperset(map(type, value)))
     }
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.cached import cached_property
@@ -24,7 +23,7 @@ from .modules import (
     list_named_parameters,
     list_parameters,
 )
-from .tensors import has_values, is_twin
+from .tensors import has_unsized, is_twin, list_aliases
 
 __all__ = ["Inventory", "OwnedParameter", "is_lazy"]
 
@@ -54,28 +53,20 @@ class Inventory:
         self.model = model
         #: Every module once, parents first.
         self.modules: list[nn.Module] = list_modules(model)
-        #: For each module the attributes that may lead to further tensors; see `attributes.list_further_attributes`.
-        self.further_attributes: list[dict[str, Any]] = [list_further_attributes(module) for module in self.modules]
+        #: The classes of the modules.
+        self.kinds: set[type[nn.Module]] = set(map(type, self.modules))
         self.holds_keras: bool = holds_keras(self.modules)
+        #: The modules with attributes that may lead to further tensors, hooks among them, and these; see `attributes`.
+        self.further_attributes: list[tuple[nn.Module, dict[str, Any]]] = [
+            (module, attributes)
+            for module in self.modules
+            if (attributes := list_further_attributes(module, self.holds_keras))
+        ]
 
     @classmethod
     def of(cls, model: nn.Module | Inventory) -> Inventory:
         """Return the inventory of a model; one that is given already as it is."""
         return model if isinstance(model, Inventory) else cls(model)
-
-    def find_further_attributes(self, module: nn.Module) -> dict[str, Any]:
-        """Return those of a module's attributes that are no plain values."""
-        return self.further_attributes[self._indices[id(module)]]
-
-    def is_bare(self, module: nn.Module) -> bool:
-        """Return whether a module owns no tensors, and nothing that could lead to any."""
-        return not (
-            read_parameters(module) or read_buffers(module) or self.holds_keras or self.find_further_attributes(module)
-        )
-
-    @cached_property
-    def _indices(self) -> dict[int, int]:
-        return {id(module): index for index, module in enumerate(self.modules)}
 
     @cached_property
     def layers(self) -> list[tuple[str, nn.Module]]:
@@ -83,9 +74,24 @@ class Inventory:
         return list_layers(self.model, self.holds_keras)
 
     @cached_property
+    def scripts(self) -> list[torch.jit.ScriptModule]:
+        """The scripted and traced modules."""
+        return [module for module in self.modules if isinstance(module, torch.jit.ScriptModule)]
+
+    @cached_property
+    def direct_parameters(self) -> list[torch.Tensor]:
+        """What modules have as parameters, each once."""
+        return list_direct_tensors(self.modules, read_parameters)
+
+    @cached_property
+    def direct_buffers(self) -> list[torch.Tensor]:
+        """What modules have as buffers, each once."""
+        return list_direct_tensors(self.modules, read_buffers)
+
+    @cached_property
     def parameters(self) -> list[torch.Tensor]:
         """The parameters, each once."""
-        return list_parameters(self.model) if self.holds_keras else list_direct_tensors(self.modules, read_parameters)
+        return list_parameters(self.model) if self.holds_keras else self.direct_parameters
 
     @cached_property
     def parameter_places(self) -> list[OwnedParameter]:
@@ -109,16 +115,15 @@ class Inventory:
     @cached_property
     def buffers(self) -> list[torch.Tensor]:
         """The buffers, and what Keras' layers write to while they run."""
-        buffers = list_direct_tensors(self.modules, read_buffers)
-        if self.holds_keras:
-            buffers += (value for module in self.modules for value in list_written_values(module))
-        return buffers
+        if not self.holds_keras:
+            return self.direct_buffers
+        return [*self.direct_buffers, *(value for module in self.modules for value in list_written_values(module))]
 
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """The parameters, the buffers, and the tensors that other attributes of the modules lead to, each once."""
-        direct = (list_direct_tensors(self.modules, read) for read in (read_parameters, read_buffers))
-        return list({id(tensor): tensor for tensor in chain(*direct, self.attributes)}.values())
+        tensors = chain(self.direct_parameters, self.direct_buffers, self.attributes)
+        return list({id(tensor): tensor for tensor in tensors}.values())
 
     @property
     def device(self) -> torch.device:
@@ -128,7 +133,7 @@ class Inventory:
     @cached_property
     def aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """The tensors that have values, each with another one over the same data, which it keeps from being freed."""
-        return [(tensor, tensor.data) for tensor in self.tensors if has_values(tensor)]
+        return list_aliases(self.tensors)
 
     @cached_property
     def twins(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -160,10 +165,10 @@ class Inventory:
         """All that attributes lead to, without what a Keras layer keeps of the symbolic call that builds it."""
         reached = _Reached([], [], [])
         visited: dict[int, int] = {}
-        for module, attributes in zip(self.modules, self.further_attributes, strict=True):
+        for module, attributes in self.further_attributes:
             if self.holds_keras:
                 visited = {}
-            for value in list_reachable(attributes, visited=visited) if attributes else ():
+            for value in list_reachable(attributes, visited=visited):
                 if isinstance(value, torch.Tensor):
                     if not (value.is_meta and self.holds_keras and is_keras(module)):
                         reached.tensors.append(value)
@@ -178,4 +183,4 @@ def is_lazy(model: nn.Module | Inventory) -> bool:
     """Return whether a model has parameters or buffers without a size yet, or layers that have not made theirs."""
     inventory = Inventory.of(model)
     unbuilt = inventory.holds_keras and is_unbuilt(inventory.modules)
-    return unbuilt or any(map(is_unsized, inventory.parameters)) or any(map(is_unsized, inventory.buffers))
+    return unbuilt or has_unsized(inventory.parameters) or has_unsized(inventory.buffers)

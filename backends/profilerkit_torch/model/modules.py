@@ -95,8 +95,8 @@ def list_direct_tensors(
     modules: Iterable[nn.Module], read: Callable[[Any], Mapping[str, torch.Tensor | None]]
 ) -> list[torch.Tensor]:
     """Return the parameters that modules have themselves, each once; or the buffers, as ``read`` reads those of one."""
-    tensors = (tensor for module in modules for tensor in read(module).values() if tensor is not None)
-    return list({id(tensor): tensor for tensor in tensors}.values())
+    tensors = {id(tensor): tensor for module in modules for tensor in read(module).values() if tensor is not None}
+    return list(tensors.values())
 
 
 def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:

@@ -5,7 +5,6 @@ Nothing is imported from the libraries that pack: their parameters and layers ar
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,9 +104,9 @@ def _is_packed(tensor: torch.Tensor) -> bool:
 def _count_matrix(module: nn.Module) -> int:
     """Return the elements of the matrix that a linear layer stands for; 0 for a layer without such sizes."""
     for names in _SIZE_NAMES:
-        sizes = [module.__dict__.get(name) for name in names]
-        if all(isinstance(size, int) and size > 0 for size in sizes):
-            return math.prod(sizes)  # type: ignore[arg-type]
+        inside, outside = map(module.__dict__.get, names)
+        if isinstance(inside, int) and isinstance(outside, int) and inside > 0 and outside > 0:
+            return inside * outside
     return 0
 
 

@@ -13,6 +13,7 @@ from profilerkit.trace.records import RankShare
 
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..compat.wrappers import list_original_parameters, list_shared_parameters, list_sizes_in_shard
+from .inventory import Inventory
 from .modules import list_modules
 from .stored_bytes import count_stored_bytes
 from .wrapper_kinds import find_inner_name, has_wrappers, is_gathered, is_part, is_spread, list_flattened
@@ -30,9 +31,10 @@ class _Held(NamedTuple):
     bytes: int
 
 
-def rank_share(modules: Sequence[nn.Module]) -> RankShare | None:
-    """Return what this process holds of a model, given all its modules, that runs in several; None for any other."""
-    if not has_wrappers(modules) or not _runs_in_several(modules):
+def rank_share(inventory: Inventory) -> RankShare | None:
+    """Return what this process holds of a model that runs in several; None for any other."""
+    modules = inventory.modules
+    if not has_wrappers(inventory) or not _runs_in_several(modules):
         return None
     if not _is_in_group():
         return None  # what is left of a group of processes that is gone

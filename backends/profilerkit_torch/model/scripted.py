@@ -13,9 +13,8 @@ from torch import nn
 __all__ = ["frozen_weights", "notes_on_scripts", "type_name"]
 
 
-def notes_on_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:
+def notes_on_scripts(scripts: Sequence[torch.jit.ScriptModule]) -> Iterator[str]:
     """Yield a note on the modules inside which layers cannot be followed."""
-    scripts = [module for module in modules if isinstance(module, torch.jit.ScriptModule)]
     inner = {id(child) for script in scripts for child in script.children()}
     hiding = {type_name(script) for script in scripts if id(script) not in inner and any(script.children())}
     if hiding:
@@ -25,12 +24,12 @@ def notes_on_scripts(modules: Sequence[nn.Module]) -> Iterator[str]:
         )
 
 
-def frozen_weights(modules: Sequence[nn.Module]) -> str:
+def frozen_weights(scripts: Sequence[torch.jit.ScriptModule]) -> str:
     """Return which scripts have weights that cannot be counted, for `ModelTrace.unmade_weights`; empty for none.
 
     ``torch.jit.freeze`` makes them constants of the code, and takes the attribute ``training`` away.
     """
-    frozen = {type_name(m) for m in modules if isinstance(m, torch.jit.ScriptModule) and not hasattr(m, "training")}
+    frozen = {type_name(script) for script in scripts if not hasattr(script, "training")}
     if not frozen:
         return ""
     return (

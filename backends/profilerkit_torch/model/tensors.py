@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from ..compat.tensors import is_view, storage_address
 
 __all__ = [
     "has_own_function",
     "has_storage",
-    "has_values",
+    "has_unsized",
     "identify_elements",
     "is_twin",
+    "list_aliases",
+    "list_with_values",
     "read_bytes",
     "storage_key",
     "view_like",
 ]
 
 
-def has_values(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has values that could be kept: not on the meta device, not lazy."""
-    return not (tensor.is_meta or is_lazy(tensor))
+def list_with_values(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Return the tensors with values that could be kept: not on the meta device, not lazy."""
+    return [tensor for tensor in tensors if not (tensor.is_meta or isinstance(tensor, UninitializedTensorMixin))]
+
+
+def list_aliases(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return the tensors with values, each with another one over the same data, which it keeps from being freed."""
+    return [(tensor, tensor.data) for tensor in list_with_values(tensors)]
+
+
+def has_unsized(tensors: Iterable[torch.Tensor]) -> bool:
+    """Return whether parameters or buffers of lazy modules, which have no size yet, are among tensors."""
+    return any(issubclass(kind, UninitializedTensorMixin) for kind in set(map(type, tensors)))
 
 
 def has_own_function(tensor: torch.Tensor) -> bool:
@@ -79,7 +92,7 @@ def read_bytes(tensor: torch.Tensor, most: int) -> bytes | None:
 
     They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
     """
-    if type(tensor) not in _PLAIN_TYPES or is_lazy(tensor) or tensor.layout is not torch.strided or tensor.is_nested:
+    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
         return None
     size = tensor.numel() * tensor.element_size()
     if not 0 < size <= most or tensor.device.type != "cpu" or not has_storage(tensor):

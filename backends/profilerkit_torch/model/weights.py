@@ -11,9 +11,9 @@ from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit.trace.records import WeightRecord
 
+from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
 from .stored_bytes import PLAIN_TYPES, count_numbers, count_stored_bytes
-from .tensors import identify_elements
 
 __all__ = ["note_quantization", "weight_record"]
 
@@ -44,7 +44,7 @@ def weight_record(
         elements, (dtype, size) = tensor.numel(), ordinary
         return WeightRecord(
             name,
-            identities.setdefault(key or _identity(tensor, False), len(identities)),
+            identities.setdefault(key or _identify(tensor), len(identities)),
             elements if count is None else count,
             elements * size,
             dtype,
@@ -55,7 +55,7 @@ def weight_record(
     lazy = is_unsized(tensor)
     return WeightRecord(
         name,
-        identities.setdefault(key or _identity(tensor, lazy), len(identities)),
+        identities.setdefault(key or (id(tensor) if lazy else _identify(tensor)), len(identities)),
         count_numbers(tensor) if count is None else count,
         0 if lazy else count_stored_bytes(tensor),
         _name_dtype(tensor.dtype),
@@ -70,13 +70,15 @@ def _name_dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _identity(tensor: torch.Tensor, lazy: bool) -> Any:
+def _identify(tensor: torch.Tensor) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
-    shared = None if lazy or tensor.numel() == 0 else identify_elements(tensor)
-    if shared is None:
+    if not tensor.numel():
         return id(tensor)
-    storage, offset, *_ = shared
-    return storage, offset, _find_spans(tensor)
+    try:
+        storage = storage_address(tensor.untyped_storage())
+    except (NotImplementedError, RuntimeError):  # sparse and other tensors without one storage
+        return id(tensor)
+    return storage, tensor.storage_offset(), _find_spans(tensor)
 
 
 def _find_spans(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:

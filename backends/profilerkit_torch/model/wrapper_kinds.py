@@ -15,6 +15,7 @@ from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_parameters
 from ..compat.wrappers import INNER_NAMES, find_flat_parameter
+from .inventory import Inventory
 
 __all__ = [
     "FLATTENED_NAME",
@@ -63,12 +64,18 @@ def is_gathering_class(kind: type) -> bool:
 
 def is_part(tensor: torch.Tensor | None) -> bool:
     """Return whether a tensor is this rank's part of a whole one, a ``DTensor``."""
-    return hasattr(type(tensor), "to_local")
+    return _is_part_class(type(tensor))
 
 
-def has_wrappers(modules: Iterable[nn.Module]) -> bool:
+def _is_part_class(kind: type) -> bool:
+    return hasattr(kind, "to_local")
+
+
+def has_wrappers(inventory: Inventory) -> bool:
     """Return whether one of a model's modules is a wrapper, or spread over several processes."""
-    return any(find_inner_name(module) is not None or is_spread(module) for module in modules)
+    if any(_find_inner_name_by_class(kind) or is_gathering_class(kind) for kind in inventory.kinds):
+        return True
+    return any(map(_is_part_class, set(map(type, inventory.direct_parameters))))
 
 
 def list_flattened(modules: Iterable[nn.Module]) -> list[tuple[nn.Module, Any]]:

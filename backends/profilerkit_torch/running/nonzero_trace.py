@@ -15,7 +15,6 @@ from profilerkit.backend_kit.failures import explain_failure
 
 from ..model.inventory import Inventory
 from ..model.keras_preparation import adapt_to_keras
-from ..model.modules import list_modules
 from ..model.wrapped import give_wrapper
 from ..trace.grad_modes import GRAD_MODES
 from ..trace.inference_pass import needs_autograd
@@ -34,14 +33,13 @@ __all__ = ["trace_nonzero"]
 def trace_nonzero(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of a real run whose operators do no work with weights that are zero."""
     require_values(model)
-    modules = list_modules(model)
-    with traceable(model, modules) as inside:
+    with traceable(Inventory(model)) as inside:
         return _trace(inside, give_wrapper(inputs, model))
 
 
-def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
+def _trace(inventory: Inventory, inputs: ModelInputs) -> ModelTrace:
     """Return the trace of the first kind of pass that works; the layers and an error if none does."""
-    inventory = Inventory(model)
+    model = inventory.model
     placed = on_device(adapt_to_keras(model, inputs), inventory.device)
     failure: Exception | None = None
     for grad_mode in GRAD_MODES:
@@ -55,4 +53,4 @@ def _trace(model: nn.Module, inputs: ModelInputs) -> ModelTrace:
                 break
         else:
             return replace(trace, operators=tuple(mode.list_nonzero_work(trace.operators)))
-    return ModelTrace(layer_records(model, {}), failure=failure)
+    return ModelTrace(layer_records(inventory, {}), failure=failure)

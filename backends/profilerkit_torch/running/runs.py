@@ -20,6 +20,7 @@ from profilerkit.errors import ModelFailedError
 from ..model.inventory import Inventory
 from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import set_inference_flags
+from ..model.tensors import list_aliases
 from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
@@ -196,7 +197,9 @@ class _FirstPass:
         #: What the inputs hold beside tensors, such as a cache.
         self.objects: InputObjects = InputObjects(inputs)
         self._gradients = [weight.grad for weight in inventory.parameters if weight.grad is not None]
-        self.guard: ObservingGuard = ObservingGuard([*inventory.tensors, *self._gradients, *self.objects.all_tensors])
+        self.guard: ObservingGuard = ObservingGuard(
+            (*inventory.aliases, *list_aliases(self._gradients), *self.objects.aliases)
+        )
 
     @contextmanager
     def restore_at_end(self) -> Iterator[None]:

@@ -17,7 +17,6 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from profilerkit.process.restoring import restored
@@ -25,6 +24,7 @@ from profilerkit.process.restoring import restored
 from ..compat.modes import list_function_modes, unseen_by_functions, without_function_modes
 from ..compat.modules import call_hooks
 from ..compat.tensors import FAKE_NAMESPACE, FakeTensor
+from ..model.inventory import Inventory
 
 __all__ = ["PassMode", "answer_names", "find_namespaces"]
 
@@ -112,12 +112,11 @@ def _find_asked(namespaces: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str
 _IN_TORCH = list(_find_asked((vars(torch), vars(torch.overrides), vars(torch.utils.dlpack), FAKE_NAMESPACE)))
 
 
-def find_namespaces(modules: Iterable[nn.Module], function: Any = None) -> list[dict[str, Any]]:
+def find_namespaces(inventory: Inventory, function: Any = None) -> list[dict[str, Any]]:
     """Return the namespaces of the files that the model's classes and its hooks, or a function, come from."""
-    modules = list(modules)
-    classes = {base for module in modules for base in type(module).__mro__ if not _is_of_torch(base)}
+    classes = {base for kind in inventory.kinds for base in kind.__mro__ if not _is_of_torch(base)}
     functions = [function, *(vars(kind).get("forward") for kind in classes)]
-    for module in modules:
+    for module, _ in inventory.further_attributes:
         for hooks in call_hooks(module):
             functions += hooks.values()
     spaces = [vars(sys.modules[kind.__module__]) for kind in classes if kind.__module__ in sys.modules]

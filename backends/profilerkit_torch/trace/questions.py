@@ -6,16 +6,15 @@ which call; here is the mode, with what tells of new memory and of autograd.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
-from torch import nn
 
 from ..compat.autograd import make_dual
 from ..compat.modules import GLOBAL_CALL_HOOKS, call_hooks
 from ..compat.recordings import transform_level
 from ..compat.tensors import VIEW_QUESTIONS, tensor_classes
+from ..model.inventory import Inventory
 from .asked_calls import Call, Handler
 from .asked_names import PassMode
 from .device_questions import DeviceQuestions
@@ -38,13 +37,12 @@ _PLAIN_INDICES = frozenset((int, slice, type(None), type(Ellipsis), torch.Tensor
 _TYPE_NAMES = frozenset(kind.__name__ for kind in tensor_classes)
 
 
-def can_ask(modules: Iterable[nn.Module]) -> bool:
-    """Return whether code that is not torch's runs in a call of these modules: classes of others, or hooks."""
-    if any(GLOBAL_CALL_HOOKS):
+def can_ask(inventory: Inventory) -> bool:
+    """Return whether code that is not torch's runs in a call of a model: in classes of others, or hooks."""
+    if any(GLOBAL_CALL_HOOKS) or not all(kind.__module__.startswith("torch.nn.") for kind in inventory.kinds):
         return True
     return any(
-        not type(module).__module__.startswith("torch.nn.") or any(call_hooks(module)) or "forward" in module.__dict__
-        for module in modules
+        "forward" in attributes or any(call_hooks(module)) for module, attributes in inventory.further_attributes
     )
 
 

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy as is_unsized
 
 from profilerkit import ModelInputs
 from profilerkit.trace.records import LayerCall, LayerRecord, ModelTrace, distinct
 
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import build_without_values, fill_variables, is_unbuilt
+from ..model.tensors import list_with_values
 from ..untouched.caller_context import as_caller
 from ..untouched.mutable_inputs import InputObjects
 from ..untouched.preservation import preserve
@@ -71,8 +71,7 @@ class RecordedPass:
         #: What counts the storages that are made for the pass: of each recorder.
         self._lives: list[LiveBytes] = []
         self._objects = InputObjects(inputs)
-        aliases = [alias for _, alias in inventory.aliases]
-        self._guard = WriteGuard(self._objects.all_tensors, aliases, counting=inventory.tensors)
+        self._guard = WriteGuard((*self._objects.aliases, *inventory.aliases))
 
     def list_remaining(self) -> set[int]:
         """Return the addresses of the storages made for the pass that are still alive."""
@@ -98,9 +97,9 @@ class RecordedPass:
                 recorder.values.forget()
             _require_answers(recorder, self.inventory)
             if self._is_lazy:  # here, since the weights that the pass has made are taken away again
-                records = layer_records(self._model, self.calls)
+                records = layer_records(Inventory(self._model), self.calls)
         if not self._is_lazy:
-            records = layer_records(self._model, self.calls, self.inventory)
+            records = layer_records(self.inventory, self.calls)
         trace = self._build_trace(recorder, records, alive)
         vars(recorder).clear()  # it is part of cycles: what it holds is freed now, and not by the collector
         return trace
@@ -151,10 +150,10 @@ class RecordedPass:
         function = self.inputs.function
         if recorder.stands_in:
             share_values(recorder, standing, self.inventory.buffers)
-            if function is None and not can_ask(self.inventory.modules):
+            if function is None and not can_ask(self.inventory):
                 return
         questions = Questions(recorder, recorder.device if recorder.on_meta else None, self._guard)
-        namespaces = find_namespaces(self.inventory.modules, function)
+        namespaces = find_namespaces(self.inventory, function)
         recorder.questions = partial(_answer, questions, namespaces, self.stand_ins.mode)
 
     @contextmanager
@@ -176,11 +175,11 @@ class RecordedPass:
     # After it ---------------------------------------------------------------------------------------------------------
 
     def _build_trace(self, recorder: Recorder, records: tuple[LayerRecord, ...], alive: AliveBytes) -> ModelTrace:
-        weights = distinct(weight for record in records for weight in (*record.parameters, *record.buffers))
+        weights = distinct([weight for record in records for weight in (*record.parameters, *record.buffers)])
         return ModelTrace(
             layers=records,
             operators=tuple(recorder.operators),
-            memory=recorder.timeline(sum(weight.bytes for weight in weights) + alive.of_model, alive.of_inputs),
+            memory=recorder.timeline(sum([weight.bytes for weight in weights]) + alive.of_model, alive.of_inputs),
             uncounted={**recorder.uncounted, **recorder.layers.in_other_threads.counts},
             method=self.stand_ins.method,
             notes=(*self._list_notes(recorder.layers.unlisted_types), *self._kind.notes(), *recorder.notes),
@@ -225,10 +224,11 @@ def _require_answers(recorder: Recorder, inventory: Inventory) -> None:
         raise recorder.refusal
     if not recorder.stands_in:
         return
-    can_run = not any(parameter.is_meta or is_unsized(parameter) for parameter in inventory.parameters)
-    unanswered = [*recorder.unanswered, *(recorder.formatted if can_run else ())]
-    if unanswered:
-        raise UnansweredError(unanswered)
+    unanswered = recorder.unanswered
     if recorder.formatted:
         recorder.note(_FORMATTED.format(formatted=", ".join(dict.fromkeys(recorder.formatted))))
+        if len(list_with_values(inventory.parameters)) == len(inventory.parameters):
+            unanswered = [*unanswered, *recorder.formatted]
+    if unanswered:
+        raise UnansweredError(unanswered)
     recorder.layers.in_other_threads.warn_of_older_threads()

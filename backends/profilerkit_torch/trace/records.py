@@ -30,16 +30,18 @@ __all__ = ["layer_records"]
 _Weights = tuple[list[WeightRecord], list[WeightRecord]]
 
 
-def layer_records(
-    model: nn.Module, calls: dict[str, list[LayerCall]], inventory: Inventory | None = None
-) -> tuple[LayerRecord, ...]:
+def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tuple[LayerRecord, ...]:
     """Return a record for each module, and for each further path under which a shared one was called."""
     identities: dict[Any, int] = {}  # the numbers of tensors: one of two modules has the same in both
     records = []
-    inventory = inventory or Inventory(model)
-    trained = find_trained_ids(model) if inventory.holds_keras else set()
+    trained = find_trained_ids(inventory.model) if inventory.holds_keras else set()
+    packing = {
+        id(module)
+        for module, attributes in inventory.further_attributes
+        if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
+    }
     for path, module in list_shown_layers(inventory.layers, calls):
-        parameters, buffers = _read_weights(module, inventory, identities)
+        parameters, buffers = _read_weights(module, identities, is_packing=id(module) in packing)
         if inventory.holds_keras:
             keras_weights, keras_states = _read_keras_weights(module, identities, trained)
             parameters += keras_weights
@@ -52,20 +54,18 @@ def layer_records(
                 tuple(parameters),
                 tuple(buffers),
                 tuple(calls.get(path, ())),
-                _read_configuration(module),
+                write_settings(module) if inventory.holds_keras and is_keras(module) else _read_configuration(module),
             )
         )
     return tuple(records)
 
 
-def _read_weights(module: nn.Module, inventory: Inventory, identities: dict[Any, int]) -> _Weights:
+def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: bool) -> _Weights:
     """Return the parameters and buffers of a module, in the way that is quickest for it."""
-    if inventory.is_bare(module):
+    if not (read_parameters(module) or read_buffers(module) or is_packing):
         return [], []
-    further = inventory.find_further_attributes(module).values()
-    if are_plain(module) and not any(isinstance(value, torch.ScriptObject) for value in further):
-        return _read_plain_weights(module, identities)
-    return _read_any_weights(module, identities)
+    read = _read_any_weights if is_packing or not are_plain(module) else _read_plain_weights
+    return read(module, identities)
 
 
 def _read_plain_weights(module: nn.Module, identities: dict[Any, int]) -> _Weights:
@@ -117,8 +117,6 @@ def _read_keras_weights(module: nn.Module, identities: dict[Any, int], trained: 
 def _read_configuration(module: nn.Module) -> str:
     """Return what torch prints of a layer of its own: "3, 16, kernel_size=(3, 3)"; of a user's class nothing is run."""
     cls = type(module)
-    if is_keras(module):
-        return write_settings(module)
     if not cls.__module__.startswith("torch.nn.") or cls.extra_repr is nn.Module.extra_repr:
         return ""
     try:

@@ -16,7 +16,7 @@ from profilerkit.backend_kit.samples import InputLayout
 from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
-from ..model.modules import list_layers, list_parameters
+from ..model.modules import list_direct_tensors, list_layers, list_parameters
 from ..model.wrapped import inner_model
 from .tracing import trace_model
 
@@ -39,14 +39,17 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     """
     shapes = list(_list_shapes(inputs.leaves()))
     layers = list_layers(inner_model(model))
-    has_parameters = any(_has_parameters(module) for _, module in layers) or bool(list_parameters(model))
+    modules = [module for _, module in layers]
+    has_parameters = bool(list_direct_tensors(modules, read_parameters) or list_parameters(model))
+    kinds = {kind for kind in set(map(type, modules)) if not has_parameters or _may_have_layout(kind)}
     layouts: dict[str, InputLayout] = {}
     for path, module in layers:
-        layout = _find_layout(module, has_parameters)
+        layout = _find_layout(module, has_parameters) if type(module) in kinds else None
         if layout is not None:
             layouts[path] = layout
-    has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in layouts.values())
-    if not has_layout and not any(_has_kernel(module, shapes) for _, module in layers):
+    has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in set(layouts.values()))
+    user_layers = [module for module in modules if not type(module).__module__.startswith("torch.nn.")]
+    if not has_layout and not any(_has_kernel(module, shapes) for module in user_layers):
         return None
     try:
         trace = trace or trace_model(model, inputs)
@@ -60,8 +63,6 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
 
 def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
     """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
-    if type(module).__module__.startswith("torch.nn."):
-        return False
     tensors = (*read_parameters(module).values(), *read_buffers(module).values())
     ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None}
     return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
@@ -77,10 +78,6 @@ def _has_single_convolution(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]
     return False
 
 
-def _has_parameters(module: nn.Module) -> bool:
-    return any(tensor is not None for tensor in read_parameters(module).values())
-
-
 @once_for_each
 def _may_have_layout(kind: type) -> bool:
     """Return whether a class of layers with weights around may say what a sample is."""
@@ -89,9 +86,6 @@ def _may_have_layout(kind: type) -> bool:
 
 
 def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
-    kind: Any = type(module)
-    if has_parameters and not _may_have_layout(kind):
-        return None
     if isinstance(module, _SEQUENCES):
         attention: Any = getattr(module, "self_attn", module)
         return InputLayout(rank=2, batch=0 if attention.batch_first else 1, is_sequence=True)

@@ -98,7 +98,7 @@ def make_meta_twin(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_meta or not is_plain(tensor):
         return tensor
     twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
-    if has_own_function(tensor):
+    if type(tensor) is nn.Parameter or has_own_function(tensor):
         twin = make_tensor(type(tensor), twin, tensor.requires_grad)
     elif isinstance(tensor, nn.Parameter):
         twin = make_tensor(nn.Parameter, twin, tensor.requires_grad)

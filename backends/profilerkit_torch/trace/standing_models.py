@@ -54,16 +54,17 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
     The recorder counts what the model holds as nothing: a trace has the weights beside the bytes alive. What stands in
     was made for the pass, and should be gone after it.
     """
-    live = recorder.live
+    live, inventory = recorder.live, standing.inventory
 
-    def add(tensor: torch.Tensor) -> int:
-        twin = standing.substitutes.get(id(tensor), tensor)
-        return live.add(twin, size=0, made=twin is not tensor)
+    def add(tensors: Iterable[torch.Tensor]) -> int:
+        added = 0
+        for tensor in tensors:
+            twin = standing.substitutes.get(id(tensor), tensor)
+            added += live.add(twin, size=0, made=twin is not tensor)
+        return added
 
-    inventory = standing.inventory
-    for weight in (*inventory.parameters, *inventory.buffers):
-        add(weight)
-    of_model = sum(add(tensor) for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
+    add((*inventory.parameters, *inventory.buffers))
+    of_model = add(tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
     user_ids = set(map(id, (*standing.user_inputs.leaves(), *standing.tensors_in_objects)))
     for tensor in InputObjects(standing.inputs).all_tensors:
         live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=INPUT)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from torch import nn
-
+from ..model.inventory import Inventory
 from ..model.wrapped import unwrap
 from ..model.wrapper_kinds import has_wrappers
 from ..untouched.caller_context import apart
@@ -17,11 +16,11 @@ __all__ = ["traceable"]
 
 
 @contextmanager
-def traceable(model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[nn.Module]:
-    """Yield the model, whose modules these are, without its wrappers; at the end it is as it was."""
-    with apart(), run_operator_by_operator(modules):
-        if not has_wrappers(modules):
-            yield model
+def traceable(inventory: Inventory) -> Iterator[Inventory]:
+    """Yield what a model holds without its wrappers; at the end it is as it was."""
+    with apart(), run_operator_by_operator(inventory):
+        if not has_wrappers(inventory):
+            yield inventory
             return
-        with preserve(model):
-            yield unwrap(model, modules)
+        with preserve(inventory.model, inventory=inventory):
+            yield Inventory(unwrap(inventory.model, inventory.modules))

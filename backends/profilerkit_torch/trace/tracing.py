@@ -31,7 +31,6 @@ from ..costs.registry import COSTS
 from ..model.exported import with_nodes
 from ..model.inventory import Inventory, is_lazy
 from ..model.keras_preparation import adapt_to_keras
-from ..model.modules import list_modules
 from ..model.rank_shares import rank_share
 from ..model.scripted import frozen_weights, notes_on_scripts
 from ..model.weights import note_quantization
@@ -71,24 +70,26 @@ def trace_model(
 
     A model that raises leaves its layers, and the error as ``failure``. Of a wrapped model, that inside is traced.
     """
-    modules = list_modules(model)
-    share, frozen = rank_share(modules), frozen_weights(modules)
+    inventory = Inventory(model)
+    share, frozen = rank_share(inventory), frozen_weights(inventory.scripts)
     was_imported = is_compiler_imported()
-    trace = _trace_unwrapped(model, modules, inputs, kinds)
+    trace = _trace_unwrapped(inventory, inputs, kinds)
     if is_compiler_imported() and not was_imported:  # the import kept frames, with tensors that a later pass frees
-        trace = _trace_unwrapped(model, modules, inputs, kinds)
+        trace = _trace_unwrapped(inventory, inputs, kinds)
     trace = replace(trace, rank=share, unmade_weights=trace.unmade_weights or frozen)
-    notes = (*trace.notes, *_list_remarks(trace, model, modules))
     return replace(
-        trace, notes=notes, conditions=_list_conditions(trace, model), operators=with_nodes(model, trace.operators)
+        trace,
+        notes=(*trace.notes, *_list_remarks(trace, inventory)),
+        conditions=_list_conditions(trace, model),
+        operators=with_nodes(model, trace.operators),
     )
 
 
-def _trace_unwrapped(
-    model: nn.Module, modules: Sequence[nn.Module], inputs: ModelInputs | None, kinds: Sequence[InferencePass]
-) -> ModelTrace:
-    with traceable(model, modules) as inside:
-        return _list_layers(inside) if inputs is None else _try_kinds(inside, give_wrapper(inputs, model), kinds)
+def _trace_unwrapped(inventory: Inventory, inputs: ModelInputs | None, kinds: Sequence[InferencePass]) -> ModelTrace:
+    with traceable(inventory) as inside:
+        if inputs is None:
+            return _list_layers(inside)
+        return _try_kinds(inside, give_wrapper(inputs, inventory.model), kinds)
 
 
 def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
@@ -96,36 +97,36 @@ def _list_conditions(trace: ModelTrace, model: nn.Module) -> tuple[str, ...]:
     return () if trace.failure is not None else (*conditions(model), *formulas_used(trace, COSTS.list_added()))
 
 
-def _list_remarks(trace: ModelTrace, model: nn.Module, modules: Sequence[nn.Module]) -> Iterator[str]:
+def _list_remarks(trace: ModelTrace, inventory: Inventory) -> Iterator[str]:
     """Yield what to know about the numbers: of the model, and of this release of torch."""
     if trace.operators:
-        yield from notes_on_scripts(modules)
+        yield from notes_on_scripts(inventory.scripts)
     if trace.rank is not None:
         yield str(trace.rank)
-    yield from note_quantization(model)
+    yield from note_quantization(inventory.model)
     yield from lacking
 
 
-def _list_layers(model: nn.Module, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:
+def _list_layers(inventory: Inventory, failure: Exception | None = None, calls: Calls | None = None) -> ModelTrace:
     """Return the layers alone, of a model that did not run to its end; ``calls`` are those before the error."""
     lazy = "the weights of lazy modules, which the first call makes: give inputs or input_shape"
-    return ModelTrace(layer_records(model, calls or {}), failure=failure, unmade_weights=lazy if is_lazy(model) else "")
+    records = layer_records(inventory, calls or {})
+    return ModelTrace(records, failure=failure, unmade_weights=lazy if is_lazy(inventory) else "")
 
 
-def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferencePass]) -> ModelTrace:
+def _try_kinds(inventory: Inventory, inputs: ModelInputs, kinds: Sequence[InferencePass]) -> ModelTrace:
     """Return the trace of the first kind of pass that works; the layers and an error if none does.
 
     The next kind is tried only where the model seems to need autograd.
     """
-    called = adapt_to_keras(model, inputs)
-    inventory = Inventory(model)  # of all passes: after each the model is as it was
+    called = adapt_to_keras(inventory.model, inputs)
     failure: Exception | None = None
     calls: Calls = {}
     for kind in kinds:
         try:
             outcome = _try_kind(inventory, called, kind)
         except CostFormulaError as error:
-            return _list_layers(model, error)
+            return _list_layers(inventory, error)
         if isinstance(outcome, ModelTrace):
             return outcome
         if isinstance(outcome.error, NotOfferedError):  # of this release of torch, not of the model
@@ -134,7 +135,7 @@ def _try_kinds(model: nn.Module, inputs: ModelInputs, kinds: Sequence[InferenceP
             failure, calls = kind.explain_failure(outcome.error, inputs), outcome.calls
         if not outcome.needs_autograd:
             break
-    return _list_layers(model, failure, calls)
+    return _list_layers(inventory, failure, calls)
 
 
 def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) -> ModelTrace | _Failure:

@@ -25,7 +25,7 @@ class OwnMethods:
 
     def __init__(self, inventory: Inventory) -> None:
         self._by_name: dict[str, list[Any]] = {}
-        for cls in list_own_classes(inventory.modules):
+        for cls in list_own_classes(inventory):
             for name, value in vars(cls).items():
                 function = _find_function(value)
                 if function is not None:
@@ -53,9 +53,9 @@ def _find_function(value: Any) -> Any:
 
 def list_called_first(inventory: Inventory, inputs: ModelInputs, kinds: tuple[Any, ...]) -> Iterator[Any]:
     """Yield what a model's call begins with beside its methods: functions in attributes, of these kinds, and hooks."""
-    for module, attributes in zip(inventory.modules, inventory.further_attributes, strict=True):
+    for module, attributes in inventory.further_attributes:
         yield from (value for value in attributes.values() if type(value) in kinds)
-        for hooks in call_hooks(module) if attributes else ():  # they are among these where there are any
+        for hooks in call_hooks(module):
             yield from hooks.values()
     for hooks in GLOBAL_CALL_HOOKS:
         yield from hooks.values()

@@ -10,7 +10,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
-from ..model.tensors import has_values, is_twin, view_like
+from ..model.tensors import is_twin, list_aliases, view_like
 from .marks import note_marks
 from .snapshots import SlotsSnapshot, copy_container, refill
 from .tensor_data import note_tensors
@@ -54,10 +54,11 @@ class InputObjects:
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
         with unseen_by_subclasses():
-            twins = [(tensor, tensor.data) for tensor in self.all_tensors if has_values(tensor)]
+            #: The tensors with values, each with another one over the same data.
+            self.aliases = list_aliases(self.all_tensors)
             self._of_tensors = [
                 *note_tensors(
-                    [(tensor, twin) for tensor, twin in twins if is_twin(tensor, twin)],
+                    [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)],
                     [tensor for tensor in self.all_tensors if tensor.is_leaf],
                 ),
                 note_marks(self.all_tensors),

@@ -23,7 +23,7 @@ from profilerkit.process.user_lines import find_stack_level
 
 from ..compat.tensors import count_writes
 from ..model.inventory import Inventory
-from ..model.tensors import has_storage, has_values
+from ..model.tensors import has_storage, list_with_values
 from .caller_context import apart, note_modes
 from .marks import note_marks
 from .process_settings import SettingsSnapshot
@@ -71,7 +71,7 @@ def _note_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], St
     before these are tensors of the model again: they have their own shapes back only after that. Versions count every
     write, so they come when nothing is written to any more.
     """
-    kept = [item for item in (*inventory.buffers, *inventory.attributes) if has_values(item) and has_storage(item)]
+    kept = [*filter(has_storage, list_with_values((*inventory.buffers, *inventory.attributes)))]
     of_model = _note_model(inventory, kept)
     settings = SettingsSnapshot()
     of_process = note_process(settings)
@@ -93,8 +93,8 @@ def _note_all(inventory: Inventory, tensor_values: bool) -> tuple[list[Step], St
 def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step]:
     """Note the structure of a model, and the sizes of tensors with values; return the steps that put both back."""
     snapshots: list[Any] = [
-        ModuleSnapshots(inventory.modules, inventory.further_attributes),
-        *map(ClassSnapshot, list_own_classes(inventory.modules, inventory.further_attributes)),
+        ModuleSnapshots(inventory),
+        *map(ClassSnapshot, list_own_classes(inventory, with_attributes=True)),
         *_list_slots_snapshots(inventory),
     ]
     contents = [(container, copy_container(container)) for container in inventory.containers]

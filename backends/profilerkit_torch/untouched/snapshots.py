@@ -17,6 +17,7 @@ from torch import nn
 from profilerkit.process.restoring import assign_dict, call_each, for_each
 
 from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
+from ..model.inventory import Inventory
 
 __all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
 
@@ -27,13 +28,13 @@ _read_standard = itemgetter(*STANDARD)
 _CONTAINER_TYPES = frozenset(CONTAINERS)
 
 
-def list_own_classes(modules: Iterable[nn.Module], further_attributes: Iterable[dict[str, Any]] = ()) -> list[type]:
+def list_own_classes(inventory: Inventory, with_attributes: bool = False) -> list[type]:
     """Return the classes of modules, and of what their attributes are, where some models keep tensors between calls.
 
     Not those of torch and Python.
     """
-    kinds = set(map(type, modules))
-    for attributes in further_attributes:
+    kinds: set[type] = set(inventory.kinds)
+    for _, attributes in inventory.further_attributes if with_attributes else ():
         kinds.update(map(type, attributes.values()))
     classes = {base for kind in kinds for base in kind.__mro__ if base.__flags__ & _MADE_BY_A_STATEMENT}
     return [cls for cls in classes if cls.__module__.partition(".")[0] not in _NOT_OWN]
@@ -91,17 +92,16 @@ class ModuleSnapshots:
     Nearly all modules come out of a pass as they went in. So those of a model are compared at once, by functions in C.
 
     Args:
-        modules: The modules.
-        further_attributes: Those of each that are no plain values; see `attributes.list_further_attributes`.
+        inventory: What the model holds.
     """
 
     __slots__ = ("attributes", "containers", "contents", "flags", "generators", "lengths", "modules", "types")
 
-    def __init__(self, modules: Sequence[nn.Module], further_attributes: Sequence[dict[str, Any]]) -> None:
-        self.modules: Sequence[nn.Module] = modules
-        self.types: list[type[nn.Module]] = [*map(type, modules)]
-        self.flags: list[Any] = [getattr(module, "training", None) for module in modules]
-        self.attributes: list[dict[str, Any]] = [*map(dict, map(vars, modules))]
+    def __init__(self, inventory: Inventory) -> None:
+        self.modules: list[nn.Module] = inventory.modules
+        self.types: list[type[nn.Module]] = [*map(type, self.modules)]
+        self.flags: list[Any] = [getattr(module, "training", None) for module in self.modules]
+        self.attributes: list[dict[str, Any]] = [*map(dict, map(vars, self.modules))]
         self.containers: list[Any] = _list_containers(self.attributes)
         self.lengths: list[int] = [*map(len, self.containers)]
         self.contents: list[tuple[Any, Any]] = [
@@ -109,7 +109,7 @@ class ModuleSnapshots:
         ]
         self.generators: list[_GeneratorState] = [
             state
-            for attributes in further_attributes
+            for _, attributes in inventory.further_attributes
             for value in attributes.values()
             if (state := _read_generator(value)) is not None
         ]
@@ -119,13 +119,22 @@ class ModuleSnapshots:
         call_each(
             (
                 partial(for_each, _restore_generator, [(generator,) for generator in self.generators]),
-                partial(for_each, _restore_type, zip(self.modules, self.types, strict=True)),
-                partial(for_each, _restore_flag, zip(self.modules, self.flags, strict=True)),
+                self._restore_types,
+                self._restore_flags,
                 self._restore_attributes,
                 self._empty_containers,
                 partial(for_each, refill, self.contents),
             )
         )
+
+    def _restore_types(self) -> None:
+        kinds = zip(self.modules, self.types, strict=True)
+        for_each(_set_type, [(module, kind) for module, kind in kinds if type(module) is not kind])
+
+    def _restore_flags(self) -> None:
+        """Put modules back into training mode; a scripted module keeps that flag elsewhere, and some have none."""
+        flags = zip(self.modules, self.flags, strict=True)
+        for_each(_set_flag, [(module, flag) for module, flag in flags if getattr(module, "training", flag) != flag])
 
     def _restore_attributes(self) -> None:
         attributes = [*map(vars, self.modules)]
@@ -157,14 +166,12 @@ def _restore_generator(generator: _GeneratorState) -> None:
     generator.restore(generator.state)
 
 
-def _restore_type(module: nn.Module, kind: type[nn.Module]) -> None:
-    if type(module) is not kind:
-        module.__class__ = kind
+def _set_type(module: nn.Module, kind: type[nn.Module]) -> None:
+    module.__class__ = kind
 
 
-def _restore_flag(module: nn.Module, flag: Any) -> None:
-    """Put a module back into training mode; a scripted module keeps that flag elsewhere, and some have none."""
-    if flag is not None and getattr(module, "training", flag) != flag:
+def _set_flag(module: nn.Module, flag: Any) -> None:
+    if flag is not None:
         module.training = flag
 
 

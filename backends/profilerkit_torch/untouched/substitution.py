@@ -26,7 +26,11 @@ def substitute(
     weights of recurrent modules are). A tensor that is held twice gets one substitute. Returns the substitutes by the
     ``id`` of the tensors that they replace.
     """
-    substitutes: dict[int, torch.Tensor] = {}
+    inventory = inventory or Inventory(model)
+    if inventory.scripts:
+        raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
+    direct = (*inventory.direct_parameters, *inventory.direct_buffers)
+    substitutes = {id(tensor): convert(tensor) for tensor in direct}
 
     def replace(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -35,16 +39,14 @@ def substitute(
             substitutes[id(value)] = convert(value)
         return substitutes[id(value)]
 
-    inventory = inventory or Inventory(model)
     for module in inventory.modules:
-        if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError("a scripted module keeps its weights where nothing can stand in for them")
-        replace_tensors(module, replace)  # its parameters and buffers
-        for name, value in inventory.find_further_attributes(module).items():
-            if _holds_tensors(value):
-                module.__dict__[name] = map_leaves(value, replace)
+        replace_tensors(module, substitutes)  # its parameters and buffers
         if inventory.holds_keras:
             substitute_variables(module, replace)
+    for module, attributes in inventory.further_attributes:
+        for name, value in attributes.items():
+            if _holds_tensors(value):
+                module.__dict__[name] = map_leaves(value, replace)
     return substitutes
 
 

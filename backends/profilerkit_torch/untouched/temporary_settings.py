@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import torch
-from torch import nn
 
 from profilerkit.process.import_hooks import AroundImport
 from profilerkit.process.restoring import restored
 
 from ..compat.compiler import COMPILER, is_compiler_imported, save_stance
 from ..compat.settings import graph_executor
+from ..model.inventory import Inventory
 from .preservation import one_at_a_time
 from .triton_import import answer_for_triton
 
@@ -70,13 +70,13 @@ def _enable_compiling() -> None:
 
 
 @contextmanager
-def run_operator_by_operator(modules: Sequence[nn.Module]) -> Iterator[None]:
+def run_operator_by_operator(inventory: Inventory) -> Iterator[None]:
     """Have compiled code run as it was written, and scripts without fusing operators, so that each is seen.
 
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
     """
     with one_at_a_time, disable_compiling():
-        if not any(isinstance(module, torch.jit.ScriptModule) for module in modules):
+        if not inventory.scripts:
             yield
             return
         fuses_operators, set_fusing = graph_executor

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from operator import methodcaller
 
 import torch
 
-from profilerkit.process.restoring import Step, call_each, for_each
+from profilerkit.process.restoring import Step, for_each
 
 from ..compat.tensors import is_view
 from ..model.tensors import identify_elements
 
 __all__ = ["note_sizes", "note_tensors"]
+
+_DETACH = methodcaller("detach_")
 
 
 def note_tensors(twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Iterable[torch.Tensor]) -> list[Step]:
@@ -21,44 +24,47 @@ def note_tensors(twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Ite
     A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
     """
     twins = list(twins)
-    off_the_graph = [partial(_take_off_the_graph, tensor) for tensor, _ in twins if _is_off_the_graph(tensor)]
+    off_the_graph = [tensor for tensor, _ in twins if tensor.is_leaf]
     gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
     return [
-        partial(call_each, off_the_graph),
-        partial(for_each, _restore_gradient, gradients),
-        partial(for_each, _restore_data, twins),
+        partial(_take_off_the_graph, off_the_graph),
+        partial(_restore_gradients, gradients),
+        partial(_restore_data, twins),
     ]
 
 
-def _is_off_the_graph(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has no graph behind it; some views (of DDP's buckets) raise when asked."""
-    try:
-        return tensor.grad_fn is None
-    except RuntimeError:
-        return False
-
-
-def _take_off_the_graph(leaf: torch.Tensor) -> None:
-    """Let a tensor need no gradient that came to need one: in a training step, by a write of what depends on a weight.
+def _take_off_the_graph(leaves: Iterable[torch.Tensor]) -> None:
+    """Let tensors need no gradient that came to need one: in a training step, by a write of what depends on a weight.
 
     Torch takes no view off its graph, but the base of the view.
     """
-    if leaf.grad_fn is not None and not is_view(leaf):
-        leaf.detach_()
+    for_each(_DETACH, [(leaf,) for leaf in leaves if not (leaf.is_leaf or is_view(leaf))])
 
 
-def _restore_gradient(parameter: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
-    if parameter.grad is not gradient:
-        parameter.grad = gradient
-    if parameter.requires_grad != requires_grad:
-        parameter.requires_grad_(requires_grad)
+def _restore_gradients(noted: Iterable[tuple[torch.Tensor, torch.Tensor | None, bool]]) -> None:
+    changed = [
+        (leaf, gradient, requires_grad)
+        for leaf, gradient, requires_grad in noted
+        if leaf.grad is not gradient or leaf.requires_grad != requires_grad
+    ]
+    for_each(_restore_gradient, changed)
 
 
-def _restore_data(tensor: torch.Tensor, before: torch.Tensor) -> None:
-    """Give a tensor its data back; ``before`` is a twin of what it was, see `model.tensors.is_twin`."""
-    if not _has_same_elements(tensor, before):  # given other data: tensor.data = ..., tensor.set_(...)
-        with torch.inference_mode(tensor.is_inference()):
-            tensor.data = before
+def _restore_gradient(leaf: torch.Tensor, gradient: torch.Tensor | None, requires_grad: bool) -> None:
+    if leaf.grad is not gradient:
+        leaf.grad = gradient
+    if leaf.requires_grad != requires_grad:
+        leaf.requires_grad_(requires_grad)
+
+
+def _restore_data(twins: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Give tensors their data back where they were given others: ``tensor.data = ...``, ``tensor.set_(...)``."""
+    for_each(_set_data, [(tensor, before) for tensor, before in twins if not _has_same_elements(tensor, before)])
+
+
+def _set_data(tensor: torch.Tensor, data: torch.Tensor) -> None:
+    with torch.inference_mode(tensor.is_inference()):
+        tensor.data = data
 
 
 def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
@@ -75,10 +81,10 @@ def _has_same_elements(tensor: torch.Tensor, before: torch.Tensor) -> bool:
 def note_sizes(tensors: Iterable[torch.Tensor]) -> Step:
     """Note the sizes of storages; return what undoes that the model makes some longer (observers of values do)."""
     plain = [tensor for tensor in tensors if type(tensor) is torch.Tensor and tensor.layout is torch.strided]
-    return partial(for_each, _restore_size, [(tensor, tensor.untyped_storage().nbytes()) for tensor in plain])
+    return partial(_restore_sizes, [(tensor, tensor.untyped_storage().nbytes()) for tensor in plain])
 
 
-def _restore_size(tensor: torch.Tensor, size: int) -> None:
-    storage = tensor.untyped_storage()
-    if storage.nbytes() > size and storage.resizable():
-        storage.resize_(size)
+def _restore_sizes(sizes: Iterable[tuple[torch.Tensor, int]]) -> None:
+    storages = [(tensor.untyped_storage(), size) for tensor, size in sizes]
+    longer = [(storage, size) for storage, size in storages if storage.nbytes() > size and storage.resizable()]
+    for_each(torch.UntypedStorage.resize_, longer)

@@ -12,7 +12,7 @@ from profilerkit.process.restoring import call_each
 
 from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, has_shared_elements
-from ..model.tensors import has_storage, has_values
+from ..model.tensors import has_storage, list_with_values
 
 __all__ = ["KeptValue", "KeptVersion", "list_versions", "restore_versions", "write_back", "write_back_alone"]
 
@@ -103,7 +103,7 @@ def _has_equal_parts(tensor: torch.Tensor, value: torch.Tensor, parts: Iterable[
 
 def list_versions(tensors: Iterable[torch.Tensor]) -> list[KeptVersion]:
     """Return how often each tensor was written to; inference tensors do not count that, and are left out."""
-    counting = [tensor for tensor in tensors if has_values(tensor) and not tensor.is_inference()]
+    counting = (tensor for tensor in list_with_values(tensors) if not tensor.is_inference())
     return [KeptVersion(tensor, count_writes(tensor)) for tensor in counting]
 
 

@@ -12,8 +12,8 @@ from profilerkit.process.restoring import restored
 
 from ..compat.modes import TorchDispatchMode, disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, read_schema
-from ..model.tensors import has_storage, has_values, storage_key
-from .tensor_values import KeptValue, list_versions, restore_versions, write_back, write_back_alone
+from ..model.tensors import has_storage, storage_key
+from .tensor_values import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
 
@@ -21,22 +21,16 @@ __all__ = ["WriteGuard", "may_write", "written_by"]
 class WriteGuard(TorchDispatchMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restore_at_end`.
 
-    ``aliases`` are tensors over the data of further ones, ``counting`` those whose versions go back with their values.
+    ``aliases`` are these tensors, each with another one over the same data; see `tensors.list_aliases`.
     """
 
     supports_higher_order_operators = True
 
-    def __init__(
-        self,
-        tensors: Iterable[torch.Tensor],
-        aliases: Iterable[torch.Tensor] = (),
-        counting: Iterable[torch.Tensor] = (),
-    ) -> None:
+    def __init__(self, aliases: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
         super().__init__()
-        tensors = list(tensors)
-        self._aliases = [*(tensor.data for tensor in tensors if has_values(tensor)), *aliases]
+        self._aliases = list(aliases)
         self._saved: list[KeptValue] = []
-        self._versions = list_versions((*tensors, *counting))
+        self._versions: list[KeptVersion] = []
         #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
         self._operators: dict[int, tuple[Any, bool]] = {}
 
@@ -62,34 +56,33 @@ class WriteGuard(TorchDispatchMode):
             self._keep(tensor)
 
     @cached_property
-    def _tensors_by_storage(self) -> dict[int, list[torch.Tensor]]:
+    def _aliases_by_storage(self) -> dict[int, list[tuple[torch.Tensor, torch.Tensor]]]:
         """What shares each storage that was not written to so far: found at the first write, which may never come."""
-        guarded: dict[int, list[torch.Tensor]] = {}
-        for alias in self._aliases:
-            guarded.setdefault(storage_key(alias), []).append(alias)
+        guarded: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        for tensor, alias in self._aliases:
+            guarded.setdefault(storage_key(alias), []).append((tensor, alias))
         return guarded
 
     def _keep(self, tensor: torch.Tensor) -> None:
         key = storage_key(tensor)
-        sharing = self._tensors_by_storage.get(key)
+        sharing = self._aliases_by_storage.get(key)
         if sharing:
             with disable_dispatch_modes():  # in a pass over fake tensors the copy would be one, without the values
-                self._saved += [KeptValue(guarded, guarded.clone()) for guarded in sharing if has_storage(guarded)]
-            self._tensors_by_storage.pop(key, None)  # only now: a copy that failed is made at the next write
+                self._saved += [KeptValue(alias, alias.clone()) for _, alias in sharing if has_storage(alias)]
+                self._versions += list_versions(guarded for guarded, _ in sharing)
+            self._aliases_by_storage.pop(key, None)  # only now: a copy that failed is made at the next write
 
     def guards(self, tensor: torch.Tensor) -> bool:
         """Return whether a write to the tensor would still be noticed, none having been so far."""
-        return storage_key(tensor) in self._tensors_by_storage
+        return storage_key(tensor) in self._aliases_by_storage
 
     def restore_at_end(self) -> restored:
         """Return a block that writes the kept values back at the end, after errors too."""
         return restored(
-            lambda: write_back(self._saved), self._restore_versions, in_child=lambda: write_back_alone(self._saved)
+            lambda: write_back(self._saved),
+            lambda: restore_versions(self._versions),
+            in_child=lambda: write_back_alone(self._saved),
         )
-
-    def _restore_versions(self) -> None:
-        if self._saved:
-            restore_versions(kept for kept in self._versions if not self.guards(kept.tensor))
 
 
 def may_write(func: Any) -> bool:

@@ -314,7 +314,8 @@ def test_an_inventory_of_a_model_with_shared_parts() -> None:
     assert [type(module).__name__ for module in held.modules] == ["Sequential", "Linear", "Sequential", "BatchNorm1d"]
     assert list(map(id, held.parameters)) == list(map(id, model.parameters()))
     assert list(map(id, held.buffers)) == list(map(id, model.buffers()))
-    assert list(held.find_further_attributes(model)) == ["cache", "pair"], "no number leads anywhere"
+    further = [(module, list(attributes)) for module, attributes in held.further_attributes]
+    assert further == [(model, ["cache", "pair"])], "no number leads anywhere"
     assert [tuple(tensor.shape) for tensor in held.attributes] == [(3,), (5,)]
     assert len(held.tensors) == len(held.parameters) + len(held.buffers) + 2
     assert not is_lazy(held)

@@ -14,6 +14,7 @@ from torch.nn.modules import module as torch_module
 from profilerkit import CostFormulaError, profile
 from profilerkit_torch import Cost, register_module_cost, register_op_cost
 from profilerkit_torch.costs import scoped_costs
+from profilerkit_torch.model.inventory import Inventory
 from profilerkit_torch.trace.records import layer_records
 
 X = torch.randn(1, 4)
@@ -95,7 +96,7 @@ def test_a_sparse_buffer_has_the_bytes_it_stores() -> None:
     layer = nn.Module()
     layer.register_buffer("coo", torch.sparse_coo_tensor(torch.arange(20).view(2, 10), torch.ones(10), (10**5, 10**5)))
     layer.register_buffer("csr", torch.eye(8).to_sparse_csr())
-    coo, csr = layer_records(layer, {})[0].buffers
+    coo, csr = layer_records(Inventory(layer), {})[0].buffers
     assert (coo.bytes, coo.count) == (10 * 4 + 20 * 8, 10**10)
     assert (csr.bytes, csr.count) == (8 * 4 + 8 * 8 + (8 + 1) * 8, 64)
 
@@ -118,7 +119,7 @@ def test_a_wrapper_has_the_bytes_of_what_it_wraps() -> None:
 
     layer = nn.Module()
     layer._buffers["packed"] = Halved(ones(4, 4, dtype=torch.float16))
-    (record,) = layer_records(layer, {})[0].buffers
+    (record,) = layer_records(Inventory(layer), {})[0].buffers
     assert (record.bytes, record.count) == (16 * 2, 16)
 
 
