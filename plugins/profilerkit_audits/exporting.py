@@ -18,8 +18,7 @@ import msgspec
 
 from profilerkit.errors import ArgumentError, ReportFileError
 from profilerkit.results.report import Report
-from profilerkit.results.saving import parse
-from profilerkit.results.sealing import reseal
+from profilerkit.results.saving import parse, reseal
 
 from .export_forms import FORMS, Form, Line
 from .hiding import hide

@@ -123,12 +123,13 @@ class Comparison(Result):
     def _find_numbers(self, key: str | type[StatusKey], other: str | int | None) -> _Pair | None:
         """Return the records of a metric in both models, if both have numbers of one unit."""
         key, report = status_name("key", key), self.other(other)
-        if key not in self:
-            raise UnknownStatusError(key, self, owner="this comparison")
         reference, value = self.reference.statuses.get(key), report.statuses.get(key)
-        if reference is None or value is None or reference.base_unit != value.base_unit:
+        if reference is None or value is None:
+            if key not in self:
+                raise UnknownStatusError(key, self, owner="this comparison")
             return None
-        return _Pair(reference, value) if is_number(reference.value) and is_number(value.value) else None
+        are_numbers = is_number(reference.value) and is_number(value.value)
+        return _Pair(reference, value) if are_numbers and reference.base_unit == value.base_unit else None
 
     def other(self, which: str | int | None = None) -> Report:
         """Return the report of one of the other models, by name or by index."""

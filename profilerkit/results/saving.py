@@ -6,11 +6,15 @@ field, never a wrong number.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,10 +26,22 @@ from .comparison import Comparison
 from .report import Report
 from .report_forms import read_report, write_report
 from .result import Result
-from .sealing import COMPARISON, REPORT, open_content, seal
 
-__all__ = ["load", "load_as", "parse", "require_sealed", "save", "to_dict", "to_json"]
+__all__ = [
+    "compute_checksum",
+    "load",
+    "load_as",
+    "parse",
+    "require_sealed",
+    "reseal",
+    "save",
+    "to_dict",
+    "to_json",
+]
 
+#: The formats of files, and the schema that is written.
+_REPORT, _COMPARISON = "profilerkit.report", "profilerkit.comparison"
+_SCHEMA = 1
 #: No count is so large; a larger one could not even be divided.
 _LARGEST = 10**100
 R = TypeVar("R", bound=Result)
@@ -38,8 +54,8 @@ def to_dict(result: Report | Comparison) -> dict[str, Any]:
     Format, schema and checksum are among them.
     """
     if isinstance(result, Comparison):
-        return seal(COMPARISON, {"reports": [write_report(report) for report in result.reports]})
-    return seal(REPORT, write_report(result))
+        return _seal(_COMPARISON, {"reports": [write_report(report) for report in result.reports]})
+    return _seal(_REPORT, write_report(result))
 
 
 def to_json(result: Report | Comparison) -> str:
@@ -80,10 +96,11 @@ def parse(content: bytes, source: str) -> Report | Comparison:
 
 def require_sealed(content: bytes, source: str) -> None:
     """Raise `ReportFileError` for bytes that are no file of `save`, or changed; `parse` checks the rest of it."""
-    _read(content, source, lambda decoded: open_content(_require_object(decoded)))
+    _read(content, source, lambda opened: None)
 
 
-def _read(content: bytes, source: str, read: Callable[[Any], T]) -> T:
+def _read(content: bytes, source: str, read: Callable[[_Opened], T]) -> T:
+    """Return what ``read`` makes of the content of a file; any error of it is one that names the file."""
     with collector_paused():  # a large report has a million values, and none of them is garbage
         try:
             decoded = msgspec.json.decode(content)
@@ -92,7 +109,7 @@ def _read(content: bytes, source: str, read: Callable[[Any], T]) -> T:
                 f"{source} is not a report of profilerkit: {_shorten(error)}; was it cut off?"
             ) from error
         try:
-            return read(decoded)
+            return read(_open_content(decoded))
         except (ValueError, RecursionError) as error:
             raise ReportFileError(f"{source} is not a report of profilerkit, or damaged: {_shorten(error)}") from error
 
@@ -103,10 +120,9 @@ def _shorten(error: Exception) -> str:
     return message if len(message) <= 500 else f"{message[:497]}..."
 
 
-def _read_result(decoded: Any) -> Report | Comparison:
-    _require_bounded(_require_object(decoded))
-    opened = open_content(decoded)
-    if opened.kind == REPORT:
+def _read_result(opened: _Opened) -> Report | Comparison:
+    _require_bounded(opened.body)
+    if opened.kind == _REPORT:
         return read_report(opened.body)
     reports = opened.body.get("reports")
     if set(opened.body) != {"reports"} or not isinstance(reports, list) or len(reports) < 2:
@@ -115,15 +131,9 @@ def _read_result(decoded: Any) -> Report | Comparison:
     return Comparison(first, tuple(rest))
 
 
-def _require_object(decoded: Any) -> dict[str, Any]:
-    if not isinstance(decoded, dict):
-        raise ValueError(f"it holds a {type(decoded).__name__}, no report")
-    return decoded
-
-
-def _require_bounded(decoded: Any) -> None:
+def _require_bounded(body: dict[str, Any]) -> None:
     """Raise `ValueError` where a whole number is larger than any that there is: floats could not hold it."""
-    pending = [decoded]
+    pending: list[Any] = [body]
     while pending:
         container = pending.pop()
         inside = container.values() if isinstance(container, dict) else container
@@ -134,3 +144,61 @@ def _require_bounded(decoded: Any) -> None:
                 entries = container.items() if isinstance(container, dict) else ()
                 name = next((key for key, content in entries if content is value), "")
                 raise ValueError(f"{name or 'a number'} is larger than 1e100, beyond any count")
+
+
+# The seal -------------------------------------------------------------------------------------------------------------
+
+
+class _Opened(NamedTuple):
+    """The content of a file whose checksum fits: its format, and all that is not of its seal."""
+
+    kind: str
+    body: dict[str, Any]
+
+
+def _seal(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a file of a format: the body, with the seal before it."""
+    try:
+        msgspec.json.encode(body)
+    except UnicodeEncodeError:  # half of a surrogate pair, which a name may hold and a file may not
+        body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+    head = {"format": kind, "schema": _SCHEMA, "profilerkit": _read_own_version()}
+    return {**head, "checksum": compute_checksum({**head, **body}), **body}
+
+
+@cache
+def _read_own_version() -> str:
+    """Return the version of profilerkit; a separate process seals each report several times, and reading takes long."""
+    return version("profilerkit")
+
+
+def reseal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a file, of which texts were changed on purpose, with the checksum that fits."""
+    body = {key: value for key, value in content.items() if key != "checksum"}
+    return {**content, "checksum": compute_checksum(body)}
+
+
+def compute_checksum(content: Mapping[str, Any]) -> str:
+    """Return the checksum of a content without one; the order of its keys makes no difference."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _open_content(content: Any) -> _Opened:
+    """Return the kind and the body of a file; raises `ValueError` for another schema, or where the checksum differs."""
+    if not isinstance(content, dict):
+        raise ValueError(f"it holds a {type(content).__name__}, no report")
+    kind, schema, writer = (content.get(name) for name in ("format", "schema", "profilerkit"))
+    if kind not in (_REPORT, _COMPARISON):
+        raise ValueError(f"format is {kind!r}; that of a report is {_REPORT!r}, of a comparison {_COMPARISON!r}")
+    if type(schema) is int and schema > _SCHEMA:
+        raise ValueError(
+            f"schema is {schema}, written by profilerkit {writer}; this profilerkit reads up to {_SCHEMA}: upgrade it"
+        )
+    if schema != _SCHEMA or type(schema) is not int:
+        raise ValueError(f"schema is {schema!r}, which there never was in a {kind}")
+    sealed = {key: value for key, value in content.items() if key != "checksum"}
+    if content.get("checksum") != compute_checksum(sealed):
+        raise ValueError("checksum does not fit the content: the file was changed after it was written")
+    body = {key: value for key, value in sealed.items() if key not in ("format", "schema", "profilerkit")}
+    return _Opened(kind, body)

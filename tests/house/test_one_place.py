@@ -171,7 +171,7 @@ REMEMBERED = {
     "profilerkit_audits/module_files.py": {"_find_distributions", "_has_version", "find_versions"},  # at most 1000
     "profilerkit_audits/series.py": {"_is_run_for"},  # names of metrics, at most 1000
     "profilerkit_audits/source_code.py": {"_find_imports"},  # paths, at most 1000
-    "profilerkit/results/sealing.py": {"_read_own_version"},  # takes nothing
+    "profilerkit/results/saving.py": {"_read_own_version"},  # takes nothing
     "profilerkit/times/conditions.py": {"_name_process", "_resource"},  # the number of this process; takes nothing
     "profilerkit/times/median.py": {"find_median_interval"},  # samples, 32 of them
     "profilerkit_openvino/runs.py": {"open_runtime"},  # takes nothing

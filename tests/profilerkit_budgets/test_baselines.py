@@ -11,7 +11,7 @@ import pytest
 from drawn_reports import TEACHER, record
 
 from profilerkit import BudgetError, Measurement, Report
-from profilerkit.results.sealing import reseal
+from profilerkit.results.saving import reseal
 from profilerkit_budgets import Budget, Verdict, check
 from profilerkit_budgets.baselines import describe_other_conditions, read_baseline, record_baseline, require_same_call
 from profilerkit_budgets.forms import FORMS

@@ -11,7 +11,7 @@ from typing import Any
 
 from profilerkit import Comparative, Comparison, Completeness, Report, profile
 from profilerkit.results.report import StatusRecord
-from profilerkit.results.sealing import compute_checksum
+from profilerkit.results.saving import compute_checksum
 from profilerkit.testing import FakeBackend, FakeLayer, FakeModel, FakeTensor
 from profilerkit.times.layer_times import CallTime, LayerTime, LayerTimeTable
 from profilerkit.times.operator_times import COLUMNS

@@ -14,8 +14,7 @@ from typing import Any
 
 from profilerkit.process.files import write_text
 from profilerkit.render.grids import visible
-from profilerkit.results.saving import parse
-from profilerkit.results.sealing import reseal
+from profilerkit.results.saving import parse, reseal
 from profilerkit_pages import html
 from profilerkit_pages.page_data import embed
 from profilerkit_pages.page_parts import join_scripts, render_page, source

@@ -19,8 +19,7 @@ from profilerkit.isolation.child import error_message
 from profilerkit.isolation.job import NoModelError
 from profilerkit.isolation.messages import Progress
 from profilerkit.isolation.output import BoundedOutput
-from profilerkit.results.saving import to_json
-from profilerkit.results.sealing import reseal
+from profilerkit.results.saving import reseal, to_json
 
 
 @given(st.lists(st.binary(max_size=200), max_size=5), st.integers(1, 50))
