@@ -52,6 +52,8 @@ LIMITS = ("timeout", "memory", "max_threads")
 #: What is measured of a model, and how it is loaded.
 SELECTION = ("metrics", "leave_out", "data", "evaluation", "backend", "trust", "arguments")
 TEXT = text("a text that is not empty")
+#: Arguments of ``audit``, which are options of the command, and no keys of a plan.
+_ARGUMENTS = ("store", "engine", "rerun", "address")
 #: How many keys a message names.
 _NAMED = 8
 
@@ -154,6 +156,8 @@ def require_known(content: Mapping[str, Any], keys: tuple[str, ...], elsewhere: 
         if key in elsewhere:
             part = "in a [[models]] table" if what == "plan" else "at the top of the plan, before the first [[models]]"
             raise ArgumentError(f"{key!r} does not belong in a {what}; write it {part}")
+        if key in _ARGUMENTS:
+            raise ArgumentError(f"{key!r} is no key of a {what}: give it to the audit, as {key}=... or --{key}")
         if key not in keys:
             likely = nearest(key, keys)
             if likely is None:

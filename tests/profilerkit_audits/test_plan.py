@@ -57,6 +57,7 @@ def test_the_same_in_python(tmp_path: Path) -> None:
             r"zoo\.toml, model 2 \(b\): unknown key 'spce'; did you mean 'spec'\?",
         ),
         (LEAST + "label = 1\n", r"model 1 \(net\.py:build\): unknown key 'label'; a model has spec, specs, exclude,"),
+        ('store = "a.db"\n' + LEAST, r"'store' is no key of a plan: give it to the audit, as store=\.\.\. or --store"),
         ("bogus = 1\n" + LEAST, r"zoo\.toml: unknown key 'bogus'; a plan has models, budgets, "),
         (LEAST + "batch_size = [1, 0]\n", r"model 1 \(net\.py:build\): batch_size=0: give a whole number from 1"),
         (LEAST.replace("30", "-1"), r"model 1 \(net\.py:build\): timeout=-1: give a number of seconds above zero"),
