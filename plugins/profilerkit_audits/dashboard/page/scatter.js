@@ -97,12 +97,22 @@ class Scatter {
     return this.best.map((point, at) => (at ? `H${point.across.toFixed(1)}V${point.up.toFixed(1)}` : `M${point.across.toFixed(1)},${point.up.toFixed(1)}`)).join("");
   }
 
+  /** The room that the line from a point of the front to the next one takes: across, then up or down. */
+  stair(from, to) {
+    const [left, right, top, bottom] = [Math.min(from.across, to.across), Math.max(from.across, to.across), Math.min(from.up, to.up), Math.max(from.up, to.up)];
+    return [
+      [left, from.up, right, from.up],
+      [to.across, top, to.across, bottom],
+    ];
+  }
+
   /** Write names beside points, where there is room: that of the chosen one first, then those of the front. */
   name() {
     for (const node of this.dots.place.querySelectorAll(".point-name")) node.remove();
     const { points } = this.dots;
     const picked = points.filter(({ row }) => row === chosen.row);
     const taken = points.slice(0, 500).map(({ across, up }) => [across - 5, up - 5, across + 5, up + 5]);
+    taken.push(...this.best.slice(1).flatMap((point, at) => this.stair(this.best[at], point)));
     const isFree = ([left, top, right, bottom]) => !taken.some((one) => one[0] < right && one[2] > left && one[1] < bottom && one[3] > top);
     const named = [...new Set([...picked, ...this.best, ...(points.length <= MOST_LABELS ? points : [])])];
     for (const { row, across, up } of named.slice(0, MOST_LABELS)) {
@@ -119,7 +129,7 @@ class Scatter {
   say(points, x, y) {
     const none = this.table.rows.length - points.length;
     const odd = points.filter(({ row }) => texts.flags[row]).length;
-    const parts = [`${counted(points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "more" : "less"} ${x.title}, ${this.more("y") ? "more" : "less"} ${y.title}.` : ""];
+    const parts = [`${counted(points.length, "model")} with both metrics.`, this.best.length ? `No other beats ${this.best.length === 1 ? "the one" : `the ${this.best.length}`} on the dashed front: ${this.more("x") ? "higher" : "lower"} ${x.title}, ${this.more("y") ? "higher" : "lower"} ${y.title}.` : ""];
     if (odd) parts.push(`${counted(odd, "hollow point")}: values that cannot be right are not on the front.`);
     if (none) parts.push(`${counted(none, "model")} without a value of one of them ${none === 1 ? "is" : "are"} left out.`);
     this.lead.textContent = parts.filter(Boolean).join(" ");
