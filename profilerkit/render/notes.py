@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..count_text import format_count
 from ..piping.outcome import Completeness
 from ..times.layer_times import LayerTimeTable
 from ..times.measurement import Measurement
@@ -136,8 +137,8 @@ def top_row_note(table: Table) -> str:
     ranked = rank_rows(table)
     if not ranked.by or not ranked.rows[0][ranked.by]:
         return ""
-    things = "layers" if "path" in ranked.rows[0] else "rows"
-    first = f"the {SUPERLATIVES[ranked.by]} of {len(table)} {things} is {_write_top_row(table, ranked)}"
+    rows = format_count(len(table), "layer" if "path" in ranked.rows[0] else "row")
+    first = f"the {SUPERLATIVES[ranked.by]} of {rows} is {_write_top_row(table, ranked)}"
     backward = rank_rows(table, ranked.by.replace("forward", "backward"))
     if backward.by in ("", ranked.by) or not backward.rows[0][backward.by]:
         return first

@@ -91,6 +91,6 @@ class Subject:
         missing = [".".join(leaf.path) for leaf in self.leaves if type(leaf.value).__name__ == "ShapeDtypeStruct"]
         if missing:
             raise WithoutValuesError(
-                f"{len(missing)} of {len(self.leaves)} weights of {self.name} have no values, {missing[0]!r} first: "
+                f"weights of {self.name} have no values, {missing[0]!r} first, {len(missing)} of {len(self.leaves)}: "
                 "jax.ShapeDtypeStruct stands in their place. Such a model is counted and not run; give it arrays"
             )

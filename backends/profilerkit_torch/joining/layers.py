@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
+from profilerkit.count_text import format_count
 from profilerkit.errors import by_likeness
 from profilerkit.trace.records import OpRecord
 
@@ -60,8 +61,8 @@ def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
         first = next(iter(strangers))
         nearest = ", ".join(map(repr, by_likeness(first, names)[:3]))
         raise ProfileFileError(
-            f"the profile is of another model: it has {len(strangers)} layers that the model has not, such as "
-            f"{first!r}; the model's nearest are {nearest}"
+            f"the profile is of another model: it has {format_count(len(strangers), 'layer')} that the model has not, "
+            f"such as {first!r}; the model's nearest are {nearest}"
         )
 
 

@@ -49,6 +49,10 @@ def test_calls_have_a_column_where_a_layer_is_called_more_than_once() -> None:
     assert cells(twice)[2][3] == "1 ms", "one sample has no noise"
 
 
+def test_of_a_model_without_layers_the_note_has_one() -> None:
+    assert top_row_note(LayerTimeTable([LayerTime("", "Net", 1, (0.004,))])).startswith("the slowest of 1 layer is ")
+
+
 def test_the_note_the_ranking_and_the_grid_name_one_layer() -> None:
     first = "the slowest of 4 layers is stem (Conv2d), 6 ms (60.0 %) of its own forward"
     assert top_row_note(TIMES) == f"{first}; backward it is block.conv (Conv2d), 8 ms (80.0 %)"

@@ -166,7 +166,7 @@ def test_shapes_have_no_zeros_and_both_metrics_say_so() -> None:
     assert report["macs"] == 24
     for metric in ("effective_macs", "sparsity"):
         assert report.status(metric).completeness.value == "unavailable"
-        assert "1 of 1 weights of function have no values, 'w' first" in " ".join(report.status(metric).missing)
+        assert "weights of function have no values, 'w' first, 1 of 1: " in " ".join(report.status(metric).missing)
     with pytest.raises(WithoutValuesError, match="have no values"):
         BACKEND.trace_nonzero(model, ModelInputs(X))
 

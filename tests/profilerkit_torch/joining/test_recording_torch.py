@@ -284,7 +284,7 @@ def test_other_models_are_refused(tmp_path: Path) -> None:
     ranges = ChromeTrace()
     ranges.layer("encoder.0", 0, 9)
     ranges.operator("aten::linear", 1, 3)
-    with pytest.raises(ProfileFileError, match="another model: it has 1 layers .*'encoder.0'; the model's nearest are"):
+    with pytest.raises(ProfileFileError, match="another model: it has 1 layer .*'encoder.0'; the model's nearest are"):
         join_trace(ranges, tmp_path)
     modules = ChromeTrace()
     modules.module("ResNet_0", 0, 9)
