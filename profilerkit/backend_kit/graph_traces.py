@@ -12,12 +12,12 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from ..count_text import format_count
+from ..trace.dtypes import product_dtype
 from ..trace.records import MemoryTimeline, ModelTrace, OpRecord
 from .branch_memory import spread_of_forks
-from .graph_work import HANDING_ON, Executed, GraphValue, Work
+from .graph_work import HANDING_ON, Countable, Executed, GraphValue, Work
 from .live_bytes import Step, live_bytes
 from .named_layers import Scopes
-from .product_dtypes import product_dtype
 from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
 
 __all__ = [
@@ -41,14 +41,10 @@ class _Ran(Protocol):
     def outputs(self) -> Sequence[GraphValue]: ...
 
 
-class _Counted(_Ran, Protocol):
-    """The same with its work: that of all its runs, of which there are ``times``."""
+class _Counted(_Ran, Countable, Protocol):
+    """The same with its name and its work."""
 
     operator: str
-    times: int
-    macs: int
-    flops: int
-    missing: str
 
 
 Ran = TypeVar("Ran", bound=_Ran)

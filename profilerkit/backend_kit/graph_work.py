@@ -16,7 +16,17 @@ from ..trace.bounds import Branch, Choice
 from .branch_memory import Fork, Side
 from .scoped_calls import ScopedValue
 
-__all__ = ["HANDING_ON", "Body", "Executed", "GraphValue", "RunningOrder", "Work", "count_first", "note_apart"]
+__all__ = [
+    "HANDING_ON",
+    "Body",
+    "Countable",
+    "Executed",
+    "GraphValue",
+    "RunningOrder",
+    "Work",
+    "count_first",
+    "note_apart",
+]
 
 #: The operator that returns the values of one body as those of another: they share their buffers.
 HANDING_ON = "Identity"

@@ -52,7 +52,7 @@ def live_bytes(
         ValueError: A step reads, shares or reuses a value that is neither an input nor created by an earlier step, or a
             span is not within the steps or the span around it.
     """
-    buffers = _Buffers(steps, input_sizes, frozenset(kept), _OutermostSpans(spans, len(steps)))
+    buffers = _Buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
     alive, totals = sum(input_sizes.values()), []
     ending: list[dict[int, None]] = [{} for _ in steps]
     for index, step in enumerate(steps):
@@ -77,7 +77,11 @@ class _Buffers:
     """The buffer of each value, named after the first value in it, with its bytes and the last step that needs it."""
 
     def __init__(
-        self, steps: Sequence[Step], input_sizes: Mapping[int, int], kept: frozenset[int], spans: _OutermostSpans
+        self,
+        steps: Sequence[Step],
+        input_sizes: Mapping[int, int],
+        kept: frozenset[int],
+        spans: Sequence[_Span | None],
     ) -> None:
         self.of: dict[int, int] = {value: value for value in input_sizes}
         self.size: dict[int, int] = dict(input_sizes)
@@ -88,7 +92,7 @@ class _Buffers:
         for index, step in enumerate(steps):
             for value in step.reads:
                 buffer = self._buffer(value, index)
-                self.last[buffer] = max(self.last[buffer], spans.end_of_need(created[buffer], index))
+                self.last[buffer] = max(self.last[buffer], _find_last_need(created[buffer], index, spans[index]))
             for value, source in step.aliases.items():
                 buffer = self.of[value] = self._buffer(source, index)
                 self._extent[value] = self.size[buffer]
@@ -117,33 +121,6 @@ class _Buffers:
         return buffer
 
 
-class _OutermostSpans:
-    """The innermost span around each step, which decides how long a value that is read in it is needed."""
-
-    def __init__(self, spans: Iterable[tuple[int, int]], steps: int) -> None:
-        self.innermost: list[_Span | None] = [None] * steps
-        self.any = False
-        for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
-            if start == end:
-                continue
-            around = self.innermost[start] if 0 <= start < end <= steps else None
-            limit = steps if around is None else around.end
-            if not 0 <= start < end <= limit:
-                raise ValueError(
-                    f"span [{start}, {end}) is not within its surroundings of {steps} steps; "
-                    "give spans within the steps, nested or disjoint"
-                )
-            self.any = True
-            self.innermost[start:end] = [_Span(start, end, around)] * (end - start)
-
-    def end_of_need(self, created: int, index: int) -> int:
-        """Return the last step that needs a value which step ``created`` makes and step ``index`` reads."""
-        span = self.innermost[index] if self.any else None
-        while span is not None and span.start > created:
-            index, span = span.end - 1, span.around
-        return index
-
-
 @dataclass(frozen=True, slots=True)
 class _Span:
     """Steps that run more than once, and the span around them."""
@@ -151,3 +128,27 @@ class _Span:
     start: int
     end: int
     around: _Span | None
+
+
+def _list_innermost(spans: Iterable[tuple[int, int]], steps: int) -> list[_Span | None]:
+    """Return the innermost span around each step; None for a step in no span."""
+    innermost: list[_Span | None] = [None] * steps
+    for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
+        if start == end:
+            continue
+        around = innermost[start] if 0 <= start < end <= steps else None
+        limit = steps if around is None else around.end
+        if not 0 <= start < end <= limit:
+            raise ValueError(
+                f"span [{start}, {end}) is not within its surroundings of {steps} steps; "
+                "give spans within the steps, nested or disjoint"
+            )
+        innermost[start:end] = [_Span(start, end, around)] * (end - start)
+    return innermost
+
+
+def _find_last_need(created: int, index: int, span: _Span | None) -> int:
+    """Return the last step that needs a value which step ``created`` makes and step ``index``, in a span, reads."""
+    while span is not None and span.start > created:
+        index, span = span.end - 1, span.around
+    return index

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 
-__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "name_sizes", "random_tensor", "with_batch_size"]
+__all__ = ["Declared", "as_tensor", "bind_inputs", "declare_call", "random_tensor", "with_batch_size"]
 
 
 class Declared(NamedTuple):
@@ -143,24 +143,3 @@ def _require_fitting(declared: Declared, tensor: Any) -> None:
         )
     if dtype != "string" and str(tensor.dtype) != dtype:
         raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
-
-
-def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
-    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
-
-    Raises `InputError` where two inputs tell different sizes.
-    """
-    sizes: dict[str, int] = {}
-    tellers: dict[str, str] = {}  # the input that has told each size
-    for value in declared:
-        for dim, size in zip(value.dims or (), getattr(bound[value.name], "shape", ()), strict=False):
-            if not isinstance(dim, str):
-                continue
-            if dim not in sizes:
-                sizes[dim], tellers[dim] = int(size), value.name
-            elif sizes[dim] != size:
-                raise InputError(
-                    f"the size {dim!r} is {sizes[dim]} in the input {tellers[dim]!r} and {size} in {value.name!r}; "
-                    "give inputs that agree"
-                )
-    return sizes

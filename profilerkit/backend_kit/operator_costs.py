@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 from ..costs import Cost, CostRegistry, apply_formula, elementwise, evaluate_formula
 from ..costs.numbers import is_float
 from ..error_text import shown
-from ..errors import ArgumentError, CostFormulaError
+from ..errors import ArgumentError
 from .operator_calls import OperatorCall, UnknownCostError, UnknownShapeError
 
 __all__ = [
@@ -184,13 +184,10 @@ class OperatorCosts:
                 lambda: formula(call),
                 lambda: f"inputs={call.inputs}, outputs={call.outputs}",
                 call.numbers,
+                allowed=(UnknownShapeError, UnknownCostError),
             )
-        except CostFormulaError as error:  # its cause is what the formula raised
-            if isinstance(error.__cause__, UnknownShapeError):
-                raise error.__cause__ from None
-            if isinstance(error.__cause__, UnknownCostError):
-                return None
-            raise
+        except UnknownCostError:
+            return None
 
     def price(self, call: OperatorCall) -> Price:
         """Return the cost of one call, or what is not counted of it.

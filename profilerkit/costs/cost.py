@@ -96,15 +96,21 @@ def apply_formula(formula: Callable[..., Cost], numbers: Numbers, *arguments: An
 
 
 def evaluate_formula(
-    what: str, formula: Callable[[], Any], shown_call: Callable[[], str], numbers: Numbers = Numbers.REAL
+    what: str,
+    formula: Callable[[], Any],
+    shown_call: Callable[[], str],
+    numbers: Numbers = Numbers.REAL,
+    allowed: tuple[type[Exception], ...] = (),
 ) -> Cost:
     """Return what a formula returns of an operator on such numbers.
 
-    Raises `CostFormulaError` where the formula raises, or returns no `Cost`.
+    Raises `CostFormulaError` where the formula returns no `Cost`, or raises another error than those that are allowed.
     """
     try:
         cost = apply_formula(formula, numbers)
     except MemoryError:
+        raise
+    except allowed:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:  # one that would end the program is one that went wrong
         blame = describe_origin(error)

@@ -1,6 +1,9 @@
-"""What a model declares of its inputs."""
+"""What a model declares of its inputs, and what a call tells of that: open sizes, samples."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from onnx import ModelProto
 
@@ -9,7 +12,7 @@ from profilerkit.backend_kit.numpy_data import Declared, bind_inputs
 
 from .types import dtype_name, read_dims
 
-__all__ = ["count_samples", "list_declared"]
+__all__ = ["count_samples", "list_declared", "name_sizes"]
 
 
 def list_declared(model: ModelProto) -> list[Declared]:
@@ -24,6 +27,27 @@ def list_declared(model: ModelProto) -> list[Declared]:
         dtype = dtype_name(value.type.tensor_type.elem_type) if is_tensor else None
         declared.append(Declared(value.name, read_dims(value.type), dtype))
     return declared
+
+
+def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
+    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
+
+    Raises `InputError` where two inputs tell different sizes.
+    """
+    sizes: dict[str, int] = {}
+    tellers: dict[str, str] = {}  # the input that has told each size
+    for value in declared:
+        for dim, size in zip(value.dims or (), getattr(bound[value.name], "shape", ()), strict=False):
+            if not isinstance(dim, str):
+                continue
+            if dim not in sizes:
+                sizes[dim], tellers[dim] = int(size), value.name
+            elif sizes[dim] != size:
+                raise InputError(
+                    f"the size {dim!r} is {sizes[dim]} in the input {tellers[dim]!r} and {size} in {value.name!r}; "
+                    "give inputs that agree"
+                )
+    return sizes
 
 
 def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from onnx import GraphProto, NodeProto
 
-__all__ = ["list_inner_graphs", "walk_nodes"]
+__all__ = ["list_inner_graphs", "list_nodes"]
 
 
 def list_inner_graphs(node: NodeProto) -> list[GraphProto]:
@@ -15,9 +15,11 @@ def list_inner_graphs(node: NodeProto) -> list[GraphProto]:
     return [*single, *(graph for attribute in node.attribute for graph in attribute.graphs)]
 
 
-def walk_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yield nodes, and behind each one those of the graphs inside it."""
+def list_nodes(nodes: Iterable[NodeProto]) -> list[NodeProto]:
+    """Return nodes, and behind each one those of the graphs inside it."""
+    every = []
     for node in nodes:
-        yield node
+        every.append(node)
         for graph in list_inner_graphs(node):
-            yield from walk_nodes(graph.node)
+            every += list_nodes(graph.node)
+    return every

@@ -19,7 +19,7 @@ from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
 from profilerkit.trace.records import WeightRecord
 
-from .graphs import list_inner_graphs, walk_nodes
+from .graphs import list_inner_graphs, list_nodes
 from .types import count_bytes, dtype_name
 
 __all__ = ["Constant", "list_constants", "list_weights"]
@@ -88,7 +88,7 @@ class Constant(NamedTuple):
 def list_constants(model: ModelProto) -> dict[str, Constant]:
     """Return the tensors that stand in the graph of a model, and in the graphs inside it, by name."""
     constants: dict[str, Constant] = {}
-    inner = (graph for node in walk_nodes(model.graph.node) for graph in list_inner_graphs(node))
+    inner = (graph for node in list_nodes(model.graph.node) for graph in list_inner_graphs(node))
     for graph in (model.graph, *inner):
         for tensor in graph.initializer:
             constants[tensor.name] = _make_constant(tensor)
@@ -148,7 +148,7 @@ def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Consta
     uses: dict[str, list[_Use]] = {}
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
-        for inner in walk_nodes([node]):  # those of the graphs inside a node belong to the same layer
+        for inner in list_nodes([node]):  # those of the graphs inside a node belong to the same layer
             for index, name in enumerate(inner.input):
                 if name in stands_for:
                     uses.setdefault(stands_for[name], []).append(_Use(inner, index, chain[-1].path))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from onnx import ModelProto
 
-from ..model.graphs import walk_nodes
+from ..model.graphs import list_nodes
 from .branches import walk_if
 from .loops import walk_loop
 from .scans import walk_scan
@@ -21,4 +21,4 @@ HANDLERS: Mapping[str, Handler] = {"If": walk_if, "Loop": walk_loop, "Scan": wal
 def holds_conditions(model: ModelProto) -> bool:
     """Return whether a model has an ``If`` or ``Loop``, in its own graph or in one of its functions."""
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    return any(node.op_type in ("If", "Loop") for node in walk_nodes(nodes))
+    return any(node.op_type in ("If", "Loop") for node in list_nodes(nodes))

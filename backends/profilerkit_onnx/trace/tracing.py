@@ -13,11 +13,11 @@ from profilerkit import ModelInputs, ModelTrace
 from profilerkit.backend_kit.failures import explain_failure, note_layer
 from profilerkit.backend_kit.graph_traces import describe_constants, trace_work
 from profilerkit.backend_kit.graph_work import Executed
-from profilerkit.backend_kit.numpy_data import bind_inputs, name_sizes
+from profilerkit.backend_kit.numpy_data import bind_inputs
 from profilerkit.backend_kit.scoped_calls import layer_calls, layer_records, list_by_layer
 from profilerkit.trace.records import LayerCall
 
-from ..model.declared_inputs import list_declared
+from ..model.declared_inputs import list_declared, name_sizes
 from ..model.node_ids import name_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, tensor_type

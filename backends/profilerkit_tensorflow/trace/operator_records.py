@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.graph_traces import list_reads_by_number
-from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import OpRecord, TensorInfo
 
 from ..costs.registry import COSTS

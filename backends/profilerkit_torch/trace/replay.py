@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 
-from profilerkit.backend_kit.product_dtypes import product_dtype
+from profilerkit.trace.dtypes import product_dtype
 from profilerkit.trace.records import TensorInfo
 
 from ..compat.operators import find_tag, read_schema
