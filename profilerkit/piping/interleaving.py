@@ -47,7 +47,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         with contained(find_offering_plugin(function), describe(function)):
             returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
-        _without_the_failing(computations, name, function)
+        _measure_without_failing(computations, name, function)
         return
     group = object()
     for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
@@ -55,16 +55,16 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         computation.store(binding, outcomes, arguments, group)
 
 
-def _without_the_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
-    """Measure the others together where some model fails: each is tried alone first."""
+def _measure_without_failing(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
+    """Measure the models together that do not fail: each is tried alone first."""
     if len(computations) < 3:
         return
-    fine = [computation for computation in computations if _works(computation, name)]
+    fine = [computation for computation in computations if _is_measurable(computation, name)]
     if 1 < len(fine) < len(computations):
         _measure(fine, name, function)
 
 
-def _works(computation: Computation, name: str) -> bool:
+def _is_measurable(computation: Computation, name: str) -> bool:
     try:
         return computation.status(name).outcome.error is None
     except Exception:

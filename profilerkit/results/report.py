@@ -5,7 +5,7 @@ Nothing here measures and nothing here draws; `profilerkit.render` turns reports
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
@@ -220,7 +220,13 @@ class Report(Result):
         A measurement gives its median and the ends of its interval: ``execution_time``, ``execution_time.low`` and
         ``execution_time.high``. Tables, and metrics without a value, are left out.
         """
-        return dict(_list_numbers(self))
+        numbers = {}
+        for key, record in self.statuses.items():
+            if record.number is not None:
+                numbers[key] = record.number
+            if isinstance(record.value, Measurement):
+                numbers[f"{key}.low"], numbers[f"{key}.high"] = record.value.interval
+        return numbers
 
     @property
     def reports(self) -> tuple[Report]:
@@ -263,18 +269,6 @@ class Report(Result):
         return selected.to_pandas()
 
 
-def _list_numbers(report: Report) -> Iterator[tuple[str, float]]:
-    """Yield each number of a report by a flat name; of a measurement the ends of its interval too."""
-    for key, record in report.statuses.items():
-        if record.number is None:
-            continue
-        yield key, record.number
-        if isinstance(record.value, Measurement):
-            low, high = record.value.interval
-            yield f"{key}.low", low
-            yield f"{key}.high", high
-
-
 def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
     """Yield a row for each metric: its number in base units with the two ends that are known, and what is shown."""
     for record in report.statuses.values():
@@ -296,36 +290,13 @@ def _list_metric_rows(report: Report) -> Iterator[Mapping[str, Any]]:
 def _list_iterations(report: Report) -> Iterator[Mapping[str, Any]]:
     for key, record in report.statuses.items():
         if isinstance(record.value, Measurement):
-            for iteration, value in enumerate(record.value.warmup):
-                yield _make_iteration(key, iteration, value, is_warmup=True)
-            for iteration, value in enumerate(record.value.samples):
-                yield _make_iteration(key, iteration, value)
+            of_all = {"metric": key, "layer": None, "call": None}
+            for samples, is_warmup in ((record.value.warmup, True), (record.value.samples, False)):
+                for iteration, value in enumerate(samples):
+                    yield {**of_all, "iteration": iteration, "value": value, "warmup": is_warmup}
         elif isinstance(record.value, LayerTimeTable):
-            yield from _list_layer_iterations(key, record.value.iterations)
-
-
-def _list_layer_iterations(key: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield a row for each time of each layer, call and pass."""
-    for row in rows:
-        for column, value in row.items():
-            if column.endswith("_seconds") and value is not None:
-                yield _make_iteration(f"{key}.{column}", row["pass"], value, layer=row["path"], call=row["call"])
-
-
-def _make_iteration(
-    metric: str,
-    iteration: int,
-    value: float,
-    *,
-    is_warmup: bool = False,
-    layer: str | None = None,
-    call: int | None = None,
-) -> Mapping[str, Any]:
-    return {
-        "metric": metric,
-        "layer": layer,
-        "call": call,
-        "iteration": iteration,
-        "value": value,
-        "warmup": is_warmup,
-    }
+            for row in record.value.iterations:
+                of_call = {"layer": row["path"], "call": row["call"], "iteration": row["pass"]}
+                for column, value in row.items():
+                    if column.endswith("_seconds") and value is not None:
+                        yield {"metric": f"{key}.{column}", **of_call, "value": value, "warmup": False}
