@@ -30,6 +30,14 @@ from ..trace.replay import Plan
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
 _DETACH = find_operator("aten.detach.default")
+#: How the gradient of elements that were chosen is written to zeros, and the same in place.
+_INTO_ZEROS = {
+    find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
+    for name, overload in (
+        *(("index_put", "default"), ("index_add", "default"), ("put", "default")),
+        *(("scatter", "src"), ("scatter_add", "default")),
+    )
+}
 
 
 class TrainedLayers(LayerStack):
@@ -151,6 +159,8 @@ class TrainingRecorder(Recorder):
         outside = layers.current, layers.current_call
         self._gradient_product = args if is_gradient_product(func, args, node) else None
         layers.current, layers.current_call = self._find_owner(node)
+        if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
+            func = _INTO_ZEROS[func]
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         finally:
@@ -163,6 +173,13 @@ class TrainingRecorder(Recorder):
         elif self._masked_scores:
             plan = msgspec.structs.replace(plan, cost=without_mask(plan.name, plan.cost, self._masked_scores))
         super()._record_run(plan, result, func, args, kwargs, reads)
+
+    def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
+        """Return whether a node of torch's writes to zeros that it has made: in place, but for a mode that is active."""
+        if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
+            return False  # code of the user's, or forward work that a checkpoint repeats
+        makers = self.live.list_makers((tensor,), len(self.operators))
+        return any(maker >= 0 and "zeros" in self.operators[maker].operator for maker in makers)
 
     def _find_owner(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""

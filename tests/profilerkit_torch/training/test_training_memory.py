@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -91,6 +92,50 @@ def test_a_checkpoint_keeps_its_input_alone() -> None:
     assert plain.memory.parts["activations"] == 10 * batch
     assert halved.memory.parts["activations"] <= 2 * batch
     assert halved.memory.peak_bytes() < plain.memory.peak_bytes() - 3 * batch
+
+
+CHOOSING: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "index": lambda weight, places: weight[places],
+    "index_select": lambda weight, places: weight.index_select(0, places),
+    "gather": lambda weight, places: weight.gather(0, places),
+    "take": lambda weight, places: weight.take(places),
+    "topk": lambda weight, places: weight.topk(10)[0],
+    "checkpointed": lambda weight, places: checkpoint(lambda chosen: weight[chosen], places, use_reentrant=False),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSING)
+def test_the_gradient_of_chosen_elements_is_written_to_one_tensor_of_zeros(name: str) -> None:
+    """Ten of 1,000 weights: their places of 8 bytes, the output and its gradient of 4, and the gradient of them all.
+
+    ``topk`` keeps ten places of its own, and these of the input are there beside them.
+    """
+    model = Call(lambda self, places: CHOOSING[name](self.weight, places))
+    model.weight = nn.Parameter(torch.ones(1000))
+    found = step(model, torch.arange(10))
+    own_places = 80 if name == "topk" else 0
+    assert found.memory.peak_bytes(include_weights=False) == 80 + own_places + 40 + 40 + 4000
+
+
+class WrittenByUser(torch.autograd.Function):
+    """Chooses elements; its own backward pass writes them to the same zeros twice, each time to a copy."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(places)
+        return weight[places]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        zeros, (places,) = gradients[0].new_zeros(1000), ctx.saved_tensors
+        return zeros.index_add(0, places, gradients[0]) + zeros.index_add(0, places + 1, gradients[0]), None
+
+
+def test_the_users_own_zeros_stay_as_they_are() -> None:
+    """At the sum there are zeros, two copies and their sum of 4,000 bytes; ten places twice, output and gradient."""
+    model = Call(lambda self, places: WrittenByUser.apply(self.weight, places))
+    model.weight = nn.Parameter(torch.ones(1000))
+    assert step(model, torch.arange(10)).memory.peak_bytes(include_weights=False) == 4 * 4000 + 80 + 40 + 40
 
 
 def measure_step(model: nn.Module, x: torch.Tensor) -> int:
