@@ -39,6 +39,8 @@ class StepFunctions(FusedAttention):
         """Run a function in the way of a step, if it has one; otherwise as `FusedAttention` does."""
         kwargs = kwargs or {}
         if func is torch.lstm:
+            if self._device.type == "cpu" and _has_onednn_kernel(*args[:2]):
+                self._recorder.unsized["the workspace of lstm"] += 1
             with _without_onednn():
                 return func(*args, **kwargs)
         if is_control_flow(func):
@@ -60,6 +62,17 @@ class StepFunctions(FusedAttention):
         scores = query.shape[:-1].numel() * key.shape[-2]
         with self._recorder.leave_out_mask(scores) if is_boolean else nullcontext():
             return super()._attend(query, key, value, attn_mask, *args, **kwargs)
+
+
+def _has_onednn_kernel(x: torch.Tensor, states: Any) -> bool:
+    """Return whether a step on the CPU runs an LSTM by oneDNN, which keeps more for the backward pass, and copies.
+
+    Packed samples come with their sizes in the place of the states, and projected states are not as wide as the cells.
+    """
+    if not (_onednn.enabled and _onednn.is_available()) or isinstance(states, torch.Tensor):
+        return False
+    hidden, cells = states
+    return x.dtype in (torch.float32, torch.bfloat16) and hidden.shape == cells.shape
 
 
 @contextmanager

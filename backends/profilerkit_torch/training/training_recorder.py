@@ -175,7 +175,7 @@ class TrainingRecorder(Recorder):
         super()._record_run(plan, result, func, args, kwargs, reads)
 
     def _writes_own_zeros(self, node: Any, tensor: torch.Tensor) -> bool:
-        """Return whether a node of torch's writes to zeros that it has made: in place, but for a mode that is active."""
+        """Return whether a node of torch's writes to zeros of its own making: in place, but for the active mode."""
         if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
             return False  # code of the user's, or forward work that a checkpoint repeats
         makers = self.live.list_makers((tensor,), len(self.operators))

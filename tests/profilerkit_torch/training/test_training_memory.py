@@ -138,6 +138,31 @@ def test_the_users_own_zeros_stay_as_they_are() -> None:
     assert step(model, torch.arange(10)).memory.peak_bytes(include_weights=False) == 4 * 4000 + 80 + 40 + 40
 
 
+LSTM_WORKSPACE = ("the workspace of lstm of unknown size (1 call)",)
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize(
+    ("options", "dtype", "missing"),
+    [
+        ({}, torch.float32, LSTM_WORKSPACE),
+        ({"num_layers": 2, "bidirectional": True}, torch.float32, LSTM_WORKSPACE),
+        ({"proj_size": 4}, torch.float32, ()),
+        ({}, torch.float64, ()),
+    ],
+)
+def test_an_lstm_of_onednn_has_memory_that_is_not_known(
+    options: dict[str, Any], dtype: torch.dtype, missing: tuple[str, ...]
+) -> None:
+    """A step on the CPU takes more than is counted where oneDNN has a kernel for it, and is spelled out elsewhere."""
+    lstm, x = nn.LSTM(16, 8, **options).to(dtype), torch.randn(5, 3, 16, dtype=dtype)
+    model = Call(lambda self, x: self.lstm(x)[0], lstm=lstm)
+    record = profile(model, x, metrics=["training_memory"], optimizer="sgd").status("training_memory")
+    assert record.missing == missing
+    weights = sum(weight.nbytes for weight in model.parameters())
+    assert (record.value < weights + x.nbytes + measure_step(model, x)) or not missing
+
+
 def measure_step(model: nn.Module, x: torch.Tensor) -> int:
     """Return by how many bytes torch's own profiler sees a step raise what is allocated."""
 
