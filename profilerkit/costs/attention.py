@@ -10,7 +10,7 @@ from .cost import Cost
 from .numbers import constants as c
 
 
-def attention(scores: int, width: int, value_width: int, has_mask: bool = False) -> Cost:
+def attention(scores: int, width: int, value_width: int, has_mask: bool = False, has_dropout: bool = False) -> Cost:
     """``softmax(q @ k.T * scale + mask) @ v`` (Vaswani and others, Attention Is All You Need, 2017).
 
     Args:
@@ -18,22 +18,24 @@ def attention(scores: int, width: int, value_width: int, has_mask: bool = False)
         width: Elements E of a query and a key.
         value_width: Elements Ev of a value.
         has_mask: Whether a mask (or a bias) is added to each score.
+        has_dropout: Whether some of the weights of the values are dropped.
     """
     operations = c.MULTIPLY + has_mask * c.ADD + activation.softmax.operations()
+    operations += has_dropout * activation.dropout.operations()
     return Cost.of_macs(scores * (width + value_width), scores * operations)
 
 
-def attention_gradient(scores: int, width: int, value_width: int) -> Cost:
+def attention_gradient(scores: int, width: int, value_width: int, has_dropout: bool = False) -> Cost:
     """Return the gradients by queries, keys and values: ``2 * (E + Ev)`` multiply-accumulates for each score.
 
     With the probabilities ``p = softmax(q @ k.T * scale)``, and ``y = p @ v``: ``dv = p.T @ dy`` and ``dp = dy @ v.T``
-    take Ev for each score; the softmax and the scale are gone through once; ``dq = ds @ k`` and ``dk = ds.T @ q`` take
-    E each. A mask's gradient is ds itself.
+    take Ev for each score; the softmax and the scale are gone through once, and dropout; ``dq = ds @ k`` and ``dk =
+    ds.T @ q`` take E each. A mask's gradient is ds itself.
 
     Kernels that did not keep the scores compute them again. That is how they save memory, and not counted: so the
     number is the same whichever kernel runs, and however attention is written.
     """
-    operations = activation.softmax_gradient.operations() + c.MULTIPLY
+    operations = activation.softmax_gradient.operations() + c.MULTIPLY + has_dropout * c.MULTIPLY
     return Cost.of_macs(2 * scores * (width + value_width), scores * operations)
 
 

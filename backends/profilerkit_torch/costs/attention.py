@@ -18,11 +18,19 @@ from .shapes import BooleanShape
 
 @register_op_cost("aten::scaled_dot_product_attention")
 def dot_product_attention(
-    query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *_: Any, out: Shape, **__: Any
+    query: Shape, key: Shape, value: Shape, attn_mask: Shape | None = None, *further: Any, out: Shape, **named: Any
 ) -> Cost:
     """``softmax(q @ k.T * scale + mask) @ v``: batch * heads * L * S scores, where the heads come before the length."""
     scores = Shape(out[:-1]).numel * key[-2]  # the output's dimensions: query and key may broadcast
-    return attention.attention(scores, query[-1], value[-1], _is_added(attn_mask))
+    return attention.attention(scores, query[-1], value[-1], _is_added(attn_mask), has_dropout(*further, **named))
+
+
+def has_dropout(*arguments: Any, dropout_p: float = 0.0, **_: Any) -> bool:
+    """Return whether attention drops anything: of the further arguments by position the probability alone is a float.
+
+    The scale is a keyword argument of each of torch's operators.
+    """
+    return any(isinstance(value, float) and value > 0 for value in (*arguments, dropout_p))
 
 
 def _is_added(mask: Shape | None) -> bool:
@@ -46,10 +54,10 @@ def without_mask(operator: str, cost: Cost, scores: int) -> Cost:
     "aten::_scaled_dot_product_fused_attention_overrideable",
 )
 def attention_kernel(
-    query: Shape, key: Shape, value: Shape, mask: Shape | None = None, *_: Any, out: Any, **__: Any
+    query: Shape, key: Shape, value: Shape, mask: Shape | None = None, *further: Any, out: Any, **named: Any
 ) -> Cost:
     """Return the cost of `dot_product_attention`; these return more than the output."""
-    return dot_product_attention(query, key, value, mask, out=out[0])
+    return dot_product_attention(query, key, value, mask, *further, out=out[0], **named)
 
 
 @register_op_costs(
@@ -57,10 +65,11 @@ def attention_kernel(
     "aten::_triton_scaled_dot_attention",
 )
 def flash_attention(
-    query: Shape, key: Shape, value: Shape, *_: Any, attn_mask: Shape | None = None, out: Any, **__: Any
+    query: Shape, key: Shape, value: Shape, *further: Any, attn_mask: Shape | None = None, out: Any, **named: Any
 ) -> Cost:
     """Return the cost of `dot_product_attention`; the mask has a name, and some return more than the output."""
-    return dot_product_attention(query, key, value, attn_mask, out=out if isinstance(out, Shape) else out[0])
+    output = out if isinstance(out, Shape) else out[0]
+    return dot_product_attention(query, key, value, attn_mask, *further, out=output, **named)
 
 
 # Kernels whose heads come after the length: ``(batch, length, heads, E)``; samples one after the other are
@@ -68,7 +77,15 @@ def flash_attention(
 
 
 def _attend_samples(
-    query: Shape, key: Shape, value: Shape, starts: Shape | None, longest: int, longest_key: int, masked: bool = False
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    starts: Shape | None,
+    longest: int,
+    longest_key: int,
+    *,
+    is_masked: bool = False,
+    is_dropped: bool = False,
 ) -> Cost:
     """Return the cost of dense attention, or with ``starts`` of samples one after the other."""
     if starts is None:
@@ -76,7 +93,7 @@ def _attend_samples(
     else:
         batch, length, keys = starts[0] - 1, longest, longest_key
     scores = batch * length * keys * query[-2]
-    return attention.attention(scores, query[-1], value[-1], masked)
+    return attention.attention(scores, query[-1], value[-1], is_masked, is_dropped)
 
 
 @register_op_costs(
@@ -90,12 +107,14 @@ def flash_attention_forward(
     key_starts: Shape | None,
     longest_query: int,
     longest_key: int,
+    dropout_p: float | bool = 0.0,
     *_: Any,
     out: Any,
     **__: Any,
 ) -> Cost:
-    """Return the cost, dense or of samples one after the other."""
-    return _attend_samples(query, key, value, query_starts, longest_query, longest_key)
+    """Return the cost, dense or of samples one after the other; ``_varlen_attn`` has a flag in the place of dropout."""
+    is_dropped = has_dropout(dropout_p)
+    return _attend_samples(query, key, value, query_starts, longest_query, longest_key, is_dropped=is_dropped)
 
 
 @register_op_costs(
@@ -107,9 +126,9 @@ def flash_attention_into(into: Shape, *arguments: Any, out: Any, **__: Any) -> C
 
 
 @register_op_cost("flash_attn::_flash_attn_forward")
-def flash_attn(query: Shape, key: Shape, value: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+def flash_attn(query: Shape, key: Shape, value: Shape, dropout_p: float = 0.0, *_: Any, out: Any, **__: Any) -> Cost:
     """Return the cost of dense attention."""
-    return _attend_samples(query, key, value, None, 0, 0)
+    return _attend_samples(query, key, value, None, 0, 0, is_dropped=has_dropout(dropout_p))
 
 
 @register_op_cost("aten::_efficient_attention_forward")
@@ -122,14 +141,15 @@ def efficient_attention_forward(
     key_starts: Shape | None,
     longest_query: int | None,
     longest_key: int | None,
-    *_: Any,
+    *further: Any,
     out: Any,
     **__: Any,
 ) -> Cost:
     """Return the cost, with a mask; samples one after the other have a batch dimension of 1 before their rows."""
     if query_starts is not None:
         query, key, value = (Shape(x[1:]) for x in (query, key, value))
-    return _attend_samples(query, key, value, query_starts, longest_query or 0, longest_key or 0, _is_added(bias))
+    effects = {"is_masked": _is_added(bias), "is_dropped": has_dropout(*further)}
+    return _attend_samples(query, key, value, query_starts, longest_query or 0, longest_key or 0, **effects)
 
 
 @register_op_cost("aten::_cudnn_attention_forward")
@@ -142,14 +162,15 @@ def cudnn_attention_forward(
     key_starts: Shape | None,
     longest_query: int,
     longest_key: int,
-    *_: Any,
+    *further: Any,
     out: Any,
     **__: Any,
 ) -> Cost:
     """Return the cost, with a mask; in a dense one the heads come before the length."""
     if query_starts is None:
-        return dot_product_attention(query, key, value, bias, out=query)
-    return _attend_samples(query, key, value, query_starts, longest_query, longest_key, _is_added(bias))
+        return dot_product_attention(query, key, value, bias, *further, out=query)
+    effects = {"is_masked": _is_added(bias), "is_dropped": has_dropout(*further)}
+    return _attend_samples(query, key, value, query_starts, longest_query, longest_key, **effects)
 
 
 @register_op_cost("aten::_transform_bias_rescale_qkv")

@@ -87,8 +87,9 @@ class FusedAttention(PassMode):
         if attn_mask is not None and attn_mask.dtype is torch.bool:
             attn_mask = torch.where(attn_mask, 0.0, -math.inf).to(query.dtype)
         if kernel == _EFFICIENT:
-            return _attend_in_rows(query, key, value, attn_mask, is_causal, scale)
-        output: torch.Tensor = flash_attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+            return _attend_in_rows(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        arguments = query, key, value, dropout_p, is_causal
+        output: torch.Tensor = flash_attention(*arguments, attn_mask=attn_mask, scale=scale)[0]
         return output
 
 
@@ -121,6 +122,7 @@ def _attend_in_rows(
     key: torch.Tensor,
     value: torch.Tensor,
     mask: torch.Tensor | None,
+    dropout: float,
     is_causal: bool,
     scale: float | None,
 ) -> torch.Tensor:
@@ -128,7 +130,7 @@ def _attend_in_rows(
     keeps_sums = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
     if mask is not None:
         mask = mask.expand(*query.shape[:-1], key.shape[-2])
-    output: torch.Tensor = efficient_attention(query, key, value, mask, keeps_sums, 0.0, is_causal, scale=scale)[0]
+    output: torch.Tensor = efficient_attention(query, key, value, mask, keeps_sums, dropout, is_causal, scale=scale)[0]
     return output
 
 

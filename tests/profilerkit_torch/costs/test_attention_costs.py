@@ -60,6 +60,7 @@ def test_attention_counts_the_same_however_it_is_spelled(attend: Function, dtype
         ({"is_causal": True}, 6),
         ({"attn_mask": ones(4, 4)}, 7),  # numbers are added
         ({"attn_mask": ones(4, 4).bool()}, 6),  # booleans choose, as `masked_fill` does
+        ({"dropout_p": 0.5}, 8),  # weights of the values are multiplied by zero or one, and scaled
     ],
 )
 def test_fused_attention_scales_masks_and_normalises_each_score(options: dict[str, Any], per_score: int) -> None:

@@ -49,6 +49,19 @@ def test_dropout_is_spelt_out_on_the_cpu_alone() -> None:
     assert largest("meta", dropout_p=0.1) == HEADS
 
 
+@pytest.mark.parametrize(("dropout", "forward", "backward"), [(0.0, 6, 5), (0.1, 8, 6)])
+def test_dropout_in_a_kernel_costs_what_it_costs_elsewhere(dropout: float, forward: int, backward: int) -> None:
+    """A mask and a scale, two multiplications for each score, and one in the gradient; 16 and 32 MACs for each score.
+
+    On the meta device, where the kernel of an accelerator stands in.
+    """
+    model = Call(lambda self: nn.functional.scaled_dot_product_attention(*[self.heads] * 3, dropout_p=dropout))
+    model.heads = nn.Parameter(torch.ones(SHAPE, device="meta"))
+    kernels = [op for op in BACKEND.trace_training(model, ModelInputs()).operators if "attention" in op.operator]
+    assert [op.macs for op in kernels] == [16 * SCORES, 32 * SCORES]
+    assert [op.flops - 2 * op.macs for op in kernels] == [forward * SCORES, backward * SCORES]
+
+
 def test_a_mask_that_is_trained_needs_the_scores() -> None:
     assert largest(inputs=(MASK.float().requires_grad_(),)) == SCORES
 
