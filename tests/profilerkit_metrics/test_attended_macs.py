@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from tiny import Call
 from torch import nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from profilerkit import Completeness, profile
 from profilerkit.inputs import ModelInputs
@@ -100,6 +102,16 @@ def test_a_mask_of_unknown_values_is_an_upper_bound() -> None:
     status = report.status("attended_macs")
     assert status.sign == "\u2264 "
     assert "attention of 1 operator under a mask of unknown values: in full" in status.note
+
+
+@pytest.mark.parametrize(("is_masked", "sign"), [(True, "\u2264 "), (False, "")])
+def test_flex_attention_under_a_mask_is_an_upper_bound(is_masked: bool, sign: str) -> None:
+    """What its blocks leave is not looked at: 16 MACs for each of 25 scores, in two sequences of three heads."""
+    mask = create_block_mask(lambda batch, head, query, key: query >= key, None, None, 5, 5, device="cpu")
+    model = Call(lambda self, x: flex_attention(x, x, x, block_mask=mask if is_masked else None))
+    status = profile(model, torch.randn(2, 3, 5, 8), metrics=["attended_macs"]).status("attended_macs")
+    assert (status.value, status.sign) == (2 * 3 * 25 * 16, sign)
+    assert ("under a mask of unknown values: in full" in status.note) is is_masked
 
 
 def test_attention_as_products_is_not_seen() -> None:

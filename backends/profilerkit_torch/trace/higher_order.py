@@ -93,7 +93,7 @@ def _run_triton(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs
 
 def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
     """Count the dense product, whatever the blocks of the mask, and what the modification does to each score."""
-    query, key, value, modify = args[:4]
+    query, key, value, modify, blocks = args[:5]
     buffers = args[7] if len(args) > 7 else kwargs.get("score_mod_other_buffers", ())
     result = recorder.run_whole(func, args, kwargs)
     output = result[0]
@@ -106,7 +106,9 @@ def _run_flex_attention(recorder: Recorder, func: HigherOrderOperator, args: Any
 
     modification, _ = record_call(recorder, modify_a_score, ())
     scores = Shape(output.shape[:-1]).numel * key.shape[-2]
-    recorder.record(str(func), Cost(cost.macs, cost.flops + scores * modification.flops), args[:3], result)
+    cost = Cost(cost.macs, cost.flops + scores * modification.flops)
+    is_masked = getattr(blocks[-1], "__name__", "") != "noop_mask"  # which torch gives where the model gives none
+    recorder.record(str(func), cost, args[:3], result, is_masked=is_masked)
     return result
 
 

@@ -125,19 +125,27 @@ class PassRecord(OperatorRecord, LayerListener):
             self.notes.append(note)
 
     def record(
-        self, name: str, cost: Cost, arguments: Any, result: Any, sources: Any = None, missing: str = ""
+        self,
+        name: str,
+        cost: Cost,
+        arguments: Any,
+        result: Any,
+        sources: Any = None,
+        missing: str = "",
+        is_masked: bool = False,
     ) -> None:
         """Record an operator that was run without looking into it.
 
         ``sources`` is what it was made from, if it moves other bytes than those of its arguments. ``missing`` is what
-        `miss` was told of it.
+        `miss` was told of it. ``is_masked`` says of attention that a mask takes scores away, nobody knows how many.
         """
         outputs, index = list(tensors_in(result)), len(self.operators)
         reads = self.live.list_makers(tensors_in(arguments if sources is None else sources), index)
         for tensor in outputs:
             self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
-        self._record(name, cost, read, written, tuple(map(tensor_info, outputs)), reads, missing=missing)
+        infos = tuple(map(tensor_info, outputs))
+        self._record(name, cost, read, written, infos, reads, is_masked=is_masked, missing=missing)
 
     def _record(
         self,
