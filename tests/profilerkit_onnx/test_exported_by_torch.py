@@ -115,7 +115,7 @@ def export_network(name: str, dynamo: bool) -> tuple[Any, Any, Any]:
 def test_macs_of_both_exporters_are_those_of_torch(name: str, dynamo: bool) -> None:
     model, x, export = export_network(name, dynamo)
     expected = TORCH.trace(model, ModelInputs(x))
-    trace = ONNX.trace(export, ModelInputs(x))
+    trace = ONNX.trace(ONNX.open_model(export), ModelInputs(x))
     assert trace.failure is None
     assert trace.missing == ()
     assert trace.macs == expected.macs > 0
@@ -139,7 +139,7 @@ def test_the_shared_architectures_have_torchs_macs_after_export(name: str) -> No
 
 def test_flops_and_parameters_of_a_block_are_torchs_where_the_exporter_changes_nothing() -> None:
     model, x, export = export_network("transformer block", False)
-    expected, trace = TORCH.trace(model, ModelInputs(x)), ONNX.trace(export, ModelInputs(x))
+    expected, trace = TORCH.trace(model, ModelInputs(x)), ONNX.trace(ONNX.open_model(export), ModelInputs(x))
     weights = sum(parameter.numel() for parameter in model.parameters())
     shared = 32 + 32  # two layer norms start with equal weights and biases, which the exporter keeps once
     assert trace.total_params == weights - shared
@@ -150,7 +150,7 @@ def test_flops_and_parameters_of_a_block_are_torchs_where_the_exporter_changes_n
 def test_layers_are_those_of_the_source_model(dynamo: bool) -> None:
     model, x, export = export_network("transformer block", dynamo)
     expected = {row["path"]: row["macs"] for row in TORCH.trace(model, ModelInputs(x)).table if row["macs"]}
-    trace = ONNX.trace(export, ModelInputs(x))
+    trace = ONNX.trace(ONNX.open_model(export), ModelInputs(x))
     assert {row["path"]: row["macs"] for row in trace.table if row["macs"]} == expected
     assert [len(layer.calls) for layer in trace.layers if layer.path in expected] == [1] * len(expected)
 
@@ -158,7 +158,7 @@ def test_layers_are_those_of_the_source_model(dynamo: bool) -> None:
 @pytest.mark.slow
 def test_the_newer_exporter_tells_the_classes() -> None:
     _, x, program = export_network("bidirectional LSTM", True)
-    types = {layer.path: layer.type for layer in ONNX.trace(program, ModelInputs(x)).layers}
+    types = {layer.path: layer.type for layer in ONNX.trace(ONNX.open_model(program), ModelInputs(x)).layers}
     assert types == {"": "Tagger", "words": "Embedding", "lstm": "LSTM", "head": "Linear"}
 
 
