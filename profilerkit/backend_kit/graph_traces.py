@@ -21,6 +21,7 @@ from .named_layers import Scopes
 from .scoped_calls import LayerWeights, Scope, layer_calls, layer_records
 
 __all__ = [
+    "FOLLOWED",
     "count_weight_bytes",
     "describe_constants",
     "list_reads",
@@ -114,6 +115,12 @@ def _find_viewed(op: Executed, views: Container[str]) -> dict[int, int]:
     if not is_view or not op.inputs or not op.outputs or op.inputs[0].bytes != op.outputs[0].bytes:
         return {}
     return {op.outputs[0].number: op.inputs[0].number}
+
+
+#: What a reader must know where the values of inputs decided.
+FOLLOWED = (
+    "branches and loops follow the values of the inputs that were given: others may take other branches and more turns"
+)
 
 
 def count_weight_bytes(weights: Mapping[str, LayerWeights]) -> int:

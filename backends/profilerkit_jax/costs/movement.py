@@ -41,5 +41,6 @@ for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _REFERENCES, _LOOKED_AT):
 
 register_uncounted("a kernel that the user wrote in Pallas", "pallas_call", "mpmd_map")
 register_uncounted("code outside of JAX", "buffer_callback", "cudnn_fusion", "ffi_call", "io_callback", "pure_callback")
+register_uncounted("a program that jax.export made, which holds no equations", "call_exported")
 register_uncounted("a primitive of the user's own", "call_hi_primitive", "call_hi_primitive_linearized")
 register_uncounted("it exists only while JAX differentiates", "custom_lin", "unreachable")

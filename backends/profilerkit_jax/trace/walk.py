@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from profilerkit import NotOfferedError
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.costs import Cost, Shape
 
 from ..compat import open_jaxpr, parameters, scope_names
@@ -34,11 +35,6 @@ _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
 #: The most elements of a value that is looked at, where a condition depends on it, and of an array of the program.
 LARGEST, _SMALL = 1 << 20, 1 << 10
-#: What a reader must know where the values of inputs decided.
-FOLLOWED = (
-    "branches and loops follow the values of the inputs that were given: others may take other branches and more turns"
-)
-
 
 #: Goes over an equation: the walk, the equation, its inputs, and where it stands; returns its outputs.
 Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"

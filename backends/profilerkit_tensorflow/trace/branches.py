@@ -32,7 +32,7 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
     condition, *arguments = walk.read_inputs(operator, scope)
     owner, used = walk.find_owner(operator, scope), scope.find_used_outputs(operator)
     bodies = []
-    for name in _list_branches(operator, walk.folding.constant(condition)):
+    for name in _list_branches(operator, walk.folding.decide(condition)):
         graph = body_named(scope.graph, name)
         bodies.append(walk.walk_apart(Scope(graph, arguments, scope, owner, scope.times, used)))
     dearest = max(bodies, key=_compute_price)

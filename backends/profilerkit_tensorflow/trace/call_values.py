@@ -39,7 +39,10 @@ def list_arguments(program: Program, folding: Folding) -> list[Argument]:
         is_captured = placeholder.name in captures
         source = _describe_captured(captures[placeholder.name], placeholder) if is_captured else next(inputs)
         value = folding.new_value(source.shape, placeholder.dtype.name, placeholder)
-        value.constant = source.numbers
+        if is_captured:
+            value.constant = source.numbers
+        else:
+            folding.give_input(value, source.numbers)
         arguments.append(Argument(value, count_tensor_bytes(value.shape, value.dtype), is_captured))
     return arguments
 

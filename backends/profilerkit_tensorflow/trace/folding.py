@@ -40,6 +40,10 @@ class Folding:
 
     def __init__(self) -> None:
         self._numbers = count()
+        #: The values that are known because the inputs that were given are.
+        self._from_inputs: set[int] = set()
+        #: Whether such a value has decided a branch or a loop.
+        self.follows_inputs = False
         self._scopes: dict[int, Scope] = {}
 
     def new_value(self, shape: PartialShape, dtype: str, tensor: Any, scope: Scope | None = None) -> Value:
@@ -66,6 +70,17 @@ class Folding:
         without_arguments = Scope(tensor.graph, [], None, Owner("", 0))  # so that only constants of the graph are known
         return self.constant(self.find_value(tensor, without_arguments))
 
+    def give_input(self, value: Value, numbers: Any) -> None:
+        """Give the value of an input its numpy array; None where it is not known."""
+        value.constant = numbers
+        self._from_inputs.add(value.number)
+
+    def decide(self, value: Value) -> Any:
+        """Return the numpy array of a value that decides a branch or a loop, else None; note whether inputs decide."""
+        constant = self.constant(value)
+        self.follows_inputs |= constant is not None and value.number in self._from_inputs
+        return constant
+
     def constant(self, value: Value) -> Any:
         """Return a value's numpy array where it is known, else None."""
         if value.constant is NOT_FOLDED:
@@ -88,9 +103,12 @@ class Folding:
         rule = RULES.get(operator.type)
         if rule is None:
             return None
-        inputs = [self.constant(self.find_value(tensor, value.scope)) for tensor in operator.inputs]
+        values = [self.find_value(tensor, value.scope) for tensor in operator.inputs]
+        inputs = [self.constant(value_read) for value_read in values]
         if any(constant is None for constant in inputs):
             return None
+        if not self._from_inputs.isdisjoint(value_read.number for value_read in values):
+            self._from_inputs.add(value.number)
         try:
             with np.errstate(all="ignore"):
                 return np.asarray(rule(operator, inputs))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from profilerkit import CostFormulaError, ModelTrace
 from profilerkit.backend_kit.branch_memory import spread_of_forks
+from profilerkit.backend_kit.graph_traces import FOLLOWED
 from profilerkit.backend_kit.live_bytes import live_bytes
 from profilerkit.trace.cross_check import ObservedRun
 from profilerkit.trace.records import LayerRecord, MemoryTimeline
@@ -156,6 +157,8 @@ def _select_parameters(captured: Iterable[Any], model: Any) -> list[Any]:
 
 def _list_notes(walk: Walk, program: Program) -> Iterator[str]:
     yield from sorted(walk.notes)
+    if walk.folding.follows_inputs:
+        yield FOLLOWED
     yield from note_of_replicas(find_strategy(program.layers))
     made = ", ".join(sorted(set(program.calls.unlisted_types)))
     if made:

@@ -67,7 +67,7 @@ class _Condition(NamedTuple):
 
     def find_number(self, tensor: tf.Tensor) -> NDArray[Any] | None:
         """Return a tensor's one number before the first run, in its dtype; None where that is not known."""
-        number: NDArray[Any] | None = self.folding.constant(self.folding.find_value(tensor, self.scope))
+        number: NDArray[Any] | None = self.folding.decide(self.folding.find_value(tensor, self.scope))
         return None if number is None or number.size != 1 else number.reshape(())
 
     def find_step(self, tensor: tf.Tensor) -> float | None:

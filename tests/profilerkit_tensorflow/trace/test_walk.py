@@ -12,6 +12,7 @@ from one_product import ONE, Function, W, X, macs, walk_graph  # noqa: E402 - Te
 from slow_ones import slow_ones  # noqa: E402
 from small import ones, trace, trace_complete, trace_complete_by_shapes  # noqa: E402
 
+from profilerkit.backend_kit.graph_traces import FOLLOWED  # noqa: E402
 from profilerkit.trace.bounds import Bounds  # noqa: E402
 
 # What runs --------------------------------------------------------------------------------------------------------
@@ -257,6 +258,15 @@ def test_a_branch_that_a_given_input_chooses_is_counted_alone(sign: int, expecte
 
     found = trace_complete(function, sign * X)
     assert (found.macs, found.choices) == (expected * ONE, ())
+    assert found.notes == (FOLLOWED,)
+
+
+def test_constants_alone_that_choose_a_branch_need_no_note() -> None:
+    def function(x: Any) -> Any:
+        return tf.cond(tf.constant(3) + tf.shape(x)[0] > 4, lambda: x @ W, lambda: x @ W @ W)
+
+    found = trace_complete(function, X)
+    assert (found.macs, found.notes) == (ONE, ())
 
 
 @pytest.mark.parametrize(("index", "expected"), [(0, 0), (1, 3), (2, 1), (9, 1), (-1, 1)])
