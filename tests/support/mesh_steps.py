@@ -101,7 +101,7 @@ FURTHER = [
     *(name for name in STEPS if "buckets" in name or "1f1b" in name),
     *("zero3 without reuse", "zero3 in bfloat16", "short pipeline"),
 ]
-if find_spec("transformers") is not None:
+if find_spec("transformers") is not None and hasattr(torch.cpu.Stream, "record_event"):  # not for torch 2.6
     FURTHER += ["transformers in tensors", "transformers in shards"]
     STEPS |= {
         "transformers in tensors": Step(networks.tiny_llama, TWO_OF_TENSORS, make_config(tp_size=2)),

@@ -6,21 +6,78 @@ Torch's distributed parts are imported when a mesh is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from profilerkit import InputError
 from profilerkit.backend_kit.private_names import field, find
 
 from .autograd import read_node_number
 from .names import read_attribute, refuse
+from .operators import read_schema
 
 
 def make_fake_store() -> Any:
     """Return the store of a group of processes that sends nothing; importing it makes such groups known to torch."""
     path = "torch.testing._internal.distributed.fake_pg.FakeStore"
     return (find(path) or refuse(path, "follows one rank of a mesh without the others"))()
+
+
+#: The collectives of ``torch.distributed``, which change tensors in place.
+_COLLECTIVES = (
+    *("broadcast_", "allreduce_", "allreduce_coalesced_", "reduce_", "gather_", "scatter_", "barrier"),
+    *("allgather_", "_allgather_base_", "allgather_coalesced_", "allgather_into_tensor_coalesced_"),
+    *("reduce_scatter_", "_reduce_scatter_base_", "reduce_scatter_tensor_coalesced_", "alltoall_", "alltoall_base_"),
+    *("send", "recv_", "recv_any_source_"),
+)
+
+
+#: What torch does not keep alive by itself: the kernels of `make_step_possible`, and what these return.
+_kept: list[Any] = []
+
+
+def make_step_possible() -> None:
+    """Give torch 2.6 what a rank's step on shapes needs: collectives that end at once, and events of the CPU's stream.
+
+    It stays so: the process is one that traces a rank, and nothing else.
+    """
+    if not hasattr(torch.cpu.Stream, "record_event"):
+        torch.cpu.Stream.record_event = lambda stream, event=None: _Event()
+        torch.cpu.Stream.wait_event = lambda stream, event: None
+    has_kernel = find("torch._C._dispatch_has_kernel_for_dispatch_key")
+    if _kept or has_kernel is None or has_kernel("c10d::_allgather_base_", "Meta"):
+        return
+    library = torch.library.Library("c10d", "IMPL")
+    _kept.append(library)
+    for name in _COLLECTIVES:
+        returns_tensors = len(read_schema(getattr(torch.ops.c10d, name).default).returns) > 1
+        library.impl(name, partial(_end_at_once, returns_tensors), "Meta")
+
+
+class _Event:
+    """An event of the CPU's stream, on which nothing is ever waited for."""
+
+
+class _Ended(dist.Work):
+    """A collective that has ended."""
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Return at once."""
+        return True
+
+    def is_completed(self) -> bool:
+        """Return True."""
+        return True
+
+
+def _end_at_once(returns_tensors: bool, *args: Any) -> Any:
+    """Return what a collective returns: the tensors that it has changed, if it returns them, and what waits for it."""
+    ended = _Ended()
+    _kept.append(ended)
+    return (args[0], ended.boxed()) if returns_tensors else ended.boxed()
 
 
 def find_process_group(name: str) -> Any:

@@ -23,7 +23,7 @@ from profilerkit_predict.meshes.exchanges import note_idle
 from profilerkit_predict.meshes.layout import RankModel
 from profilerkit_predict.meshes.records import Purpose, RankTrace
 
-from ..compat.meshes import call_for_context_parallel, make_fake_store
+from ..compat.meshes import call_for_context_parallel, make_fake_store, make_step_possible
 from ..compat.modules import read_buffers, read_parameters
 from ..compat.tensors import FAKE_MODULE, FakeTensorMode
 from ..training.differentiation import note_unused
@@ -75,6 +75,7 @@ def _make_mesh(model: RankModel) -> DeviceMesh:
     """Return torch's mesh over a group of processes of which there is this one alone."""
     if dist.is_initialized():
         raise InputError("a mesh needs a process of its own: this one is part of a group of processes already")
+    make_step_possible()
     dist.init_process_group("fake", store=make_fake_store(), rank=model.rank, world_size=model.ranks)
     return init_device_mesh("cpu", tuple(model.mesh.values()), mesh_dim_names=tuple(model.mesh))
 
