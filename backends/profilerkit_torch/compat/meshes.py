@@ -44,9 +44,9 @@ def make_step_possible() -> None:
 
     It stays so: the process is one that traces a rank, and nothing else.
     """
-    if not hasattr(torch.cpu.Stream, "record_event"):
-        torch.cpu.Stream.record_event = lambda stream, event=None: _Event()
-        torch.cpu.Stream.wait_event = lambda stream, event: None
+    stream: Any = torch.cpu.Stream
+    if not hasattr(stream, "record_event"):
+        stream.record_event, stream.wait_event = _record_event, _wait_for_event
     has_kernel = find("torch._C._dispatch_has_kernel_for_dispatch_key")
     if _kept or has_kernel is None or has_kernel("c10d::_allgather_base_", "Meta"):
         return
@@ -58,7 +58,15 @@ def make_step_possible() -> None:
 
 
 class _Event:
-    """An event of the CPU's stream, on which nothing is ever waited for."""
+    """An event of the CPU's stream, which has come when it is made."""
+
+
+def _record_event(stream: Any, event: Any = None) -> _Event:
+    return _Event()
+
+
+def _wait_for_event(stream: Any, event: Any) -> None:
+    """Return at once."""
 
 
 class _Ended(dist.Work):

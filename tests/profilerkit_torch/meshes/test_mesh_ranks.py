@@ -585,7 +585,7 @@ def test_stage_without_a_private_name_is_refused(absent: str, monkeypatch: pytes
         use_given_shapes(stage, SimpleNamespace(_warmup_p2p=None))
 
 
-@pytest.mark.skipif(RELEASE < (2, 7), reason="torch 2.6 mixes the groups of several meshes up, which one process has here")
+@pytest.mark.skipif(RELEASE < (2, 7), reason="torch 2.6 mixes up the groups of meshes in one process")
 def test_dimension_over_which_nothing_is_exchanged_is_named(steps: dict[str, RankTrace]) -> None:
     assert not any("nothing is exchanged" in note for note in steps["fsdp2 and tp"].trace.notes)
     assert any("nothing is exchanged over dp_replicate" in note for note in steps["idle"].trace.notes)
