@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -55,17 +55,18 @@ OF_STATE_DICTS = frozenset(
 )
 
 
-def replace_tensors(module: torch.nn.Module, stand_ins: Mapping[int, Any]) -> None:
-    """Have others stand in for the parameters and buffers of a module; where that is impossible no pass has any.
+def replace_tensors(modules: Iterable[torch.nn.Module], stand_ins: Mapping[int, Any]) -> None:
+    """Have others stand in for the parameters and buffers of modules; where that is impossible no pass has any.
 
     ``stand_ins`` has them by the ``id`` of the tensors.
     """
     for read, name in ((read_parameters, "_parameters"), (read_buffers, "_buffers")):
-        tensors = read(module)
-        if tensors:
-            if read(module) is not tensors:
+        for module in modules:
+            tensors = read(module)
+            if tensors and read(module) is not tensors:
                 refuse(f"Module.{name}", "puts tensors without values in the place of weights")()
-            tensors.update([(key, stand_ins.get(id(tensor), tensor)) for key, tensor in tensors.items()])
+            if tensors:
+                tensors.update({key: stand_ins.get(id(tensor), tensor) for key, tensor in tensors.items()})
 
 
 _before_calls = _reader(field("_forward_pre_hooks"), lambda module: {})

@@ -17,7 +17,7 @@ from profilerkit.trace.cross_check import MeasuredPeak
 from ..model.tensors import has_storage
 from ..trace.live_bytes import LiveBytes
 from ..untouched.caller_context import apart
-from ..untouched.mutable_inputs import InputObjects
+from ..untouched.mutable_inputs import list_input_tensors
 from .devices import memory_reader, resolve_device
 from .profiler_sessions import run_profiler
 from .runs import prepare_run
@@ -48,7 +48,7 @@ def _count_input_bytes(inputs: ModelInputs, target: torch.device) -> int:
     """
     there = LiveBytes()
     moved: dict[int, int] = {}  # by the id of the tensor: it may be given twice
-    for tensor in InputObjects(inputs).all_tensors:
+    for tensor in list_input_tensors(inputs):
         size = tensor.numel() * tensor.element_size()
         if tensor.device.type == target.type and has_storage(tensor):
             there.add(tensor, size)

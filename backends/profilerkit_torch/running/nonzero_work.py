@@ -25,7 +25,7 @@ from ..model.tensors import storage_key
 from ..trace.inference_pass import InferencePass
 from ..trace.operator_facts import tensors_among, tensors_in
 from ..trace.recorder import Recorder
-from ..untouched.mutable_inputs import InputObjects
+from ..untouched.mutable_inputs import list_input_tensors
 
 __all__ = ["Nonzero", "NonzeroMode", "WatchedPass", "count_nonzero"]
 
@@ -76,7 +76,7 @@ class NonzeroMode(TorchDispatchMode):
         self._weights, self._activations = _Storages(), _Storages()
         for tensor in list_tensors(model):
             self._weights.add(tensor)
-        for tensor in InputObjects(inputs).all_tensors:
+        for tensor in list_input_tensors(inputs):
             self._activations.add(tensor)
         #: The elements of the weights of each operator that was seen, by its place among those of the recorder.
         self._elements: dict[int, Nonzero] = {}

@@ -34,7 +34,7 @@ from .questions import Questions, can_ask
 from .recorder import Recorder
 from .records import layer_records
 from .stand_ins import StandIns
-from .standing_models import AliveBytes, StandingModel, count_alive, find_common_device, list_tensors, share_values
+from .standing_models import AliveBytes, StandingModel, count_alive, find_common_device, share_values
 
 __all__ = ["RecordedPass"]
 
@@ -115,7 +115,7 @@ class RecordedPass:
         fed = self.stand_ins.replace_leaves(self.inputs)
         self._make_missing_weights(fed)
         inventory = Inventory(self._model) if self._is_lazy else self.inventory
-        return StandingModel(inventory, substitutes, fed, self.inputs, self._objects.tensors)
+        return StandingModel(inventory, substitutes, fed, self._objects)
 
     def _make_missing_weights(self, fed: ModelInputs) -> None:
         """Have a Keras model that is not built, or lazy modules, make the weights that their first call makes."""
@@ -138,7 +138,8 @@ class RecordedPass:
         recorder.fuses_on = self._fuses_on
         recorder.below_autograd = self._kind.grad_mode is below_autograd
         recorder.origins.newcomers.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)
-        recorder.device = find_common_device([*self.inventory.tensors, *list_tensors(self.inputs)])
+        leaves = (leaf for leaf in self._objects.leaves if isinstance(leaf, torch.Tensor))
+        recorder.device = find_common_device([*self.inventory.tensors, *leaves])
         if recorder.on_meta:
             recorder.plans = find_plans(recorder.device)
             recorder.guard = self._guard  # no mode of its own: hardly anything that is written to there is the model's

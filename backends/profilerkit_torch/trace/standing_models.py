@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -11,11 +11,11 @@ from profilerkit import ModelInputs
 
 from ..costs import is_plain
 from ..model.inventory import Inventory
-from ..untouched.mutable_inputs import InputObjects
+from ..untouched.mutable_inputs import InputObjects, list_input_tensors
 from .live_bytes import INPUT
 from .recorder import Recorder
 
-__all__ = ["AliveBytes", "StandingModel", "count_alive", "find_common_device", "list_tensors", "share_values"]
+__all__ = ["AliveBytes", "StandingModel", "count_alive", "find_common_device", "share_values"]
 
 
 class StandingModel(NamedTuple):
@@ -25,15 +25,13 @@ class StandingModel(NamedTuple):
         inventory: What the model holds: of a lazy one with the weights that it has made now.
         substitutes: What stands in for each tensor of the model, by the ``id`` of the tensor; nothing in a real run.
         inputs: The inputs with what stands in for them.
-        user_inputs: The inputs as the user gave them.
-        tensors_in_objects: The tensors in objects among the user's inputs: nothing stands in for them.
+        user_inputs: The inputs as the user gave them. Nothing stands in for the tensors in objects among them.
     """
 
     inventory: Inventory
     substitutes: dict[int, torch.Tensor]
     inputs: ModelInputs
-    user_inputs: ModelInputs
-    tensors_in_objects: list[torch.Tensor]
+    user_inputs: InputObjects
 
 
 class AliveBytes(NamedTuple):
@@ -65,8 +63,8 @@ def count_alive(recorder: Recorder, standing: StandingModel) -> AliveBytes:
 
     add((*inventory.parameters, *inventory.buffers))
     of_model = add(tensor for tensor in inventory.attributes if id(tensor) not in inventory.of_training)
-    user_ids = set(map(id, (*standing.user_inputs.leaves(), *standing.tensors_in_objects)))
-    for tensor in InputObjects(standing.inputs).all_tensors:
+    user_ids = set(map(id, standing.user_inputs.all_tensors))
+    for tensor in list_input_tensors(standing.inputs):
         live.add(tensor, tensor.numel() * tensor.element_size(), made=id(tensor) not in user_ids, maker=INPUT)
     return AliveBytes(of_model, live.total)
 
@@ -76,14 +74,14 @@ def share_values(recorder: Recorder, standing: StandingModel, buffers: Iterable[
 
     The latter stand for themselves, because their shapes do not tell what they store.
     """
-    substitutes = standing.substitutes
+    substitutes, leaves = standing.substitutes, list(standing.inputs.leaves())
     in_model = (number for number, twin in substitutes.items() if number == id(twin) and not is_plain(twin))
-    in_inputs = (id(leaf) for leaf in list_tensors(standing.inputs) if not is_plain(leaf))
+    in_inputs = (id(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor) and not is_plain(leaf))
     recorder.unread = frozenset((*in_model, *in_inputs))
     for buffer in buffers:
         if id(buffer) in substitutes:
             recorder.values.read_from(substitutes[id(buffer)], buffer)
-    for leaf, stand_in in zip(standing.user_inputs.leaves(), standing.inputs.leaves(), strict=True):
+    for leaf, stand_in in zip(standing.user_inputs.leaves, leaves, strict=True):
         if isinstance(leaf, torch.Tensor) and stand_in is not leaf:
             recorder.values.read_from(stand_in, leaf)
 
@@ -92,8 +90,3 @@ def find_common_device(tensors: Iterable[torch.Tensor]) -> torch.device | None:
     """Return the one device of the tensors that have values, the CPU where none has; None if there are several."""
     devices = {tensor.device for tensor in tensors if not tensor.is_meta} or {torch.device("cpu")}
     return devices.pop() if len(devices) == 1 else None
-
-
-def list_tensors(inputs: ModelInputs) -> Iterator[torch.Tensor]:
-    """Yield the tensors among the leaves of inputs."""
-    return (leaf for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor))

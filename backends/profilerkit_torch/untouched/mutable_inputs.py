@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from profilerkit import ModelInputs
@@ -15,7 +17,7 @@ from .marks import note_marks
 from .snapshots import SlotsSnapshot, copy_container, refill
 from .tensor_data import note_tensors
 
-__all__ = ["InputObjects", "on_device"]
+__all__ = ["InputObjects", "list_input_tensors", "on_device"]
 
 
 def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) -> ModelInputs:
@@ -38,6 +40,14 @@ def on_device(inputs: ModelInputs, device: torch.device, *, views: bool = True) 
     return inputs.map(move)
 
 
+def list_input_tensors(inputs: ModelInputs) -> list[torch.Tensor]:
+    """Return the tensors that are inputs themselves, and those that objects among the inputs lead to."""
+    leaves = list(inputs.leaves())
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    inside = list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)])
+    return [*tensors, *(value for value in inside if isinstance(value, torch.Tensor))]
+
+
 class InputObjects:
     """The objects among the inputs, with what their attributes hold now, and the tensors among and in the inputs.
 
@@ -45,12 +55,13 @@ class InputObjects:
     """
 
     def __init__(self, inputs: ModelInputs) -> None:
-        leaves = list(inputs.leaves())
-        values = list(list_reachable([leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]))
+        #: The inputs themselves.
+        self.leaves: list[Any] = list(inputs.leaves())
+        values = list(list_reachable([leaf for leaf in self.leaves if not isinstance(leaf, torch.Tensor)]))
         #: The tensors that objects lead to: inputs like any.
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
         #: The tensors that are inputs themselves, and these.
-        self.all_tensors = [*(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
+        self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
         with unseen_by_subclasses():

@@ -39,10 +39,9 @@ def substitute(
             substitutes[id(value)] = convert(value)
         return substitutes[id(value)]
 
-    for module in inventory.modules:
-        replace_tensors(module, substitutes)  # its parameters and buffers
-        if inventory.holds_keras:
-            substitute_variables(module, replace)
+    replace_tensors(inventory.modules, substitutes)
+    for module in inventory.modules if inventory.holds_keras else ():
+        substitute_variables(module, replace)
     for module, attributes in inventory.further_attributes:
         for name, value in attributes.items():
             if _holds_tensors(value):
