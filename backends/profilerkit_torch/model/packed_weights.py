@@ -5,8 +5,8 @@ Nothing is imported from the libraries that pack: their parameters and layers ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -17,9 +17,8 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from ..compat.files import read_script_type
 from ..compat.modules import read_buffers, read_parameters
 from .attributes import list_reachable
-from .stored_bytes import PLAIN_TYPES, count_numbers
 
-__all__ = ["are_plain", "list_packed_weights", "own_buffers", "own_parameters"]
+__all__ = ["OwnWeights", "list_own_weights", "list_packed_weights"]
 
 #: Where linear layers of 1 to 8 bits keep their weight: GPTQ, AWQ and EETQ; compressed-tensors; HQQ; Marlin; BitNet.
 _PACKED_NAMES = ("qweight", "weight_packed", "W_q", "B", "weight")
@@ -34,64 +33,48 @@ _PACKED_KINDS = ("PackedParams", "CellParams")
 # Parameters and buffers -----------------------------------------------------------------------------------------------
 
 
-def are_plain(module: nn.Module) -> bool:
-    """Return whether no parameter of a module is kept as a buffer, or has scales."""
-    for tensors in (read_parameters(module), read_buffers(module)):
-        for tensor in tensors.values() if tensors else ():
-            if tensor is None:
-                continue
-            if type(tensor) not in PLAIN_TYPES or tensor.__dict__:
-                return False
-            if not tensor.is_floating_point() and _count_matrix(module):
-                return False
-    return True
+class OwnWeights(NamedTuple):
+    """What a module has itself.
 
-
-def own_parameters(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, int]]:
-    """Yield name, value and logical count of a module's parameters, and of the buffers that stand for some.
-
-    A quantised linear layer has the weight of the layer it was made of, and its bias, be they buffers now.
+    Attributes:
+        parameters: Name, value, and how many numbers it stands for, where the value alone does not tell.
+        buffers: Name and value.
     """
-    packed = _find_packed_name(module)
-    for name, tensor in read_parameters(module).items():
-        if tensor is not None:
-            yield name, tensor, _count_matrix(module) if name == packed else count_numbers(tensor)
-    buffers = read_buffers(module)
-    if packed is not None and packed in buffers:
-        yield packed, buffers[packed], _count_matrix(module)
-        bias = buffers.get("bias")
-        if bias is not None:
-            yield "bias", bias, bias.numel()
+
+    parameters: list[tuple[str, torch.Tensor, int | None]]
+    buffers: list[tuple[str, torch.Tensor]]
 
 
-def own_buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield a module's buffers that stand for no parameter, and the scales that packed parameters keep."""
-    packed, buffers = _find_packed_name(module), read_buffers(module)
-    parameter_names = (packed, "bias") if packed is not None and packed in buffers else ()
-    for name, tensor in buffers.items():
-        if tensor is not None and name not in parameter_names:
-            yield name, tensor
-    for name, tensor in (*read_parameters(module).items(), *buffers.items()):
-        yield from _list_scales(name, tensor)
+def list_own_weights(module: nn.Module) -> OwnWeights:
+    """Return a module's parameters, with the buffers that stand for some; and its other buffers, with scales.
+
+    A quantised linear layer has the weight of the layer it was made of, and its bias, be they buffers now. The scales
+    are those that packed parameters keep.
+    """
+    parameters = {name: tensor for name, tensor in read_parameters(module).items() if tensor is not None}
+    buffers = {name: tensor for name, tensor in read_buffers(module).items() if tensor is not None}
+    tensors = {**parameters, **buffers}
+    scales = [scale for name, tensor in tensors.items() if tensor.__dict__ for scale in _list_scales(name, tensor)]
+    size = _count_matrix(module)
+    packed = _find_packed_name(tensors, size) if size else None
+    if packed in buffers:
+        parameters |= {name: buffers.pop(name) for name in (packed, "bias") if name in buffers}
+    counted = [(name, tensor, size if name == packed else None) for name, tensor in parameters.items()]
+    return OwnWeights(counted, [*buffers.items(), *scales])
 
 
-def _list_scales(name: str, tensor: torch.Tensor | None) -> Iterator[tuple[str, torch.Tensor]]:
+def _list_scales(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield name and value of the scales that a packed parameter keeps as attributes."""
-    attributes = getattr(tensor, "__dict__", None) or {}
-    for attribute in _SCALES if attributes else ():
-        scales = [item for item in list_reachable([attributes.get(attribute)]) if isinstance(item, torch.Tensor)]
+    for attribute in _SCALES:
+        scales = [item for item in list_reachable([vars(tensor).get(attribute)]) if isinstance(item, torch.Tensor)]
         for index, scale in enumerate(scales):
             yield f"{name}.{attribute}.{index}", scale
 
 
-def _find_packed_name(module: nn.Module) -> str | None:
+def _find_packed_name(tensors: Mapping[str, torch.Tensor], size: int) -> str | None:
     """Return where a quantised linear layer keeps its weight: integers, fewer than the matrix has elements."""
-    parameters, buffers = read_parameters(module), read_buffers(module)
-    if not any(tensor is not None and _is_packed(tensor) for tensor in (*parameters.values(), *buffers.values())):
-        return None
-    size = _count_matrix(module)
-    for name in _PACKED_NAMES if size else ():
-        tensor = parameters.get(name, buffers.get(name))
+    for name in _PACKED_NAMES:
+        tensor = tensors.get(name)
         if tensor is not None and not is_unsized(tensor) and _is_packed(tensor) and tensor.numel() <= size:
             return name
     return None

@@ -19,7 +19,7 @@ from profilerkit.trace.records import LayerCall, LayerRecord, WeightRecord
 from ..compat.modules import read_buffers, read_parameters, unsaved_buffers
 from ..model.inventory import Inventory
 from ..model.keras_layers import find_trained_ids, list_reported_weights
-from ..model.packed_weights import are_plain, list_packed_weights, own_buffers, own_parameters
+from ..model.packed_weights import list_own_weights, list_packed_weights
 from ..model.scripted import type_name
 from ..model.weights import weight_record
 
@@ -41,7 +41,8 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
         if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
     }
     for path, module in list_shown_layers(inventory.layers, calls):
-        parameters, buffers = _read_weights(module, identities, is_packing=id(module) in packing)
+        has_own = read_parameters(module) or read_buffers(module) or id(module) in packing
+        parameters, buffers = _read_weights(module, identities, id(module) in packing) if has_own else ([], [])
         if inventory.holds_keras:
             keras_weights, keras_states = _read_keras_weights(module, identities, trained)
             parameters += keras_weights
@@ -61,41 +62,16 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
 
 
 def _read_weights(module: nn.Module, identities: dict[Any, int], is_packing: bool) -> _Weights:
-    """Return the parameters and buffers of a module, in the way that is quickest for it."""
-    if not (read_parameters(module) or read_buffers(module) or is_packing):
-        return [], []
-    read = _read_any_weights if is_packing or not are_plain(module) else _read_plain_weights
-    return read(module, identities)
-
-
-def _read_plain_weights(module: nn.Module, identities: dict[Any, int]) -> _Weights:
-    """Return the parameters and buffers of a module whose tensors are plain ones: of nearly every one."""
+    """Return the parameters and buffers of a module, with what it keeps packed."""
+    own_parameters, own_buffers = list_own_weights(module)
     not_saved = unsaved_buffers(module)
-    parameters = [
-        weight_record(name, tensor, identities)
-        for name, tensor in read_parameters(module).items()
-        if tensor is not None
-    ]
+    parameters = [weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters]
+    if is_packing:
+        parameters += [
+            weight_record(name, tensor, identities, key=key) for name, key, tensor in list_packed_weights(module)
+        ]
     buffers = [
-        weight_record(name, tensor, identities, persistent=name not in not_saved)
-        for name, tensor in read_buffers(module).items()
-        if tensor is not None
-    ]
-    return parameters, buffers
-
-
-def _read_any_weights(module: nn.Module, identities: dict[Any, int]) -> _Weights:
-    """Return the parameters and buffers of any module, with what it keeps packed."""
-    not_saved = unsaved_buffers(module)
-    parameters = [
-        weight_record(name, tensor, identities, count=count) for name, tensor, count in own_parameters(module)
-    ]
-    parameters += [
-        weight_record(name, tensor, identities, key=key) for name, key, tensor in list_packed_weights(module)
-    ]
-    buffers = [
-        weight_record(name, tensor, identities, persistent=name not in not_saved)
-        for name, tensor in own_buffers(module)
+        weight_record(name, tensor, identities, persistent=name not in not_saved) for name, tensor in own_buffers
     ]
     return parameters, buffers
 
