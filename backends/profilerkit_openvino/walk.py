@@ -132,7 +132,8 @@ class Walk:
         if lengths is not None and not inputs[lengths].constant:
             every = Branch.of([(self.paths[self.node], macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
-        self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing))
+        hides = name == "ScaledDotProductAttention" and _hides_scores(node, inputs)
+        self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
 
     def _walk_body(self, graph: Any, values: Values, times: int) -> Body[Value]:
         """Go over a graph inside a node; return what it does, without adding it, and what it returns."""
@@ -209,6 +210,12 @@ def _count_turns(node: Any) -> _Turns:
     if limit is not None and int(limit.item()) >= 0:
         return _Turns(int(limit.item()), _MAY_STOP)
     return _Turns(1, _MAY_NOT_RUN, f"{node.get_type_name()} of an unknown number of turns")
+
+
+def _hides_scores(node: Any, inputs: Sequence[Value]) -> bool:
+    """Return whether a mask takes scores of attention away; one number in its place stands before a scale."""
+    reads_mask = len(inputs) > 3 and (inputs[3].shape is None or inputs[3].shape.numel > 1)
+    return reads_mask or bool(node.get_attributes()["causal"])
 
 
 def _name_operator(node: Any) -> str:

@@ -88,7 +88,7 @@ def trace_work(
     return ModelTrace(
         layers=layer_records(scopes.types, weights, calls, settings),
         operators=tuple(
-            make_record(op, chain[-1], op_reads, node=names[op.node] if names else None)
+            make_record(op, chain[-1], op_reads, node=names[op.node] if names else None, is_masked=op.is_masked)
             for op, chain, op_reads in zip(executed, chains, reads, strict=True)
         ),
         memory=MemoryTimeline(
@@ -200,7 +200,13 @@ def list_reads_by_number(
 
 
 def make_record(
-    op: _Counted, scope: Scope, reads: tuple[int, ...], *, node: tuple[str, str] | None = None, phase: str = "forward"
+    op: _Counted,
+    scope: Scope,
+    reads: tuple[int, ...],
+    *,
+    node: tuple[str, str] | None = None,
+    phase: str = "forward",
+    is_masked: bool = False,
 ) -> OpRecord:
     """Return what reports say of one operator, in a call of a layer; the other arguments are fields of `OpRecord`."""
     infos = tuple(value.info for value in op.outputs)
@@ -214,6 +220,7 @@ def make_record(
         bytes_written=sum(value.bytes for value in op.outputs) * op.times,
         outputs=infos,
         phase=phase,
+        is_masked=is_masked,
         product_dtype=product_dtype([value.info.dtype for value in op.inputs], infos[0].dtype) if op.macs else None,
         node=node,
         reads=reads,

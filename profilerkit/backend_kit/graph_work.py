@@ -60,6 +60,7 @@ class Executed:
         macs: Multiply-accumulates of all its runs together.
         flops: Floating-point operations of all its runs together.
         missing: What is not counted of it, in words; empty where all is.
+        is_masked: Whether it is attention of which a mask takes scores away.
     """
 
     operator: str
@@ -70,6 +71,7 @@ class Executed:
     macs: int = 0
     flops: int = 0
     missing: str = ""
+    is_masked: bool = False
 
 
 class Countable(Protocol):

@@ -210,6 +210,23 @@ def test_what_is_not_known_is_named(make: Callable[[], Any], missing: str) -> No
     assert report.status("flops").missing[0].startswith(missing)
 
 
+@pytest.mark.parametrize(
+    ("further", "options", "sign"),
+    [
+        ((), {}, ""),
+        ((), {"causal": True}, "\u2264 "),
+        (((6, 6),), {}, "\u2264 "),
+        (((),), {}, ""),
+    ],
+)
+def test_a_mask_makes_attended_macs_an_upper_bound(further: Any, options: dict[str, Any], sign: str) -> None:
+    """Eight heads, 6 x 6 scores of 8 and 8 MACs, in full; one number in the place of a mask takes nothing away."""
+    made = ops.scaled_dot_product_attention(*(x(2, 4, 6, 8) for _ in range(3)), *(x(*m) for m in further), **options)
+    model = openvino.Model([made], _parameters(made), "attention")
+    status = profile(model, metrics=["attended_macs"]).status("attended_macs")
+    assert (status.value, status.sign) == (8 * 36 * 16, sign)
+
+
 def test_lengths_that_depend_on_values_are_an_upper_bound() -> None:
     made = gru(x(2, dtype=np.int32))
     report = profile(openvino.Model([made], _parameters(made), "one"), metrics=["macs"])

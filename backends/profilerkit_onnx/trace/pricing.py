@@ -13,10 +13,20 @@ from ..costs import NodeCall, Shapes
 from ..costs.registry import OPERATORS
 from .values import Value
 
-__all__ = ["name_node", "name_operator", "price", "read_attributes"]
+__all__ = ["is_masked", "name_node", "name_operator", "price", "read_attributes"]
 
 #: The attributes that are graphs or types: formulas have no use for them.
 _LEFT_OUT = (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS)
+
+#: Of attention, which inputs are masks, or lengths in the place of one; in the last no query attends to a later key.
+_MASKS = {
+    "Attention": (3, 6),
+    "com.microsoft::Attention": (3, 5),
+    "com.microsoft::QAttention": (5,),
+    "com.microsoft::MultiHeadAttention": (4, 5),
+    "com.microsoft::GroupQueryAttention": (0,),
+}
+_CAUSAL = ("is_causal", "unidirectional")
 
 
 def name_operator(node: NodeProto) -> str:
@@ -36,6 +46,15 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
         for attribute in node.attribute
         if attribute.type not in _LEFT_OUT and not attribute.ref_attr_name
     }
+
+
+def is_masked(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+    """Return whether a node is attention of which a mask takes scores away: one that it reads, or a causal one."""
+    positions = _MASKS.get(name_operator(node))
+    if positions is None:
+        return False
+    reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))
+    return reads_mask or any(attribute.name in _CAUSAL and attribute.i for attribute in node.attribute)
 
 
 def _decode(value: Any) -> Any:

@@ -18,7 +18,7 @@ from ..model.types import tensor_type
 from .folding import read_array
 from .functions import fill_body, find_body
 from .node_outputs import Declarations, make_outputs
-from .pricing import name_node, name_operator, price
+from .pricing import is_masked, name_node, name_operator, price
 from .values import MadeConstant, Origin, UnfitError, Value, Values, find_value
 
 __all__ = ["Handler", "Visit", "Walk"]
@@ -232,5 +232,6 @@ class Walk:
         if flops and lengths is not None and lengths.array is None:
             every = Branch.of([(self.path, macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
-        done = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing)
+        hides = is_masked(node, inputs)
+        done = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
         self.work.executed.append(done)

@@ -17,7 +17,7 @@ from onnx import helper
 from onnx_graphs import BACKEND, F, make_model
 from releases import as_numbers
 
-from profilerkit import ModelInputs, ModelTrace
+from profilerkit import ModelInputs, ModelTrace, profile
 
 S8, U8 = np.int8, np.uint8
 E = 2 * 3 * 4
@@ -384,3 +384,30 @@ def test_shapes_that_do_not_fit_are_named_and_no_error(op: str) -> None:
     """A damaged file: what a rule cannot tell is unknown, and the count a lower bound."""
     trace = BACKEND.trace(*model_and_inputs((op, [ones(3)], {}, (), 0, 0), "com.microsoft"))
     assert trace.failure is not None or trace.missing != ()
+
+
+QUERIES = ones(1, 2, 5, 4)
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "attributes", "is_masked"),
+    [
+        ("Attention", [QUERIES] * 3, {}, False),
+        ("Attention", [QUERIES] * 3, {"is_causal": 1}, True),
+        ("Attention", [*[QUERIES] * 3, ones(5, 5)], {}, True),
+        ("com.microsoft::MultiHeadAttention", [ones(1, 5, 8)] * 3, {"num_heads": 2}, False),
+        ("com.microsoft::MultiHeadAttention", [ones(1, 5, 8)] * 3, {"num_heads": 2, "unidirectional": 1}, True),
+        ("com.microsoft::GroupQueryAttention", [ones(1, 5, 8)] * 3, {"num_heads": 2, "kv_num_heads": 2}, True),
+    ],
+)
+def test_masks_of_attention_are_known_as_such(
+    operator: str, inputs: list[Any], attributes: dict[str, Any], is_masked: bool
+) -> None:
+    """Two heads, 5 x 5 scores, 4 MACs for keys and 4 for values: in full; an upper bound where a mask hides some."""
+    domain, _, name = operator.rpartition("::")
+    names = [f"x{index}" for index in range(len(inputs))]
+    node = helper.make_node(name, names, ["y"], domain=domain, **attributes)
+    model = make_model([node], dict(zip(names, inputs, strict=True)), opset=23)
+    given = dict(zip(names, inputs, strict=True))
+    status = profile(model, ModelInputs(**given), metrics=["attended_macs"]).status("attended_macs")
+    assert (status.value, status.sign) == (2 * 25 * 8, "\u2264 " if is_masked else "")
