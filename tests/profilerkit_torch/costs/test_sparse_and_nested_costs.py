@@ -32,7 +32,7 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], int, int
     "dense @ sparse": (lambda w, x: x @ w, (ones(3, 4),), STORED * 3, 0),
     "sparse @ vector": (lambda w, x: w @ x, (ones(4),), STORED, 0),
     "sparse @ sparse": (lambda w: w @ w, (), STORED, 0),  # each stored element meets a row of one
-    "torch.sparse.mm": (lambda w, x: torch.sparse.mm(w, x), (ones(4, 3),), STORED * 3, 0),
+    "torch.sparse.mm": (torch.sparse.mm, (ones(4, 3),), STORED * 3, 0),
     "torch.sparse.addmm": (lambda w, x: torch.sparse.addmm(x, w, x), (ones(4, 4),), STORED * 4, 16),
     "linear": (lambda w, x: F.linear(x, w), (ones(3, 4),), STORED * 3, 0),
 }

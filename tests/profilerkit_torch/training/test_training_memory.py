@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -260,6 +261,27 @@ def test_settings_of_an_optimizer_count() -> None:
     assert with_largest[0] == 3 * 35 * 4 + 2 * 4, "two counters of steps"
     if hasattr(torch.optim, "Muon"):  # torch 2.9 and newer
         assert optimizer_bytes(torch.optim.Muon([model.weight]), weights)[0] == 30 * 4
+
+
+FUSED: dict[str, tuple[Callable[..., torch.optim.Optimizer], int]] = {
+    "AdamW": (torch.optim.AdamW, 2 * 35 * 4 + 2 * 4),
+    "amsgrad": (partial(torch.optim.Adam, amsgrad=True), 3 * 35 * 4 + 2 * 4),
+    "momentum": (partial(torch.optim.SGD, momentum=0.9), 35 * 4),
+}
+
+
+@pytest.mark.parametrize("has_stepped", [False, True])
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_update_takes_nothing_beside_the_state(name: str, has_stepped: bool) -> None:
+    """Values of four bytes for each of 30 + 5 elements, and a counter of steps for each of two weights."""
+    make, state = FUSED[name]
+    model = nn.Linear(6, 5)
+    optimizer = make(model.parameters(), fused=True)
+    if has_stepped:
+        model(ones(1, 6)).sum().backward()
+        optimizer.step()
+    assert optimizer_bytes(optimizer, BACKEND.trace(model, None).parameters) == OptimizerBytes(state, 0)
+    assert all(group["fused"] for group in optimizer.param_groups)
 
 
 def test_counting_an_optimizer_changes_nothing() -> None:
