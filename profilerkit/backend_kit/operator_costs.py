@@ -184,7 +184,7 @@ class OperatorCosts:
                 lambda: formula(call),
                 lambda: f"inputs={call.inputs}, outputs={call.outputs}",
                 call.numbers,
-                allowed=(UnknownShapeError, UnknownCostError),
+                may_raise=(UnknownShapeError, UnknownCostError),
             )
         except UnknownCostError:
             return None

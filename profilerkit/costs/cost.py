@@ -100,17 +100,17 @@ def evaluate_formula(
     formula: Callable[[], Any],
     shown_call: Callable[[], str],
     numbers: Numbers = Numbers.REAL,
-    allowed: tuple[type[Exception], ...] = (),
+    may_raise: tuple[type[Exception], ...] = (),
 ) -> Cost:
     """Return what a formula returns of an operator on such numbers.
 
-    Raises `CostFormulaError` where the formula returns no `Cost`, or raises another error than those that are allowed.
+    Raises `CostFormulaError` where the formula returns no `Cost`, or raises an error that it may not raise.
     """
     try:
         cost = apply_formula(formula, numbers)
     except MemoryError:
         raise
-    except allowed:
+    except may_raise:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:  # one that would end the program is one that went wrong
         blame = describe_origin(error)

@@ -56,8 +56,8 @@ class Visit(NamedTuple):
     times: int
 
 
-class Known(NamedTuple):
-    """What is known of all nodes that are alike: layers come again, and what one of them does all of them do.
+class NodeResult(NamedTuple):
+    """What all nodes that are alike make and cost: layers come again, and what one of them does all of them do.
 
     Attributes:
         outputs: The outputs of the first of them.
@@ -85,7 +85,7 @@ class Walk:
         nodes_in_functions: How many nodes the bodies of functions had so far, each time that they were gone over.
         node: The index of the node of the model's own graph that is gone over.
         numbers: The numbers of new values.
-        seen: What the nodes so far have shown, by what they have in common.
+        results: What the nodes so far make and cost, by what those that are alike have in common.
         origins: Where constants come from, by their numbers.
     """
 
@@ -97,7 +97,7 @@ class Walk:
     nodes_in_functions: int = 0
     node: int = -1
     numbers: count[int] = field(default_factory=count)
-    seen: dict[Hashable, Known] = field(default_factory=dict)
+    results: dict[Hashable, NodeResult] = field(default_factory=dict)
     origins: dict[int, Origin] = field(default_factory=dict)
 
     @property
@@ -167,13 +167,13 @@ class Walk:
     def _walk_operator(self, visit: Visit) -> Sequence[Value | None]:
         """Go over an operator: by its formula, or by the body by which the standard defines one without a formula.
 
-        What one like it has shown before is not inferred and priced again.
+        What one like it makes and costs is not inferred and priced again.
         """
         node, inputs = visit.node, visit.inputs
         key = self._make_key(visit)
-        shown = self.seen.get(key)
-        if shown is not None:
-            outputs = [value.with_number(next(self.numbers)) for value in shown.outputs]
+        result = self.results.get(key)
+        if result is not None:
+            outputs = [value.with_number(next(self.numbers)) for value in result.outputs]
         else:
             outputs, are_inferred = make_outputs(node, inputs, self.declared, self.numbers)
             is_constant = bool(outputs) and all(value.constant for value in outputs)
@@ -182,15 +182,15 @@ class Walk:
                 of_definition = self._walk_definition(visit)
                 if of_definition is not None:
                     return of_definition
-            shown = Known(outputs, is_constant, cost, missing)
+            result = NodeResult(outputs, is_constant, cost, missing)
             if key is not None and are_inferred:
-                self.seen[key] = shown
-        if shown.constant:
+                self.results[key] = result
+        if result.constant:
             self.constants += node.op_type != "Constant"
             for index, value in enumerate(outputs):
                 self.origins[value.number] = MadeConstant(node, index, tuple(inputs), self.declared.opsets)
         else:
-            self.note(visit, outputs, shown.cost, shown.missing)
+            self.note(visit, outputs, result.cost, result.missing)
         return outputs
 
     def _make_key(self, visit: Visit) -> Hashable | None:
