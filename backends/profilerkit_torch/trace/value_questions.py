@@ -32,8 +32,12 @@ def _list_methods(*names: str) -> list[Any]:
 _DLPACK: tuple[Any, ...] = (_TENSOR.__dlpack__, vars(torch.utils.dlpack)["to_dlpack"])
 #: What gives numbers to Python, to numpy or to another library.
 _READERS: tuple[Any, ...] = (_TENSOR.numpy, _TENSOR.tolist, _TENSOR.__array__, *_DLPACK)
-#: What gives the memory that a tensor is in; ``pickle`` reads it.
-_GIVERS = _list_methods("data_ptr", "const_data_ptr", "untyped_storage", "storage", "_typed_storage", "__reduce_ex__")
+#: What gives the address of a tensor's memory.
+_ADDRESSES = _list_methods("data_ptr", "const_data_ptr")
+#: What gives the memory itself, or its address; ``pickle`` reads it.
+_GIVERS = [*_ADDRESSES, *_list_methods("untyped_storage", "storage", "_typed_storage", "__reduce_ex__")]
+#: What torch's allocators align memory to on every device, or to a multiple of it: in bytes.
+_ALIGNMENT = 64
 #: What asks where that memory lies, or moves it.
 _PLACES = _list_methods("is_pinned", "is_shared", "share_memory_", "pin_memory")
 #: What calls a function of Python's with each element.
@@ -62,7 +66,7 @@ class ValueQuestions:
         return {
             **dict.fromkeys(_READERS, self._read),
             **dict.fromkeys((_TENSOR.__repr__, _TENSOR.__format__), self._format),
-            **dict.fromkeys((*_GIVERS, *_PLACES), self._give_address),
+            **dict.fromkeys((*_GIVERS, *_PLACES), self._give_memory),
             _TENSOR.storage_type: self._devices.note_unknown,
             **dict.fromkeys(_LOOPS, self._call_on_elements),
         }
@@ -120,11 +124,13 @@ class ValueQuestions:
 
     # Memory -----------------------------------------------------------------------------------------------------------
 
-    def _give_address(self, call: Call) -> Any:
+    def _give_memory(self, call: Call) -> Any:
         """Give the memory of a real tensor; a stand-in has none, and code that reads at address 0 ends the process."""
-        if stands_in(call.tensor):
+        if not stands_in(call.tensor):
+            return self._leave(call)
+        if call.func not in _ADDRESSES:
             self._refuse(call)
-        return self._leave(call)
+        return _UnknownAddress(call, self._recorder.unanswered)
 
     def _refuse(self, call: Call) -> NoReturn:
         """Note a question, and raise the error that says so."""
@@ -145,3 +151,25 @@ class ValueQuestions:
         if not is_copied:
             self._guard.keep([values])
         self._recorder.origins.expose(call.tensor, values, copied=is_copied)
+
+
+class _UnknownAddress:
+    """The address of a stand-in's memory, of which its remainders alone are known: torch aligns what it allocates.
+
+    Whatever else a model does with it has no answer: so the question counts as one until a remainder is asked for.
+    """
+
+    def __init__(self, call: Call, unanswered: list[str]) -> None:
+        self._name = call.name
+        self._unanswered = unanswered
+        self._is_answered = False
+        self._offset = call.tensor.storage_offset() * call.tensor.element_size()
+        unanswered.append(self._name)
+
+    def __mod__(self, divisor: int) -> int:
+        if _ALIGNMENT % divisor:
+            raise UnansweredError([self._name])
+        if not self._is_answered:
+            self._unanswered.remove(self._name)
+            self._is_answered = True
+        return int(self._offset % divisor)
