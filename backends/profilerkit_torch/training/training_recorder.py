@@ -178,6 +178,8 @@ class TrainingRecorder(Recorder):
         """Return whether a node of torch's writes to zeros of its own making: in place, but for the active mode."""
         if isinstance(node, torch.autograd.function.BackwardCFunction) or torch.is_grad_enabled():
             return False  # code of the user's, or forward work that a checkpoint repeats
+        if not tensor.is_contiguous():
+            return False  # ``vmap`` has expanded them, for samples that would all be written to the same place
         makers = self.live.list_makers((tensor,), len(self.operators))
         return any(maker >= 0 and "zeros" in self.operators[maker].operator for maker in makers)
 
