@@ -166,8 +166,12 @@ def call_for_context_parallel(call: Callable[[], None]) -> None:
 def use_given_shapes(stage: Any, schedule: Any) -> None:
     """Have a stage of a pipeline receive what it was told to, instead of asking the ranks before and after it.
 
-    Raises `InputError` where it was not told. A torch without such a question asks nobody where shapes are given.
+    Nor does it greet them with a number before the first step, as torch 2.10 does: that is no work of a step. Raises
+    `InputError` where it was not told. A torch without such a question asks nobody where shapes are given.
     """
+    greeting = field("_get_init_p2p_neighbors_ops")
+    if hasattr(stage, greeting):
+        setattr(stage, greeting, list)
     mode = find("torch.distributed.pipelining._utils.InferenceMode")
     question, answer = field("_warmup_p2p"), field("_inference_mode")
     if mode is None or not hasattr(schedule, question):

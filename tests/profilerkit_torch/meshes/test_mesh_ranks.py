@@ -520,6 +520,7 @@ def test_stages_pass_microbatches_on(steps: dict[str, RankTrace], name: str, sta
     assert step.trace.memory.parts["inputs"] == 4 * LENGTH * 8  # the words, or the target
 
 
+@pytest.mark.skipif(RELEASE < (2, 11), reason="its schedules keep more of a microbatch")
 @pytest.mark.slow
 def test_schedules_keep_activations_of_as_many_microbatches(steps: dict[str, RankTrace]) -> None:
     """The peak is in the second backward pass, when all gradients are there: the first microbatch is gone then.
@@ -585,7 +586,7 @@ def test_stage_without_a_private_name_is_refused(absent: str, monkeypatch: pytes
         use_given_shapes(stage, SimpleNamespace(_warmup_p2p=None))
 
 
-@pytest.mark.skipif(RELEASE < (2, 7), reason="torch 2.6 mixes up the groups of meshes in one process")
+@pytest.mark.skipif(RELEASE < (2, 9), reason="torch mixed up the groups of several meshes in one process")
 def test_dimension_over_which_nothing_is_exchanged_is_named(steps: dict[str, RankTrace]) -> None:
     assert not any("nothing is exchanged" in note for note in steps["fsdp2 and tp"].trace.notes)
     assert any("nothing is exchanged over dp_replicate" in note for note in steps["idle"].trace.notes)
