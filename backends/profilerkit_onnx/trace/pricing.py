@@ -48,9 +48,9 @@ def read_attributes(node: NodeProto) -> dict[str, Any]:
     }
 
 
-def is_masked(node: NodeProto, inputs: Sequence[Value | None]) -> bool:
+def is_masked(operator: str, node: NodeProto, inputs: Sequence[Value | None]) -> bool:
     """Return whether a node is attention of which a mask takes scores away: one that it reads, or a causal one."""
-    positions = _MASKS.get(name_operator(node))
+    positions = _MASKS.get(operator)
     if positions is None:
         return False
     reads_mask = any(inputs[index] is not None for index in positions if index < len(inputs))

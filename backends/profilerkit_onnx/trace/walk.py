@@ -232,6 +232,6 @@ class Walk:
         if flops and lengths is not None and lengths.array is None:
             every = Branch.of([(self.path, macs, flops)])
             self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
-        hides = is_masked(node, inputs)
+        hides = is_masked(visit.operator, node, inputs)
         done = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
         self.work.executed.append(done)
