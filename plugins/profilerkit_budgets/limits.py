@@ -55,6 +55,11 @@ class Limit:
         number = _read_finite(match.group(2)) if match is not None else None
         if match is None or number is None:
             where = f" of layers {pattern!r}" if pattern is not None else ""
+            if isinstance(text, Mapping):
+                raise BudgetError(
+                    f"{key}{where} is a table, and no limit; limits of metrics stand above all tables, and those of "
+                    'layers in a table with their path in quotes: [layers."encoder.0"]'
+                )
             raise BudgetError(
                 f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
                 "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' (or '<= +10 %') for times the baseline"

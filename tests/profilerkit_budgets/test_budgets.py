@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +65,12 @@ def test_a_limit_of_layers_as_a_text_names_the_file_that_holds_such_limits() -> 
 def test_times_the_baseline() -> None:
     limit = Limit.parse("execution_time", "<= 1.10x")
     assert (limit.relative, limit.bound("s"), str(limit)) == (True, 1.1, "execution_time <= 1.1x")
+
+
+@pytest.mark.parametrize("toml", ['[limits]\nmacs = "<= 3"', '[layers.encoder.0]\nmacs = "<= 3"'])
+def test_a_table_where_a_limit_belongs_is_told_where_limits_stand(toml: str) -> None:
+    with pytest.raises(BudgetError, match=r"is a table, and no limit; .* in quotes: \[layers\.\"encoder\.0\"\]"):
+        Budget.of(tomllib.loads(toml))
 
 
 @pytest.mark.parametrize("text", ["5 G", "<= ", "<= five", "~ 3", "", 5, None, True, "<= 1 2", "=< 3"])
