@@ -60,7 +60,10 @@ def addmm_with_scales(bias: Shape, a: Shape, b: Shape, *_: Any, **__: Any) -> Co
     return _multiply_and_add(a, b, bias)
 
 
-@register_op_costs("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
+@register_op_costs(
+    "aten::_grouped_mm aten::_scaled_grouped_mm aten::_scaled_grouped_mm_v2",
+    "transformers::grouped_mm_fallback",  # where torch has none
+)
 def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     """A product for each of g groups, among which the dimension is divided that the shapes do not have g times.
 
@@ -71,6 +74,12 @@ def mm_by_group(a: Shape, b: Shape, *_: Any, out: Shape, **__: Any) -> Cost:
     if len(a) == 3 and len(b) == 2:
         return matmul.product(b.numel * a[-2])
     return matmul.product(a.numel * b[-1])
+
+
+@register_op_cost("transformers::grouped_mm_fallback_backward")
+def gradients_of_mm_by_group(a: Shape, b: Shape, *_: Any, out: Any, **__: Any) -> Cost:
+    """As much as ``mm_by_group`` for the gradient of the rows, and again for that of the weights."""
+    return mm_by_group(a, b, out=out).times(2)
 
 
 # With a packed weight -------------------------------------------------------------------------------------------------

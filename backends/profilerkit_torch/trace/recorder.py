@@ -316,9 +316,9 @@ class Recorder(TorchDispatchMode, PassRecord):
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         """Refuse a pass under autocast where that would not do what it does in a run."""
+        super().begin_layer(module, path, call)  # first: torch ends the layer also where this refuses the pass
         if is_any_autocast_enabled() and (self.on_meta or self.below_autograd):
             self.refuse(AutocastError)
-        super().begin_layer(module, path, call)
 
     def _count_by_formula(self, module: nn.Module, call: EndedCall, formula: Formula) -> None:
         """Know the output of a layer that has a formula of its own, wherever that was made."""

@@ -217,6 +217,16 @@ def test_products_of_low_precision(func: Any, args: tuple[Any, ...], out: torch.
     assert price(func.default, args, out) == (8 * 16 * 4, 2 * 8 * 16 * 4)
 
 
+def test_products_by_group_of_transformers_cost_what_those_of_torch_do() -> None:
+    """It brings operators of its own along for a torch that has none; the gradients are two products."""
+    pytest.importorskip("transformers.integrations.moe")
+    operators = torch.ops.transformers
+    experts, ends = meta(3, 16, 4), meta(3)
+    assert price(operators.grouped_mm_fallback.default, (LOW, experts, ends), meta(8, 4)) == (512, 1024)
+    gradients = (LOW, experts, ends, meta(8, 4)), (LOW, experts)
+    assert price(operators.grouped_mm_fallback_backward.default, *gradients) == (1024, 2048)
+
+
 def test_a_batch_of_grouped_products_is_a_batch() -> None:
     assert price(aten._grouped_mm.default, (meta(3, 8, 16), meta(3, 16, 4)), meta(3, 8, 4)) == (1536, 3072)
 

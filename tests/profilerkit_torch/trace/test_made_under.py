@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
-from profilerkit import Report, profile
+from profilerkit import ModelInputs, Report, profile
 from profilerkit.plugging.renderers import render
 from profilerkit.results.comparison import side_by_side
 from profilerkit.results.saving import parse, to_json
 from profilerkit_metrics import ComputeTraining
-from profilerkit_torch import ComputeComplexity, TorchProfiler
+from profilerkit_torch import ComputeComplexity, TorchBackend, TorchProfiler
 from profilerkit_torch.costs import Cost, override, register_module_cost, scoped_costs
 
 
@@ -137,3 +137,12 @@ def test_a_formula_that_nothing_was_counted_by_is_not_told() -> None:
 def test_a_compiled_model_says_so() -> None:
     (condition,) = profile(torch.compile(model()), torch.zeros(2, 8), metrics=METRICS).conditions
     assert condition.startswith("torch.compile: ")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_layer_of_attention_under_autocast_is_counted_without_a_warning() -> None:
+    """Projections of 3 x 16 and of 16 columns, scores and their product with the values, and two linear layers."""
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        trace = TorchBackend().trace(layer, ModelInputs(torch.ones(1, 4, 16)))
+    assert trace.macs == 4 * (3 * 16 * 16 + 16 * 16 + 2 * 16 * 32) + 2 * 4 * 4 * 16
