@@ -126,8 +126,11 @@ def _explain_unrecognized_path(
             f"{path!r} is a text that a model loader takes, as on the command line; load the model first: "
             f"load_model({path!r}) of profilerkit.plugging.loaders"
         )
+    loading = "a path needs"
+    if _is_loadable(os.fsdecode(path)):
+        loading = f"load it first, load_model({os.fspath(path)!r}) of profilerkit.plugging.loaders, or give"
     return BackendNotFoundError(
-        f"the path {os.fspath(path)!r} does not say of which framework the model is; a path needs backend=..., "
+        f"the path {os.fspath(path)!r} does not say of which framework the model is; {loading} backend=..., "
         f"such as backend='tensorflow'; backends installed: {_list_installed(offered)}"
     )
 

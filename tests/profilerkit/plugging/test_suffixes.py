@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from plugin_fixtures import make_offering
 
-from profilerkit import BackendInfo, BackendNotFoundError, NotOfferedError
+from profilerkit import BackendInfo, BackendNotFoundError, LoaderInfo, NotOfferedError
 from profilerkit.backend import Backend
 from profilerkit.errors import ArgumentError
 from profilerkit.plugging.recognition import find_backend
@@ -33,6 +33,17 @@ def test_another_path_needs_the_name_of_a_backend(install: Any) -> None:
     install("a", "a-pack", backends=make_offering(make_opening(suffixes=(".mine",))))
     with pytest.raises(BackendNotFoundError, match="the path 'net.other' does not say of which framework the model is"):
         find_backend("net.other")
+
+
+def test_a_path_that_a_model_loader_takes_is_to_be_loaded_first(install: Any) -> None:
+    def load(spec: str) -> FakeModel:
+        return FakeModel([])
+
+    loader = LoaderInfo("saved", lambda spec: spec.endswith(".saved"), load, "FILE.saved")
+    install("a", "a-pack", model_loaders=make_offering(loader))
+    message = r"load it first, load_model\('net.saved'\) of profilerkit.plugging.loaders, or give backend=..., such as"
+    with pytest.raises(BackendNotFoundError, match=message):
+        find_backend("net.saved")
 
 
 @pytest.mark.parametrize("suffixes", [".mine", ("mine",), (3,)])
