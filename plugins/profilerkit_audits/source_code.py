@@ -43,25 +43,35 @@ class SourceCode:
 
 
 def read_code(spec: str, folder: Path) -> SourceCode:
-    """Return the code of what a text leads to, with paths relative to a folder.
+    """Return the code of what a text leads to; its paths are relative to a folder.
 
-    A Python file and the modules without a version that it imports; a module, likewise; the bytes of a saved model, or
-    of what lies in a folder (``hf:FOLDER``); of a model of a library nothing but the names of packages.
+    - Of a Python file, ``nets/net.py:build``, or a module, ``nets.net:build``: the file and those modules it imports
+      that have no version.
+    - Of a saved model, ``net.onnx``, or a folder, ``hf:FOLDER``: the bytes of the files.
+    - Of a model of a library: the names of its packages alone.
     """
-    loaders, source, path = list(_find_loaders(spec)), spec.rpartition(":")[0], folder / spec
+    loaders = list(_find_loaders(spec))
     preload = next((loader.preload for loader in loaders if loader.preload), ())
-    if is_in_file(spec):  # nets/net.py:build
+    source, _, _ = spec.rpartition(":")
+    if is_in_file(spec):
         file = folder / source
         return _read_python(Module(file, file.parent), preload)
-    if not path.exists() and is_in_module(spec) and not any(loader.packages for loader in loaders):  # nets.net:build
+    saved = _find_saved(spec, folder)
+    is_of_library = any(loader.packages for loader in loaders)
+    if is_in_module(spec) and saved is None and not is_of_library:
         module = find_own_module(source, folder)
-        if module is None:
+        if module is None:  # its version tells it
             return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
         return _read_python(module, preload)
-    frameworks = filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders))
-    saved = path if path.exists() else folder / spec.partition(":")[2]  # net.onnx, hf:FOLDER
-    digest = "" if saved == folder else _digest_path(saved)
-    return SourceCode(digest, frozenset(next(frameworks, ())), preload)
+    packages = filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders))
+    digest = "" if saved is None else _digest_path(saved)
+    return SourceCode(digest, frozenset(next(packages, ())), preload)
+
+
+def _find_saved(spec: str, folder: Path) -> Path | None:
+    """Return the file or folder that a text names, whole or behind a colon; None where it names none."""
+    names = [spec, spec.partition(":")[2]]
+    return next((folder / name for name in names if name and (folder / name).exists()), None)
 
 
 def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
@@ -88,6 +98,7 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
             continue
         seen[file] = _File(file.relative_to(root), content)
         for name in _find_imports(content, file, root):
+            # Beside this module, or beside the model's: Python looks there for whatever the model imports.
             module = find_own_module(name, root) or find_own_module(name, first.folder)
             if module is None:
                 imports.add(name.partition(".")[0])

@@ -32,6 +32,8 @@ _SUM = find_operator("aten.sum.dim_IntList")
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
 _MOST_THREADS, _WARP = 512, 32
+#: The bytes of a partial sum, and of a counter.
+_FLOAT32_BYTES = 4
 #: The rows that a thread adds up at least, where several blocks share them, and at most.
 _FEWEST_ROWS, _MOST_ROWS = 16, 256
 
@@ -83,24 +85,29 @@ def count_reduction_bytes(rows: int, columns: int, multiprocessors: int, threads
     a warp, at most, and the others along the rows. Several blocks share the rows of the same columns if the device has
     room for them, and each of them then has as many places in the buffer for each column as there are columns in it.
 
-    >>> count_reduction_bytes(8192, 4096, multiprocessors=132, threads=2048)  # a gigabyte of rows would need no more
+    >>> count_reduction_bytes(8192, 4096, multiprocessors=132, threads=2048)
     138412160
     """
+    # How a block divides its threads: across the columns, and along the rows.
     columns_of_thread = next((number for number in (4, 2) if columns % number == 0), 1)
     most_threads = _MOST_THREADS // columns_of_thread
     most_across = _find_power_below(columns // columns_of_thread, most_threads)
     along_rows = min(_find_power_below(rows, most_threads), most_threads // min(most_across, _WARP))
     along_columns = min(most_across, most_threads // along_rows)
+    # Whether several blocks share the rows: each thread has many of them, and the device has room for more blocks.
     rows_of_thread = math.ceil(rows / along_rows)
     blocks_across = math.ceil(columns / columns_of_thread / along_columns)
     room = multiprocessors * (threads // (along_columns * along_rows))
     if rows_of_thread < _MOST_ROWS or blocks_across > room:
         return 0
+    # How many blocks share them: as many as there is room for, while each thread has its fewest rows.
     sharing = min(math.ceil(room / blocks_across), math.ceil(rows_of_thread / _FEWEST_ROWS))
     sharing = max(sharing, math.ceil(rows_of_thread / _MOST_ROWS))
     if sharing == 1:
         return 0
-    return 4 * columns * sharing * along_columns * columns_of_thread + 4 * blocks_across
+    partial_sums = columns * sharing * along_columns * columns_of_thread
+    finished_blocks = blocks_across  # a counter for each
+    return _FLOAT32_BYTES * (partial_sums + finished_blocks)
 
 
 def _find_power_below(number: int, most: int) -> int:

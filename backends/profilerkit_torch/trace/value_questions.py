@@ -82,17 +82,22 @@ class ValueQuestions:
         return self._run_on(values, call)
 
     def _read_unknown(self, call: Call) -> Any:
-        """Ask a stand-in for its numbers, or a real tensor for numbers that are others than in a run; note either."""
+        """Ask a tensor itself for numbers that are not known, and note that where they are not those of a run.
+
+        A real tensor has other numbers than in a run if a stand-in was written to it. A stand-in raises.
+        """
+        unanswered = self._recorder.unanswered
         if not stands_in(call.tensor):
             self._note_leaving(call, call.tensor)
         if self._recorder.values.is_overwritten(call.tensor):
-            self._recorder.unanswered.append(call.name)
+            unanswered.append(call.name)
+        if call.func in _DLPACK and isinstance(call.tensor, FakeTensor):  # another library would read at address 0
+            unanswered.append(call.name)
+            raise BufferError(f"{call.name}: a fake tensor has no values")
         try:
-            if call.func in _DLPACK and isinstance(call.tensor, FakeTensor):  # another library would read at address 0
-                raise BufferError(f"{call.name}: a fake tensor has no values")
             return call.run()
         except Exception:
-            self._recorder.unanswered.append(call.name)
+            unanswered.append(call.name)
             raise
 
     def _format(self, call: Call) -> Any:
