@@ -57,8 +57,8 @@ class Limit:
             where = f" of layers {pattern!r}" if pattern is not None else ""
             if isinstance(text, Mapping):
                 raise BudgetError(
-                    f"{key}{where} is a table, and no limit; limits of metrics stand above all tables, and those of "
-                    'layers in a table with their path in quotes: [layers."encoder.0"]'
+                    f"{key}{where} = {shown(text)} is a table, and no limit; limits of metrics stand above all tables, "
+                    'and those of layers in a table with their path in quotes: [layers."encoder.0"]'
                 )
             raise BudgetError(
                 f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
