@@ -14,12 +14,11 @@ from ..piping.outcome import Completeness
 from ..piping.quantity import PREFIXES
 from ..times.measurement import Measurement
 from ..times.operator_times import COLUMNS
-from ..trace.alignment import is_foreign
 from ..trace.depths import within_depth
 from ..trace.layer_table import is_innermost
-from ..trace.layer_view import group_children
 from ..trace.records import LayerTable
 from ..trace.table import Table
+from .changed_layers import measure_change
 from .enhancements import write_enhancement
 from .grids import Grid, Notes, Part, list_records, visible
 from .layer_grids import all_layers_grids, difference_grid, has_times, layer_grid, layer_time_grid
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from ..results.comparison import Comparison
     from ..results.report import Report, StatusRecord
 
-__all__ = ["Selection", "choose_mark", "list_changed_layers", "list_parts_below", "parts"]
+__all__ = ["Selection", "choose_mark", "list_parts_below", "parts"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Selection:
             title = f"{'Layers that' if rows else 'No layers'} differ between {reference.name} and {other.name}"
         if self.top is not None:
             at_depth = _is_innermost if self.depth is None else lambda row: row["depth"] == self.depth
-            rows = sorted(filter(at_depth, rows), key=_measure_change, reverse=True)[: self.top]
+            rows = sorted(filter(at_depth, rows), key=measure_change, reverse=True)[: self.top]
         return difference_grid(rows, title, (reference.name, other.name), nested=self.has_whole_models)
 
 
@@ -263,43 +262,3 @@ def _is_innermost(row: Mapping[str, Any]) -> bool:
     """Return whether a layer of two models is innermost by its MACs in one of them."""
     other = {name: row.get(f"other_{name}") for name in ("macs", "own_macs")}
     return is_innermost(row, "macs") or is_innermost({**other, "is_leaf": False}, "macs")
-
-
-def _measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
-    """Return by how many MACs and parameters a layer of two models differs."""
-    macs, params = (abs((row[f"other_{key}"] or 0) - (row[key] or 0)) for key in ("macs", "params"))
-    return macs, params
-
-
-def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
-    """Yield a grid of at most so many layers in which the second of two models differs from the first, if it does."""
-    if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
-        return
-    reference, other = comparison.reports
-    layers = _find_changed_layers(comparison.layers(0), most)
-    counted = [row for row in layers if any(_measure_change(row))] or layers  # others differ in FLOPs alone
-    largest = sorted(counted, key=_measure_change, reverse=True)[:most]
-    lacked = [row for row in largest if row["change"] in ("removed", "added")]
-    if is_foreign(reference, other) and 2 * len(lacked) > len(largest):
-        return  # one is nested, the other is flat: most of these are the same layers
-    if largest:
-        in_order = [row for row in layers if row in largest]
-        part = f", {len(largest)} of {len(counted)}" if len(largest) < len(counted) else ""
-        title = f"Layers that differ between {reference.name} and {other.name}{part}"
-        yield difference_grid(in_order, title, (reference.name, other.name), nested=False)
-
-
-def _find_changed_layers(sides: Table, most: int) -> list[Mapping[str, Any]]:
-    """Return the outermost of the layers that differ, in the order of the model.
-
-    As long as there is room for ``most`` layers, the one whose MACs differ most gives way to those inside it.
-    """
-    inside = group_children([row for row in sides if row["change"] != "same" or not row["path"]])
-    layers = list(inside.get("", ()))
-    while True:
-        room = most - len(layers) + 1
-        replaceable = [row for row in layers if 0 < len(inside.get(row["path"], ())) <= room]
-        if not replaceable:
-            return layers
-        index = layers.index(max(replaceable, key=_measure_change))
-        layers[index : index + 1] = inside[layers[index]["path"]]

@@ -15,8 +15,9 @@ from ..trace.cost_parts import choose_column
 from ..trace.layer_view import PEAK
 from ..trace.records import LayerTable
 from .advice import list_advice
+from .changed_layers import list_changed_layers
 from .console import Values, draw_parts, to_text
-from .content import Selection, list_changed_layers, list_parts_below, parts
+from .content import Selection, list_parts_below, parts
 from .cost_grids import Costs
 from .grids import Grid, Notes, Part, list_records, visible
 from .notes import describe_batch
