@@ -1,4 +1,4 @@
-"""What shells offer: for a MODEL files, the libraries that models are loaded from, and their names; devices."""
+"""What a shell offers to complete: for a MODEL a library, a name in it or a file; for a device its name or a file."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ def models(context: click.Context, parameter: click.Parameter, incomplete: str) 
     with results_alone():
         loaders = [offer.item for offer in list_loaders() if offer.item.names is not None]
         if colon:
-            return [CompletionItem(name) for name in _list_names(loaders, library) if name.startswith(incomplete)][
-                :_MOST
-            ]
+            names = [name for name in _list_names(loaders, library) if name.startswith(incomplete)]
+            return list(map(CompletionItem, names[:_MOST]))
     libraries = [CompletionItem(f"{loader.name}:") for loader in loaders if loader.name.startswith(library)]
     return [*libraries, CompletionItem(incomplete, type="file")]
 

@@ -7,6 +7,7 @@ measures the time by its own clock. The caller treats these samples as those of 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,7 +29,7 @@ WARM_SECONDS = 0.002
 
 
 class Plan(msgspec.Struct, forbid_unknown_fields=True):
-    """The part of `Sampling` that a child requests."""
+    """The part of `Sampling` that a child tells the caller, who decides how many samples there are."""
 
     num_iters: int | None
     warmup: int | None
@@ -67,8 +68,9 @@ def take_turns(channel: Channel) -> Iterator[None]:
 
 
 def _sample(run: Run, plan: Sampling, last: float) -> float:
-    """Return the seconds of a pass; a short pass is run several times before, as in a series of passes."""
-    spent = 0.0
-    while last < WARM_SECONDS and spent < WARM_SECONDS:
-        spent += max(run.seconds(plan.clock), 1e-7)
+    """Return the seconds of a pass; one that was short the last time is run several times before."""
+    if last < WARM_SECONDS:
+        start = time.perf_counter()
+        while time.perf_counter() - start < WARM_SECONDS:
+            run.seconds(plan.clock)
     return run.seconds(plan.clock)
