@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,7 +56,8 @@ def test_dropout_in_a_kernel_costs_what_it_costs_elsewhere(dropout: float, forwa
 
     On the meta device, where the kernel of an accelerator stands in.
     """
-    model = Call(lambda self: nn.functional.scaled_dot_product_attention(*[self.heads] * 3, dropout_p=dropout))
+    attend = partial(nn.functional.scaled_dot_product_attention, dropout_p=dropout)
+    model = Call(lambda self: attend(self.heads, self.heads, self.heads))
     model.heads = nn.Parameter(torch.ones(SHAPE, device="meta"))
     kernels = [op for op in BACKEND.trace_training(model, ModelInputs()).operators if "attention" in op.operator]
     assert [op.macs for op in kernels] == [16 * SCORES, 32 * SCORES]

@@ -134,7 +134,7 @@ class WrittenByUser(torch.autograd.Function):
 
 def test_the_users_own_zeros_stay_as_they_are() -> None:
     """At the sum there are zeros, two copies and their sum of 4,000 bytes; ten places twice, output and gradient."""
-    model = Call(lambda self, places: WrittenByUser.apply(self.weight, places))
+    model = Call(lambda self, places: WrittenByUser.apply(self.weight, places))  # type: ignore[no-untyped-call]
     model.weight = nn.Parameter(torch.ones(1000))
     assert step(model, torch.arange(10)).memory.peak_bytes(include_weights=False) == 4 * 4000 + 80 + 40 + 40
 
