@@ -7,7 +7,6 @@ measures the time by its own clock. The caller treats these samples as those of 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,6 +25,8 @@ __all__ = ["Plan", "take_turns"]
 #: A call that takes less than this many seconds is made for so long before it is timed: between two turns the other
 #: process has had the caches.
 WARM_SECONDS = 0.002
+#: What a call is taken to last at the least: some clocks stand still for a while.
+_LEAST_SECONDS = 1e-7
 
 
 class Plan(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,7 +71,7 @@ def take_turns(channel: Channel) -> Iterator[None]:
 def _sample(run: Run, plan: Sampling, last: float) -> float:
     """Return the seconds of a pass; one that was short the last time is run several times before."""
     if last < WARM_SECONDS:
-        start = time.perf_counter()
-        while time.perf_counter() - start < WARM_SECONDS:
-            run.seconds(plan.clock)
+        spent = 0.0
+        while spent < WARM_SECONDS:
+            spent += max(run.seconds(plan.clock), _LEAST_SECONDS)
     return run.seconds(plan.clock)

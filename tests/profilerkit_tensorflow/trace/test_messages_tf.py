@@ -236,7 +236,7 @@ def test_an_evaluation_called_directly_leaves_nothing_on_the_model(evaluated: An
 def test_a_path_without_a_backend_says_to_name_one() -> None:
     for path in ("m.keras", Path("m.keras")):
         with pytest.raises(
-            BackendNotFoundError, match=r"'m\.keras'.* needs backend=\.\.\., such as backend='tensorflow'"
+            BackendNotFoundError, match=r"'m\.keras'.* or give backend=\.\.\., such as backend='tensorflow'"
         ):
             profile(path, np.ones((1, 2)))
 
