@@ -516,3 +516,26 @@ def test_weights_made_in_inference_mode(run: Run) -> None:
     before = [(id(tensor), tensor.tolist()) for tensor in model.state_dict(keep_vars=True).values()]
     run(model, torch.randn(2, 4))
     assert [(id(tensor), tensor.tolist()) for tensor in model.state_dict(keep_vars=True).values()] == before
+
+
+class HoldsBrokenView(nn.Module):
+    """Has a view that raises when it is asked for its graph, as FSDP's weights of several ranks do."""
+
+    part: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(2, 3)
+        whole = torch.zeros(4)
+        self.register_buffer("part", whole.split(2)[0])
+        whole.copy_(torch.ones(4, requires_grad=True))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.fc(x)
+
+
+def test_a_view_that_cannot_be_asked_for_its_graph_is_left_alone() -> None:
+    model = HoldsBrokenView()
+    with pytest.raises(RuntimeError, match="view"):
+        assert model.part.is_leaf
+    assert profile(model, torch.ones(1, 2), metrics=["macs"])["macs"] == 6
