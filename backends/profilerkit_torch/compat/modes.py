@@ -64,9 +64,13 @@ list_function_modes: Callable[[], list[Any]] = find_first(
 count_function_modes: Callable[[], int] = find_first(
     "torch._C._len_torch_function_stack", instead=lambda: len(list_function_modes())
 )
-#: Whether there is any.
+_are_functions_unseen: Callable[[], bool] = find_first(
+    "torch._C._is_torch_function_all_disabled", instead=lambda: False
+)
+#: Whether there is any that sees functions now.
 is_function_mode_active: Callable[[], bool] = find_first(
-    "torch._C._is_torch_function_mode_enabled", instead=lambda: count_function_modes() > 0
+    "torch._C._is_torch_function_mode_enabled",
+    instead=lambda: count_function_modes() > 0 and not _are_functions_unseen(),
 )
 #: Takes the innermost away, and puts it back.
 pop_function_mode: Callable[[], Any] = find_first("torch.overrides._pop_mode", "torch._C._pop_torch_function_stack")
