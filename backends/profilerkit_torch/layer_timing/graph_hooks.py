@@ -22,6 +22,7 @@ from ..compat.autograd import call_after_backward, read_current_task, read_node_
 from ..compat.modules import read_parameters
 from ..model.attributes import list_reachable
 from ..model.keras_layers import list_reported_weights
+from ..model.tensors import has_graph
 from .timed_calls import Accumulation, Node, Span
 from .timeline import Event, Kind
 
@@ -157,4 +158,4 @@ def list_graph_outputs(output: Any, modules: Iterable[nn.Module]) -> list[torch.
             for value in module.__dict__.values():
                 values = value if type(value) in (list, tuple) else (value,)
                 tensors += [kept for kept in values if isinstance(kept, torch.Tensor)]
-    return [tensor for tensor in tensors if tensor.grad_fn is not None]
+    return list(filter(has_graph, tensors))

@@ -13,6 +13,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from ..compat.tensors import is_view, storage_address
 
 __all__ = [
+    "has_graph",
     "has_own_function",
     "has_storage",
     "has_unsized",
@@ -39,6 +40,14 @@ def list_aliases(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, to
 def has_unsized(tensors: Iterable[torch.Tensor]) -> bool:
     """Return whether parameters or buffers of lazy modules, which have no size yet, are among tensors."""
     return any(issubclass(kind, UninitializedTensorMixin) for kind in set(map(type, tensors)))
+
+
+def has_graph(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has a graph behind it; False for views that raise when asked, as of buckets of DDP."""
+    try:
+        return tensor.grad_fn is not None
+    except RuntimeError:
+        return False
 
 
 def has_own_function(tensor: torch.Tensor) -> bool:

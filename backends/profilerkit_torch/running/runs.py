@@ -20,7 +20,7 @@ from profilerkit.errors import ModelFailedError
 from ..model.inventory import Inventory
 from ..model.keras_preparation import adapt_to_keras
 from ..model.modules import set_inference_flags
-from ..model.tensors import list_aliases
+from ..model.tensors import has_graph, list_aliases
 from ..trace.inference_pass import needs_autograd
 from ..untouched.caller_context import apart, as_caller, has_function_modes, modes_as_they_are
 from ..untouched.leftovers import outside_restored
@@ -155,11 +155,11 @@ def _cut_off_graphs(inventory: Inventory) -> Inventory:
     A backward pass would go on into those graphs: it would free what they hold, and the caller could compute no
     gradients of their own any more. Use inside `preserve`, which takes the stand-ins away.
     """
-    if all(tensor.grad_fn is None for tensor in inventory.tensors):
+    if not any(map(has_graph, inventory.tensors)):
         return inventory
     substitute(
         inventory.model,
-        lambda tensor: tensor if tensor.grad_fn is None else tensor.detach().requires_grad_(),
+        lambda tensor: tensor.detach().requires_grad_() if has_graph(tensor) else tensor,
         inventory,
     )
     return Inventory(inventory.model)

@@ -12,7 +12,7 @@ from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
-from ..model.tensors import is_twin, list_aliases, view_like
+from ..model.tensors import has_graph, is_twin, list_aliases, view_like
 from .marks import note_marks
 from .snapshots import SlotsSnapshot, copy_container, refill
 from .tensor_data import note_tensors
@@ -70,7 +70,7 @@ class InputObjects:
             self._of_tensors = [
                 *note_tensors(
                     [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)],
-                    [tensor for tensor in self.all_tensors if tensor.is_leaf],
+                    [tensor for tensor in self.all_tensors if not has_graph(tensor)],
                 ),
                 note_marks(self.all_tensors),
             ]

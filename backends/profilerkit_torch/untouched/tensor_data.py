@@ -11,7 +11,7 @@ import torch
 from profilerkit.process.restoring import Step, for_each
 
 from ..compat.tensors import is_view
-from ..model.tensors import identify_elements
+from ..model.tensors import has_graph, identify_elements
 
 __all__ = ["note_sizes", "note_tensors"]
 
@@ -24,7 +24,7 @@ def note_tensors(twins: Iterable[tuple[torch.Tensor, torch.Tensor]], leaves: Ite
     A twin is what the data of its tensor are now, see `model.tensors.is_twin`.
     """
     twins = list(twins)
-    off_the_graph = [tensor for tensor, _ in twins if _is_off_the_graph(tensor)]
+    off_the_graph = [tensor for tensor, _ in twins if not has_graph(tensor)]
     gradients = [(leaf, leaf.grad, leaf.requires_grad) for leaf in leaves]
     return [
         partial(_take_off_the_graph, off_the_graph),
@@ -38,15 +38,7 @@ def _take_off_the_graph(leaves: Iterable[torch.Tensor]) -> None:
 
     Torch takes no view off its graph, but the base of the view.
     """
-    for_each(_DETACH, [(leaf,) for leaf in leaves if not (_is_off_the_graph(leaf) or is_view(leaf))])
-
-
-def _is_off_the_graph(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has no graph behind it; some views raise when asked, as those of the buckets of DDP."""
-    try:
-        return tensor.is_leaf
-    except RuntimeError:
-        return False
+    for_each(_DETACH, [(leaf,) for leaf in leaves if has_graph(leaf) and not is_view(leaf)])
 
 
 def _restore_gradients(noted: Iterable[tuple[torch.Tensor, torch.Tensor | None, bool]]) -> None:

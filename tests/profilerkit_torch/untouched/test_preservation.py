@@ -539,3 +539,10 @@ def test_a_view_that_cannot_be_asked_for_its_graph_is_left_alone() -> None:
     with pytest.raises(RuntimeError, match="view"):
         assert model.part.is_leaf
     assert profile(model, torch.ones(1, 2), metrics=["macs"])["macs"] == 6
+
+
+def test_a_step_of_training_leaves_such_views_alone_too() -> None:
+    model = HoldsBrokenView()
+    model.fc.kept = [model.part]  # type: ignore[assignment]
+    times = BACKEND.layer_times(model, ModelInputs(torch.ones(1, 2)), passes=1)
+    assert [(layer.path, len(layer.own_backward or ())) for layer in times] == [("", 1), ("fc", 1)]
