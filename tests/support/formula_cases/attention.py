@@ -18,6 +18,8 @@ def cases() -> Iterator[Case]:
     yield case(lambda: attention.attention(6, 8, 5, has_mask=True), 78, MULTIPLY=6, ADD=12, **scores(6))
     # softmax's gradient: two products, an addition, a difference; the scale
     yield case(lambda: attention.attention_gradient(6, 8, 5), 156, MULTIPLY=18, ADD=6, SUBTRACT=6)
+    # what dropout left out, and the scale of what stays: a product
+    yield case(lambda: attention.attention_gradient(6, 8, 5, has_dropout=True), 156, MULTIPLY=24, ADD=6, SUBTRACT=6)
     # 2 samples, 3 queries, 5 keys, 4 wide, 2 heads: rows 2 * 2 * (3 + 5) = 32, scores 2 * 2 * 3 * 5 = 60,
     # macs 32 * 4 * 4 + 60 * (2 + 2)
     macs = 32 * 16 + 60 * 4

@@ -29,6 +29,8 @@ def cases() -> Iterator[Case]:
     chain = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"k": 4, "l": 5}]
     yield case(lambda: matmul.contraction(chain, "il"), 2 * 3 * 4 + 2 * 4 * 5)
     yield case(lambda: matmul.contraction([{"i": 1, "j": 3}, *chain[1:]], "il"), 3 * 4 + 4 * 5)
+    narrow = [{"i": 2, "j": 3}, {"j": 3, "k": 1}, {"k": 1, "l": 5}]
+    yield case(lambda: matmul.contraction(narrow, "il"), 2 * 3, MULTIPLY=2 * 5)
     star = [{"i": 2, "j": 3}, {"j": 3, "k": 4}, {"j": 3, "l": 5}]  # k is summed first; the last term needs j
     yield case(lambda: matmul.contraction(star, "il"), 2 * 3 * 5, ADD=12, MULTIPLY=6)
     yield case(lambda: matmul.einsum_gradient([{"i": 2}, {"j": 3}], {"i": 2, "j": 3}), 6)  # of ij,j->i by its matrix
