@@ -43,6 +43,18 @@ __all__ = ["Recorder"]
 _is_grad_enabled = torch.is_grad_enabled
 #: Of the input, how likely an element is dropped, and whether any is.
 _DROPOUT = find_operator("aten.dropout.default")
+#: Views that take of a second tensor its size, or read it on the CPU: no tensor has to be moved for them.
+_NEVER_MOVED = frozenset(
+    map(
+        find_operator,
+        (
+            "aten.expand_as.default",
+            "aten.reshape_as.default",
+            "aten.tensor_split.tensor_indices_or_sections",
+            "aten.view_as.default",
+        ),
+    )
+)
 
 
 class Recorder(TorchDispatchMode, PassRecord):
@@ -175,10 +187,11 @@ class Recorder(TorchDispatchMode, PassRecord):
             if result is not NotImplemented:
                 return result
             kind = Kind.UNKNOWN
+        if kind is Kind.VIEW and self.on_meta and (func in _NEVER_MOVED or len(list(tensors_among(args, kwargs))) < 2):
+            self._views.add(id(func))  # its one tensor stays where it is, and keeps its values
+            return self._run_view(func, args, kwargs)
         run_args, run_kwargs = self._onto_meta.move(args, kwargs) if self.on_meta else (args, kwargs)
         if kind is Kind.VIEW:
-            if self.on_meta and len(list(tensors_among(args, kwargs))) < 2:
-                self._views.add(id(func))
             return self._run_view(func, run_args, run_kwargs)
         if run_args is args and run_kwargs is kwargs:
             return self._run_operator(func, kind, (args, kwargs), (args, kwargs), key)

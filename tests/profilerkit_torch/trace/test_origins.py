@@ -522,6 +522,30 @@ def test_tensors_that_torch_itself_makes_leave_the_count_complete(kind: str, key
     assert count_run(follow_values if is_real else run, key) == (products * PRODUCT, ())
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda numbers, y: numbers[:, None].expand_as(y),
+        lambda numbers, y: numbers.repeat_interleave(8).view_as(y),
+        lambda numbers, y: numbers.repeat_interleave(8).reshape_as(y),
+        lambda numbers, y: torch.tensor_split(numbers, torch.tensor([2]))[0][:, None],
+    ],
+    ids=["expand", "view", "reshape", "split"],
+)
+def test_a_view_of_integers_with_the_size_of_a_result_leaves_the_count_complete(view: Any) -> None:
+    assert count_run(lambda model, x: model.fc(x).gather(0, view(torch.arange(4), x))) == (PRODUCT, ())
+
+
+def test_a_view_of_integers_takes_no_memory() -> None:
+    """Weights of 288 bytes, inputs and a product of 128 each, integers of 256, and what is made of them, of 128."""
+
+    def run(model: Any, x: torch.Tensor) -> Any:
+        y = model.fc(x)
+        return torch.arange(32).view_as(y).float() + y
+
+    assert count_run(run, "memory_footprint") == (288 + 128 + 128 + 256 + 128, ())
+
+
 def test_an_index_that_is_read_again_in_the_backward_pass_leaves_the_count_complete() -> None:
     assert count_run(again, "training_macs") == (3 * PRODUCT, ())
 
