@@ -227,16 +227,10 @@ class Profiler:
         return self.status_to_dict()
 
     def _request(
-        self,
-        names: Iterable[str] | None,
-        arguments: Mapping[str, Any],
-        strict: bool,
-        static: bool = False,
-        caller: Callable[..., Any] | None = None,
+        self, names: Iterable[str], arguments: Mapping[str, Any], strict: bool
     ) -> tuple[list[str], dict[str, Any]]:
         """Return the status keys that are requested, and the arguments that reach the functions of these."""
-        names = status_names("names", names)
-        (requested,), read = read_request([self._registry], names, arguments, strict, static, caller)
+        (requested,), read = read_request([self._registry], status_names("names", names), arguments, strict)
         return requested, read
 
     @whole_call
@@ -524,9 +518,11 @@ def compute_report(
         static: Leave out what runs the model.
         caller: The function that the user has called: an unknown argument may mean a parameter of it.
     """
-    requested, arguments = profiler._request(names, arguments, strict, static, caller)
-    profiler._compute_all(requested, arguments, strict=strict)
-    return profiler.report(requested if static or names is not None else None)
+    (requested,), read = read_request([profiler._registry], names, arguments, strict, static, caller)
+    profiler._compute_all(requested, read, strict=strict)
+    report = profiler._report(requested if static or names is not None else None)
+    announce(report)
+    return report
 
 
 def compare_profilers(
@@ -554,7 +550,6 @@ def compare_profilers(
     """
     from .results.comparison import Comparison, distinct_names
 
-    names = status_names("names", names)
     registries = [profiler._registry for profiler in profilers]
     requested, arguments = read_request(registries, names, arguments, strict, static, caller)
     if recompute:

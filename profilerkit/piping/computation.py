@@ -28,9 +28,9 @@ from ..errors import (
     WithoutValuesError,
 )
 from ..process.cached import cached_property
-from ..process.containment import contained, describe_origin, find_offering_plugin
+from ..process.containment import contained, describe_origin
 from ..protocols import list_inapplicable
-from ..trace.completeness import find_gaps
+from ..trace.completeness import TracePart
 from ..trace.records import ModelTrace
 from .cross_check import ComparedRuns
 from .function import ProfilerFunction, describe
@@ -200,10 +200,9 @@ class Computation:
 
     def _invoke(self, binding: Binding, resolved: Resolved) -> Any:
         function = binding.function
-        plugin = find_offering_plugin(function)
         self._path.append(binding.key.NAME)
         try:
-            with nullcontext() if plugin is None else contained(plugin, describe(function)):
+            with nullcontext() if binding.plugin is None else contained(binding.plugin, describe(function)):
                 if function.ONLY_THROUGH_BACKEND or resolved.values.keys().isdisjoint(PROVIDED):
                     return function.invoke(resolved.values)
                 with self.provided["backend"].preserve(self.provided["model"]):
@@ -274,11 +273,9 @@ def _find_block(statuses: Mapping[str, StatusKey]) -> Outcome | None:
 
 
 def _find_failure(trace: ModelTrace | None, function: ProfilerFunction) -> Outcome | None:
-    """Return the failure of a function all of whose keys follow from what a trace has not got."""
-    outcome = None
-    for key in function.list_keys():
-        error = find_gaps(trace, key.DERIVED_FROM).error if trace and key.DERIVED_FROM else None
-        if error is None:
-            return None
-        outcome = Outcome.of(Failure(error))
-    return outcome
+    """Return the failure of a function all of whose keys follow from the run of a model that could not be traced."""
+    if trace is None or trace.failure is None:
+        return None
+    if any(key.DERIVED_FROM in (None, TracePart.WEIGHTS) for key in function.list_keys()):
+        return None
+    return Outcome.of(Failure(trace.failure))

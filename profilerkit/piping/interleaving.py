@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..process.containment import contained, find_offering_plugin
+from ..process.containment import contained
 from .computation import Computation
 from .function import JointFunction, describe
 from .returned import read_outcomes
@@ -44,7 +44,7 @@ def _measure(computations: Sequence[Computation], name: str, function: JointFunc
         groups = {id(memory.group) if memory and memory.group else None for memory in memories}
         if len(groups) == 1 and None not in groups:
             return
-        with contained(find_offering_plugin(function), describe(function)):
+        with contained(bindings[0].plugin, describe(function)):
             returned = function.measure_together([arguments.values for arguments in resolved])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _measure_without_failing(computations, name, function)

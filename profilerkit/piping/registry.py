@@ -16,6 +16,7 @@ from typing import Any
 
 from ..arguments.names import status_name
 from ..errors import RegistrationConflictError, RegistrationWarning, UnknownStatusError, nearest
+from ..process.containment import NamedPlugin
 from ..process.user_lines import find_stack_level
 from .function import ArgumentBundle, ProfilerFunction, describe
 from .status import StatusKey
@@ -33,13 +34,19 @@ _TRACES = frozenset({"trace", "training_trace", "nonzero_trace"})
 class Binding:
     """A status key's template with the function that computes it.
 
-    A binding ``on_demand`` is computed only where something needs it; it belongs to no table.
+    Attributes:
+        key: The template.
+        function: The function.
+        override: Whether it takes precedence over bindings without it.
+        on_demand: Whether it is computed only where something needs it; it then belongs to no table.
+        plugin: The plugin of another package that offers the function; None for any other function.
     """
 
     key: StatusKey
     function: ProfilerFunction
     override: bool = False
     on_demand: bool = False
+    plugin: NamedPlugin | None = None
 
 
 class Registry:
@@ -62,12 +69,15 @@ class Registry:
         )
 
     @classmethod
-    def of_defaults(cls, functions: Iterable[ProfilerFunction], leave_out: Container[str]) -> Registry:
+    def of_defaults(
+        cls, offered: Iterable[tuple[ProfilerFunction, NamedPlugin]], leave_out: Container[str]
+    ) -> Registry:
         """Return a registry of the functions that plugins offer, checked already, for all keys but those left out."""
         registry = cls()
-        for function in functions:
+        for function, source in offered:
+            plugin = None if source.is_own else source
             keys = [key for key in function.list_keys() if key.NAME not in leave_out]
-            registry._bind_all([Binding(key, function, on_demand=function.ON_DEMAND) for key in keys])
+            registry._bind_all([Binding(key, function, on_demand=function.ON_DEMAND, plugin=plugin) for key in keys])
         return registry
 
     def add(self, other: Registry, leave_out: Container[str]) -> None:

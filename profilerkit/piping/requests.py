@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..arguments.checks import BATCH_SIZE
 from ..arguments.names import argument_hint, foreign_hint
 from ..errors import ArgumentError, ArgumentWarning, nearest
 from ..process.user_lines import find_stack_level
@@ -142,8 +141,8 @@ def first_of_several(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> first_of_several({"batch_size": (8, 1), "split": "test"})
     {'batch_sizes': (8, 1), 'batch_size': 8, 'split': 'test'}
     """
-    sizes = BATCH_SIZE("batch_size", arguments.get("batch_size"))
-    if not isinstance(sizes, tuple):
+    sizes = arguments.get("batch_size")
+    if not isinstance(sizes, (tuple, list)):
         return dict(arguments)
     return {"batch_sizes": sizes, **arguments, "batch_size": sizes[0]}
 

@@ -12,13 +12,14 @@ from ..error_text import shown
 from ..errors import InputError
 from ..times.measurement import Measurement
 from ..trace.records import ModelTrace
-from ..unfinished import is_unfinished
 from .function import ProfilerFunction, describe
 from .gaps import apply_gaps
 from .outcome import Completeness, Failure, Outcome, Unavailable, is_number
 from .status import Metric, StatusKey
 
 __all__ = ["read_outcomes"]
+
+_COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
 def read_outcomes(
@@ -37,47 +38,58 @@ def read_outcomes(
 
     Raises `TypeError` for anything else.
     """
-    _require_finished(function, returned)
-    declared = [key.NAME for key in function.list_keys()]
+    keys = function.list_keys()
     if isinstance(returned, (Outcome, Unavailable)):
-        return dict.fromkeys(declared, Outcome.of(returned))
-    if not isinstance(returned, dict):
-        if len(declared) > 1:
-            raise TypeError(
-                f"{describe(function)} computes {', '.join(declared)} but returned {type(returned).__name__}: "
-                "with several status keys, return a dict of values by name"
-            )
-        return {asked.NAME: _read_outcome(function, asked, returned, trace)}
-    absent = [key for key in (asked.NAME, *declared) if key not in returned]
+        return dict.fromkeys([key.NAME for key in keys], Outcome.of(returned))
+    if isinstance(returned, dict):
+        _require_declared(function, asked, returned)
+        return {key.NAME: _read_outcome(function, key, returned[key.NAME], trace) for key in keys}
+    if len(keys) > 1:
+        _require_finished(function, returned)  # of a generator there is more to say
+        raise TypeError(
+            f"{describe(function)} computes {', '.join(key.NAME for key in keys)} but returned "
+            f"{type(returned).__name__}: with several status keys, return a dict of values by name"
+        )
+    return {asked.NAME: _read_outcome(function, asked, returned, trace)}
+
+
+def _require_declared(function: ProfilerFunction, asked: StatusKey, returned: dict[Any, Any]) -> None:
+    """Raise `TypeError` unless a dict has the keys that its function declares, and no others."""
+    declared = [key.NAME for key in function.list_keys()]
+    absent = [name for name in (asked.NAME, *declared) if name not in returned]
     if absent:
         raise TypeError(
             f"{describe(function)} was called for {asked.NAME!r} but returned a dict without {absent[0]!r}, with the "
             f"keys: {_list_names(returned)}"
         )
-    undeclared = [key for key in returned if key not in declared]
+    undeclared = [name for name in returned if name not in declared]
     if undeclared:
         raise TypeError(
             f"{describe(function)} returned {_list_names(undeclared)}, which get_bounded_status_keys() does not "
             f"declare; it declares {_list_names(declared)}"
         )
-    return {key.NAME: _read_outcome(function, key, returned[key.NAME], trace) for key in function.list_keys()}
 
 
 def _read_outcome(function: ProfilerFunction, key: StatusKey, returned: Any, trace: ModelTrace | None) -> Outcome:
+    """Return the outcome of a key: a failure for a negative time, which no clock tells, and no value for NaN."""
     outcome = Outcome.of(returned)
-    _require_finished(function, outcome.value)
+    value = outcome.value
+    _require_finished(function, value)
     if isinstance(key, Metric):
-        _require_readable(function, key, outcome.value)
-    if is_number(outcome.value) and math.isnan(float(outcome.value)):
-        reasons = (f"{describe(function)} returned {key.NAME}={outcome.value}, which is no number", *outcome.missing)
-        return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
-    return apply_gaps(_refuse_negative_time(key, outcome), key, trace)
+        _require_readable(function, key, value)
+    if is_number(value):
+        least = value.min if isinstance(value, Measurement) else float(value)
+        if math.isnan(float(value)):
+            reasons = (f"{describe(function)} returned {key.NAME}={value}, which is no number", *outcome.missing)
+            return replace(outcome, value=None, completeness=Completeness.UNAVAILABLE, missing=reasons, bounds=None)
+        if least < 0 and isinstance(key, Metric) and key.UNIT == "s":
+            problem = f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock"
+            return Outcome.of(Failure(InputError(problem)))
+    return apply_gaps(outcome, key, trace)
 
 
 def _require_finished(function: ProfilerFunction, value: Any) -> None:
     """Raise `TypeError` for what has yet to be run to become a value."""
-    if not is_unfinished(value):
-        return
     if inspect.iscoroutine(value):
         value.close()  # else Python warns that nobody awaited it
         raise TypeError(
@@ -98,13 +110,10 @@ def _require_readable(function: ProfilerFunction, key: StatusKey, value: Any) ->
     pending, seen = [value], set[int]()
     while pending:
         part = pending.pop()
-        if isinstance(part, (Mapping, list, tuple, set, frozenset)) and id(part) in seen:
-            continue
-        seen.add(id(part))
-        if isinstance(part, Mapping):
-            pending += part.values()
-        elif isinstance(part, (list, tuple, set, frozenset)):
-            pending += part
+        if isinstance(part, _COLLECTIONS):
+            if id(part) not in seen:  # one may contain itself
+                seen.add(id(part))
+                pending += part.values() if isinstance(part, Mapping) else part
         elif inspect.isroutine(part) or _has_no_text(part):
             where = "" if part is value else f" with {shown(part)} in it"
             raise TypeError(
@@ -116,16 +125,6 @@ def _require_readable(function: ProfilerFunction, key: StatusKey, value: Any) ->
 def _has_no_text(value: Any) -> bool:
     kind: Any = type(value)
     return kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__ and not is_number(value)
-
-
-def _refuse_negative_time(key: StatusKey, outcome: Outcome) -> Outcome:
-    """Return the outcome of a key; a failure for a negative time, which no clock tells."""
-    if not (isinstance(key, Metric) and key.UNIT == "s" and is_number(outcome.value)):
-        return outcome
-    least = outcome.value.min if isinstance(outcome.value, Measurement) else float(outcome.value)
-    if least >= 0:
-        return outcome
-    return Outcome.of(Failure(InputError(f"{key.NAME} has {least} s: a time is 0 seconds or more; read another clock")))
 
 
 def _list_names(names: Any) -> str:

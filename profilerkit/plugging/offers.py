@@ -20,7 +20,6 @@ from ..piping.options import ComputeRunOptions, ComputeSampling
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..piping.usable import require_usable
-from ..process.containment import record_offering_plugin
 from ..protocols import Capability
 from .extension import LoaderInfo, RendererInfo
 from .manager import forget_loaded, list_offers, manager
@@ -127,7 +126,8 @@ def _read_defaults(backend: Backend) -> _Defaults:
     names = (*(entry.key.NAME for entry in computed), *(declaration.item.NAME for declaration in declarations))
     conflicts = (*_find_declared_twice(declarations), *_find_computed_twice(computed, declarations, backend))
     undecided = {conflicting.name for conflicting in conflicts}
-    return _Defaults(Registry.of_defaults((offer.item for offer in functions), undecided), names, conflicts)
+    registry = Registry.of_defaults([(offer.item, offer.plugin) for offer in functions], undecided)
+    return _Defaults(registry, names, conflicts)
 
 
 class _ComputedKey(NamedTuple):
@@ -192,7 +192,6 @@ def list_profiler_functions(backend: Backend) -> list[Offer[ProfilerFunction]]:
         failure = f"hook {hook} of plugin {offer.plugin} offers {describe(offer.item)}, which is left out: "
         with tolerate(offer.plugin, f"a function that hook {hook} offers,", failure):
             require_usable(offer.item)
-            record_offering_plugin(offer.item, offer.plugin)
             usable.append(offer)
     return usable
 

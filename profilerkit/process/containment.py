@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from types import TracebackType
 from typing import Protocol
 
@@ -10,12 +9,11 @@ from ..error_text import list_causes
 from ..errors import PluginFailedError, ProfilerKitError
 
 __all__ = [
+    "NamedPlugin",
     "collect_notes",
     "contained",
     "describe_origin",
-    "find_offering_plugin",
     "plugin_error_text",
-    "record_offering_plugin",
 ]
 
 
@@ -29,8 +27,6 @@ class NamedPlugin(Protocol):
 
 
 _MARK = "_profilerkit_plugin"
-#: By the id of a metric's function: the plugin of another package that offers it.
-_offering_plugins: dict[int, NamedPlugin] = {}
 
 
 def is_interruption(error: BaseException) -> bool:
@@ -96,22 +92,6 @@ def describe_origin(error: BaseException) -> str:
 def collect_notes(error: BaseException) -> list[str]:
     """Return the notes of an error and of its causes, each once."""
     return list(dict.fromkeys(note for cause in list_causes(error) for note in getattr(cause, "__notes__", ())))
-
-
-def record_offering_plugin(function: object, plugin: NamedPlugin) -> None:
-    """Record which plugin of another package offers a function, for the lifetime of the function."""
-    if plugin.is_own or id(function) in _offering_plugins:
-        return
-    try:
-        weakref.finalize(function, _offering_plugins.pop, id(function), None).atexit = False
-    except TypeError:  # a class with __slots__, whose instances cannot be watched
-        return
-    _offering_plugins[id(function)] = plugin
-
-
-def find_offering_plugin(function: object) -> NamedPlugin | None:
-    """Return the plugin of another package that offers a function; None for every other function."""
-    return _offering_plugins.get(id(function))
 
 
 def _add_note(error: BaseException, note: str) -> None:
