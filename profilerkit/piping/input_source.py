@@ -55,8 +55,8 @@ class InputSource:
             return _make_random_inputs(self.shapes, backend, batch_size or 1, model)
         if self.makes_inputs:
             return ModelInputs.of(self.example(batch_size or 1)).map(backend.as_tensor)
-        inputs = fit_inputs(backend, model, ModelInputs.of(self.example).map(backend.as_tensor))
-        return inputs if batch_size is None else resize(inputs, backend, batch_size, model)
+        inputs = ModelInputs.of(self.example).map(backend.as_tensor)
+        return inputs if batch_size is None else resize(fit_inputs(backend, model, inputs), backend, batch_size, model)
 
 
 def _make_random_inputs(shapes: InputShapes, backend: Backend, batch_size: int, model: Any) -> ModelInputs:

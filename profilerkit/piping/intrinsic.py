@@ -102,7 +102,6 @@ class ComputeInputs(ProfilerFunction):
                 model, x: model.generate(x)``.
         """
         try:
-            call = CALL("call", call)
             made = self._find_inputs(model, backend, data_splits, batch_size, split)
             inputs = fit_inputs(backend, model, made)
             inputs.note, inputs.are_random = made.note, made.are_random

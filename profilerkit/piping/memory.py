@@ -85,9 +85,8 @@ class Memory:
         state, arguments = self._describe_state(function, resolved), resolved.sources
         for name, status in statuses.items():
             entry = Remembered(status, function, arguments, group, *state)
-            self.entries[name] = entry.before(
-                earlier for earlier in self._list_entries(name) if earlier.function is function
-            )
+            earlier = [other for other in self._list_entries(name) if other.function is function]
+            self.entries[name] = entry.before(earlier) if earlier else entry
 
     def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
         """Return what is remembered for a binding of these arguments, and make it the last one of its function."""

@@ -42,7 +42,8 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     an unsupported version of the interface.
     """
     plugin = plugin or _find_plugin(info)
-    _require_version(info, plugin)
+    if not OLDEST_API_VERSION <= info.api_version <= API_VERSION:
+        raise _make_version_error(info, plugin)
     declare_tested(info.name, info.tested)
     try:
         with contained(plugin, f"loading the {info.name} backend"):
@@ -58,19 +59,17 @@ def load(info: BackendInfo, plugin: PluginInfo | None = None) -> Backend:
     return equip(backend)
 
 
-def _require_version(info: BackendInfo, plugin: PluginInfo | None) -> None:
-    """Raise `BackendNotInstalledError` for a backend that is written for an unsupported version of the interface."""
+def _make_version_error(info: BackendInfo, plugin: PluginInfo | None) -> BackendNotInstalledError:
+    """Return the error for a backend that is written for an unsupported version of the interface."""
     from importlib.metadata import version
 
-    if OLDEST_API_VERSION <= info.api_version <= API_VERSION:
-        return
     source = "" if plugin is None else f" of plugin {plugin}"
     supported = f"{OLDEST_API_VERSION} to {API_VERSION}" if OLDEST_API_VERSION < API_VERSION else f"{API_VERSION} alone"
     upgrade = "profilerkit: pip install --upgrade profilerkit"
     if info.api_version < OLDEST_API_VERSION:
         upgrade = f"that package: pip install --upgrade '{info.requirement}'"
     remedy = "" if plugin is None else f"; {plugin.workaround}"
-    raise BackendNotInstalledError(
+    return BackendNotInstalledError(
         f"the {info.name} backend{source} is written for version {info.api_version} of the interface of backends, and "
         f"profilerkit {version('profilerkit')} supports {supported}; upgrade {upgrade}{remedy}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from ..backend import Backend
@@ -35,17 +35,25 @@ def equip(backend: Backend) -> Backend:
     plugin or of the backend itself.
     """
     _extend(backend)
-    with _LOCK:
-        costs_by_plugin = _find_formulas(backend)
-        new_plugins = manager().find_implementations(_HOOK).keys() - costs_by_plugin.keys()
-        if new_plugins:
-            for offer in manager().hook.profilerkit_op_costs(backend=backend):
-                if offer.plugin in new_plugins:
-                    _require_no_conflict(backend, offer, costs_by_plugin)
-                    _add_formulas(backend, offer, costs_by_plugin)
-        for plugin in new_plugins:
-            costs_by_plugin.setdefault(plugin, {})  # one that has no formula too
+    plugins = manager().find_implementations(_HOOK).keys()
+    if plugins:
+        with _LOCK:
+            _add_new_formulas(backend, plugins)
     return backend
+
+
+def _add_new_formulas(backend: Backend, plugins: Set[PluginInfo]) -> None:
+    """Add to a backend the formulas of those plugins that were not asked for theirs before."""
+    costs_by_plugin = _find_formulas(backend)
+    new_plugins = plugins - costs_by_plugin.keys()
+    if not new_plugins:
+        return
+    for offer in manager().hook.profilerkit_op_costs(backend=backend):
+        if offer.plugin in new_plugins:
+            _require_no_conflict(backend, offer, costs_by_plugin)
+            _add_formulas(backend, offer, costs_by_plugin)
+    for plugin in new_plugins:
+        costs_by_plugin.setdefault(plugin, {})  # one that has no formula too
 
 
 def _require_no_conflict(backend: Backend, offer: Offer[Costs], costs_by_plugin: Mapping[PluginInfo, Costs]) -> None:

@@ -120,9 +120,16 @@ def ask_plugin(plugin: PluginInfo, what: str, ask: Callable[[], object], *passed
         ask: Asks it.
         passed_on: What it may raise on purpose.
     """
-    with tolerate(plugin, what, f"{what} of plugin {plugin} raised ", "; it is left out", passed_on):
-        return bool(ask())
-    return False
+    try:
+        with contained(plugin, what):
+            return bool(ask())
+    except MemoryError:
+        raise
+    except Exception as error:
+        if isinstance(error, passed_on):
+            raise
+        warn(f"{what} of plugin {plugin} raised {plugin_error_text(error)}; it is left out; {plugin.workaround}")
+        return False
 
 
 class tolerate:

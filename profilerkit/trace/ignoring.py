@@ -46,9 +46,9 @@ def without_layers(trace: ModelTrace, ignore: Ignored) -> ModelTrace:
     for each: memory stays that of the whole model. A note says what was left out; a pattern that matches nothing is
     warned of.
     """
-    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
-    if not patterns:
+    if not ignore:
         return trace
+    patterns = [layer.__name__ if isinstance(layer, type) else layer for layer in IGNORED("ignore", ignore)]
     matched = {layer.path for layer in trace.layers if any(_matches(layer, pattern) for pattern in patterns)}
     gone = {layer.path for layer in trace.layers if not matched.isdisjoint(walk_outwards(layer.path))}
     _warn_of_unmatched(patterns, trace)

@@ -47,7 +47,7 @@ def test_one_request_takes_no_fingerprints(
             return int(profiler.compute_status("macs") + profiler.compute_status("macs"))
 
     profilers: list[Profiler] = []
-    monkeypatch.setattr(Profiler, "report", note_calls(profilers, Profiler.report))
+    monkeypatch.setattr(Profiler, "_report", note_calls(profilers, Profiler._report))
     report = profile(model, X, backend=backend, metrics=["macs", "weight"], functions=[Twice()])
     assert (report["macs"], report["weight"]) == (600, 1200)
     assert backend.traced == 1, "a request of a function's own is part of the same one"
