@@ -17,8 +17,8 @@ __all__ = [
     "count_expected_experts",
     "count_macs",
     "count_stored_bytes",
+    "count_written_pairs",
     "dtype_bytes",
-    "pairs_as_written",
 ]
 
 #: Bytes of an element.
@@ -52,8 +52,8 @@ def count_attended_pairs(new_tokens: int, cached: int, window: int | None = None
     """
     if window is None or cached + new_tokens <= window:
         return new_tokens * cached + new_tokens * (new_tokens + 1) // 2
-    partial = max(0, window - cached - 1)  # queries that see fewer keys than the window has
-    return partial * cached + partial * (partial + 1) // 2 + (new_tokens - partial) * window
+    partial = max(0, window - cached - 1)  # the first queries, that see fewer keys than the window has
+    return count_attended_pairs(partial, cached) + (new_tokens - partial) * window
 
 
 def count_chunked_pairs(new_tokens: int, cached: int, chunk: int) -> int:
@@ -70,11 +70,13 @@ def count_chunked_pairs(new_tokens: int, cached: int, chunk: int) -> int:
 def _sum_chunks(tokens: int, chunk: int) -> int:
     """Return the pairs of so many tokens from the first one on: those of whole chunks, and of the one that is begun."""
     whole, begun = divmod(tokens, chunk)
-    return whole * chunk * (chunk + 1) // 2 + begun * (begun + 1) // 2
+    return whole * count_attended_pairs(chunk, 0) + count_attended_pairs(begun, 0)
 
 
 def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int | None = None) -> int:
-    """Return how many pairs of a query and an entry attention needs: a query sees the entries that are full by then.
+    """Return how many pairs of a query and an entry attention needs, where each ``stride`` tokens make one entry.
+
+    A query sees the entries that are full by then, itself counted, and ``most`` of them at most.
 
     >>> count_attended_entries(1, 11, 4), count_attended_entries(12, 0, 4), count_attended_entries(12, 0, 4, most=1)
     (3, 15, 9)
@@ -83,17 +85,19 @@ def count_attended_entries(new_tokens: int, cached: int, stride: int, most: int 
 
 
 def _sum_entries(tokens: int, stride: int, most: int | None) -> int:
-    """Return the sum of ``min(most, t // stride)`` over all ``t`` up to a number of tokens."""
-    entries = tokens // stride if most is None else min(most, tokens // stride)
-    return stride * entries * (entries - 1) // 2 + entries * (tokens - stride * entries + 1)
+    """Return the sum of ``min(most, t // stride)`` over all ``t`` from 0 to a number of tokens."""
+    last = tokens // stride if most is None else min(most, tokens // stride)  # what the last token adds
+    before = stride * (last * (last - 1) // 2)  # 0, 1, ... last - 1, each ``stride`` times
+    return before + last * (tokens - stride * last + 1)
 
 
-def pairs_as_written(new_tokens: int, cached: int, window: int | None = None) -> int:
+def count_written_pairs(new_tokens: int, cached: int, window: int | None = None) -> int:
     """Return how many pairs are computed as written: the whole square, of which a mask takes some away.
 
     A window limits what the cache hands out, one less than the window, and not the square of new tokens.
     """
-    return new_tokens * (new_tokens + (cached if window is None else min(cached, window - 1)))
+    from_cache = cached if window is None else min(cached, window - 1)
+    return new_tokens * (new_tokens + from_cache)
 
 
 def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, attended: bool) -> int:
@@ -103,29 +107,42 @@ def count_macs(terms: Iterable[Term], batch: int, new_tokens: int, cached: int, 
     """
     total: int | Fraction = 0
     for term in terms:
-        if term.law is Law.TOKEN:
-            total += term.rate * new_tokens
-        elif term.law is Law.LAST:
-            total += term.rate
-        elif term.law is Law.PAIR and term.is_chunked and term.window is not None and attended:
-            total += term.rate * count_chunked_pairs(new_tokens, cached, term.window)
-        elif term.law is Law.PAIR:
-            count = count_attended_pairs if attended else pairs_as_written
-            window = term.most_attended if attended and term.window is None else term.window
-            total += term.rate * count(new_tokens, cached, window)
-        elif term.law is Law.ENTRY and (attended or term.is_causal):
-            limit = term.most_attended if attended else None
-            total += term.rate * count_attended_entries(new_tokens, cached, term.stride, limit)
-        elif term.law is Law.ENTRY:
-            total += term.rate * new_tokens * ((new_tokens + cached) // term.stride)
-        elif term.law is Law.KEY:
-            total += term.rate * (new_tokens + cached)
-        else:
-            rate = term.rate if new_tokens == 1 or term.prefill_rate is None else term.prefill_rate
-            total += rate * new_tokens
+        match term.law:
+            case Law.TOKEN:
+                total += term.rate * new_tokens
+            case Law.LAST:
+                total += term.rate
+            case Law.PAIR:
+                total += term.rate * _count_pairs(term, new_tokens, cached, attended)
+            case Law.ENTRY:
+                total += term.rate * _count_entries(term, new_tokens, cached, attended)
+            case Law.KEY:
+                total += term.rate * (new_tokens + cached)
+            case Law.SPLIT:
+                rate = term.rate if new_tokens == 1 or term.prefill_rate is None else term.prefill_rate
+                total += rate * new_tokens
     return round(total * batch)
 
 
+def _count_pairs(term: Term, new_tokens: int, cached: int, attended: bool) -> int:
+    """Return how many pairs of a query and a key a term of `Law.PAIR` is for, in one sequence."""
+    if not attended:
+        return count_written_pairs(new_tokens, cached, term.window)
+    if term.window is None:  # an indexer chooses other keys than a window, but as many
+        return count_attended_pairs(new_tokens, cached, term.most_attended)
+    count = count_chunked_pairs if term.is_chunked else count_attended_pairs
+    return count(new_tokens, cached, term.window)
+
+
+def _count_entries(term: Term, new_tokens: int, cached: int, attended: bool) -> int:
+    """Return how many pairs of a query and an entry a term of `Law.ENTRY` is for, in one sequence."""
+    if attended:
+        return count_attended_entries(new_tokens, cached, term.stride, term.most_attended)
+    if term.is_causal:
+        return count_attended_entries(new_tokens, cached, term.stride)
+    return new_tokens * ((new_tokens + cached) // term.stride)  # each query meets all entries, and a mask hides some
+
+
 def count_stored_bytes(part: WeightPart, weights: WeightFormat | None) -> int:
-    """Return the bytes of weights in a format; None for the one that they have."""
+    """Return the bytes of weights in a format, where it is for their kind; None for the format that they have."""
     return weights.count_bytes(part.elements) if weights and part.kind in weights.kinds else part.bytes

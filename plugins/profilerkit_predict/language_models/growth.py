@@ -25,7 +25,7 @@ def needs_third_length(before: CacheContents, after: CacheContents) -> bool:
     if earlier.keys() != paths:
         return True
     return any(
-        _longer_axis(earlier[tensor.path], tensor) is None and not _is_full_window(tensor, before.context)
+        _find_longer_axis(earlier[tensor.path], tensor) is None and not _is_full_window(tensor, before.context)
         for tensor in after.tensors
     )
 
@@ -45,11 +45,11 @@ def find_growth(
     """
     contents = [before, after] if later is None else [before, after, later]
     contexts = [content.context for content in contents]
-    tensors = {path: _find_part(path, at_lengths, contexts) for path, at_lengths in _by_path(contents)}
-    indexed = {find_layer(path) for path in tensors if is_index(path)}
-    parts: dict[CacheLayer, CacheLayer] = {}
+    tensors = {path: _find_part(path, at_lengths, contexts) for path, at_lengths in _list_by_path(contents)}
+    with_indexer = {find_layer(path) for path in tensors if is_index(path)}
+    parts: dict[CacheLayer, CacheLayer] = {}  # sums of tensors that grow alike, as keys and values do
     for path, tensor in tensors.items():
-        is_chosen = find_layer(path) in indexed and not is_index(path) and tensor.window is None
+        is_chosen = find_layer(path) in with_indexer and not is_index(path) and tensor.window is None
         kind = replace(
             tensor,
             path=path.rpartition(".")[0],
@@ -76,7 +76,7 @@ def is_index(path: str) -> bool:
     return "index" in path or "idx" in path
 
 
-def _by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[CacheTensor | None]]]:
+def _list_by_path(contents: Sequence[CacheContents]) -> Iterator[tuple[str, list[CacheTensor | None]]]:
     """Yield each path with the tensor that is there at each length."""
     by_length = [{tensor.path: tensor for tensor in content.tensors} for content in contents]
     for path in dict.fromkeys(path for tensors in by_length for path in tensors):
@@ -89,27 +89,26 @@ def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Seque
     ``tensors`` has it after each length; None where it is not there.
     """
     present = [tensor for tensor in tensors if tensor is not None]
-    one, is_always_there, changing = present[-1], None not in tensors, _find_changing_axis(present)
-    constant = CacheLayer(path, 0, one.bytes)
-    if changing is None and is_always_there:
-        window = one.window
-        if window is not None and _is_full_window(one, contexts[0]):
-            return CacheLayer(path, one.bytes // (window - 1), window=window, heads=_heads(one, None))
-        return constant
-    axis = len(one.shape) - 2 if changing is None else changing
+    last = present[-1]
+    is_always_there = len(present) == len(tensors)
+    axis = _find_changing_axis(present)
+    if axis is None and is_always_there:
+        return _describe_unchanged(path, last, contexts[0])
+    if axis is None:  # it is not there at some lengths, where it would have no entries
+        axis = len(last.shape) - 2
     entries = [0 if tensor is None else tensor.shape[axis] for tensor in tensors]
-    part = CacheLayer(path, one.bytes // one.shape[axis], heads=_heads(one, axis))
+    part = CacheLayer(path, last.bytes // last.shape[axis], heads=_count_heads(last, axis))
     if is_always_there and entries[1] == entries[0] + 1:
-        in_window = [min(context, one.window - 1) if one.window else context for context in contexts]
+        in_window = [min(context, last.window - 1) if last.window else context for context in contexts]
         beyond = {entry - count for entry, count in zip(entries, in_window, strict=True)}
-        if len(beyond) == 1:
-            return replace(part, constant_bytes=part.bytes_per_entry * beyond.pop(), window=one.window)
+        if len(beyond) == 1:  # an entry for each token, and always as many that are of none
+            return replace(part, constant_bytes=part.bytes_per_entry * beyond.pop(), window=last.window)
     for waits in (False, True):
-        stride = _stride(contexts, entries, waits)
+        stride = _find_stride(contexts, entries, waits)
         if stride:
             return replace(part, stride=stride, waits=waits)
-    if len(contexts) < 3:  # of one context alone, as kv_bytes asks for
-        return constant
+    if len(contexts) < 3:  # of one context alone, as kv_bytes asks for: how it grows is of no matter
+        return CacheLayer(path, 0, last.bytes)
     shown = ", ".join(f"{entry:,} after {context:,}" for entry, context in zip(entries, contexts, strict=True))
     raise InputError(
         f"the cache of this model grows by no rule that is known here: {path} has {shown} tokens; "
@@ -117,20 +116,26 @@ def _find_part(path: str, tensors: Sequence[CacheTensor | None], contexts: Seque
     )
 
 
-def _stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
+def _describe_unchanged(path: str, tensor: CacheTensor, context: int) -> CacheLayer:
+    """Return how a tensor of one size at all lengths grows: it is a window that is full, or a state."""
+    if tensor.window is None or not _is_full_window(tensor, context):
+        return CacheLayer(path, 0, tensor.bytes)
+    entry_bytes = tensor.bytes // (tensor.window - 1)
+    return CacheLayer(path, entry_bytes, window=tensor.window, heads=_count_heads(tensor))
+
+
+def _find_stride(contexts: Sequence[int], entries: Sequence[int], waits: bool) -> int:
     """Return of how many tokens an entry is; 0 for none. Of several that fit, a power of two is taken."""
-    fitting = [
-        stride
-        for stride in range(2, max(contexts) + 1)
-        if all(
-            (context % stride if waits else context // stride) == entry
-            for context, entry in zip(contexts, entries, strict=True)
-        )
-    ]
-    return min((stride for stride in fitting if stride & (stride - 1) == 0), default=min(fitting, default=0))
+    fitting = []
+    for stride in range(2, max(contexts) + 1):
+        expected = [context % stride if waits else context // stride for context in contexts]
+        if expected == list(entries):
+            fitting.append(stride)
+    powers_of_two = [stride for stride in fitting if stride.bit_count() == 1]
+    return min(powers_of_two or fitting, default=0)
 
 
-def _longer_axis(before: CacheTensor, after: CacheTensor) -> int | None:
+def _find_longer_axis(before: CacheTensor, after: CacheTensor) -> int | None:
     """Return the axis of a tensor that is one longer after one more token; None for none."""
     axes = enumerate(zip(before.shape, after.shape, strict=True))
     return next((axis for axis, (old, new) in axes if new == old + 1), None)
@@ -143,10 +148,16 @@ def _find_changing_axis(tensors: Iterable[CacheTensor]) -> int | None:
 
 
 def _is_full_window(tensor: CacheTensor, context: int) -> bool:
-    full = None if tensor.window is None else tensor.window - 1
-    return full is not None and full in tensor.shape[1:] and context >= full
+    """Return whether a tensor holds a whole window: all of its tokens but one, since the next token is the last."""
+    if tensor.window is None:
+        return False
+    full = tensor.window - 1
+    return context >= full and full in tensor.shape[1:]
 
 
-def _heads(tensor: CacheTensor, axis: int | None) -> int:
-    """Return the heads that devices can share: of keys and values by head, tokens and size; 1 for latents."""
-    return tensor.shape[1] if len(tensor.shape) == 4 and axis in (None, 2) else 1
+def _count_heads(tensor: CacheTensor, axis: int = 2) -> int:
+    """Return the heads that devices can share: of keys and values by head, tokens and size; 1 for latents.
+
+    ``axis`` is that of the tokens.
+    """
+    return tensor.shape[1] if len(tensor.shape) == 4 and axis == 2 else 1

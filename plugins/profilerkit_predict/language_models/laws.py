@@ -9,7 +9,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple
 
-from profilerkit.trace.records import ModelTrace, OpRecord
+from profilerkit.trace.layer_paths import walk_outwards
+from profilerkit.trace.records import LayerCall, ModelTrace, OpRecord
 
 from .formulas import count_attended_entries
 from .growth import is_index
@@ -34,27 +35,19 @@ def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
 
 
 def find_root_call(
-    start: tuple[str, int], calls: Mapping[str, Sequence[object]], roots: dict[tuple[str, int], int]
+    call: tuple[str, int], calls: Mapping[str, Sequence[LayerCall]], roots: dict[tuple[str, int], int]
 ) -> int:
     """Return the index of the model's own call that a layer's call was made in; -1 outside all of them.
 
-    ``roots`` keeps what was found for calls on the way.
+    A call is the path of its layer and its index among the calls of that. ``roots`` keeps what was found before.
     """
-    at: tuple[str, int] | None = start
-    trail = []
-    root = -1
-    while at is not None:
-        if at in roots:
-            root = roots[at]
-            break
-        trail.append(at)
-        path, index = at
-        if path == "":
-            root = index
-            break
-        at = getattr(calls[path][index], "caller", None) if 0 <= index < len(calls[path]) else None
-    roots.update(dict.fromkeys(trail, root))
-    return root
+    path, index = call
+    if path == "":
+        return index
+    if call not in roots:
+        caller = calls[path][index].caller if 0 <= index < len(calls[path]) else None
+        roots[call] = -1 if caller is None else find_root_call(caller, calls, roots)
+    return roots[call]
 
 
 def _sum_macs(operators: Iterable[OpRecord]) -> Counter[tuple[str, str]]:
@@ -95,8 +88,9 @@ def find_laws(passes: Passes) -> dict[tuple[str, str], tuple[Term, ...]]:
 
     The operators of a layer are compared between both passes.
     """
-    first, second = _sum_macs(passes.prefill), _sum_macs(passes.decode)
-    return {key: _find_law(first[key], second[key], key[0], passes) for key in sorted({*first, *second})}
+    in_prefill, in_step = _sum_macs(passes.prefill), _sum_macs(passes.decode)
+    keys = sorted({*in_prefill, *in_step})
+    return {key: _find_law(in_prefill[key], in_step[key], key[0], passes) for key in keys}
 
 
 class Terms(NamedTuple):
@@ -107,7 +101,7 @@ class Terms(NamedTuple):
 
 
 def find_terms(passes: Passes) -> Terms:
-    """Return the terms of a model, equal ones added up; what follows no law is one that is split."""
+    """Return the terms of a model, equal ones added up; what follows no law is one term of `Law.SPLIT` together."""
     sums: Counter[Term] = Counter()
     strangers: list[tuple[str, str]] = []
     for key, parts in find_laws(passes).items():
@@ -117,51 +111,59 @@ def find_terms(passes: Passes) -> Terms:
             strangers.append(key)
     terms = [replace(term, rate=rate) for term, rate in sorted(sums.items(), key=str)]
     if strangers:
-        first, second = (
-            sum(_sum_macs(operators)[key] for key in strangers) for operators in (passes.prefill, passes.decode)
-        )
-        rate = Fraction(first, passes.batch * passes.prompt)
-        terms.append(Term(Law.SPLIT, second // passes.batch, None, rate))
+        in_prefill, in_step = _sum_macs(passes.prefill), _sum_macs(passes.decode)
+        rate = sum(in_step[key] for key in strangers) // passes.batch
+        prefill_rate = Fraction(sum(in_prefill[key] for key in strangers), passes.batch * passes.prompt)
+        terms.append(Term(Law.SPLIT, rate, prefill_rate=prefill_rate))
     return Terms(tuple(terms), tuple(dict.fromkeys(layer for layer, _ in strangers)))
 
 
-def _find_law(first: int, second: int, layer: str, passes: Passes) -> tuple[Term, ...]:
-    """Return the terms that the work of a layer's operator in both passes is exactly; none if no law has both."""
-    batch, prompt, window = passes.batch, passes.prompt, _find_around(layer, passes.windows)
-    if second % batch:
+def _find_law(prefill: int, step: int, layer: str, passes: Passes) -> tuple[Term, ...]:
+    """Return the terms that the work of a layer's operator in both passes is exactly; none if no law has both.
+
+    In the prefill a sequence has ``prompt`` new tokens; in the step one, after ``prompt`` in its cache. Attention over
+    tokens is computed as written: in the prefill the whole square, in the step one query with the keys of its window.
+    """
+    batch, prompt = passes.batch, passes.prompt
+    rate, rest = divmod(step, batch)
+    if rest:
         return ()
-    rate = second // batch
-    if first == rate * batch * prompt:
+    if prefill == batch * prompt * rate:
         return (Term(Law.TOKEN, rate),)
-    if first == second:
+    if prefill == step:
         return (Term(Law.LAST, rate),)
+    window = _find_around(layer, passes.windows)
     keys = prompt + 1 if window is None else min(prompt + 1, window)
-    if rate % keys == 0 and first == batch * prompt * prompt * (rate // keys):
+    if rate % keys == 0 and prefill == batch * prompt * prompt * (rate // keys):
         limit = _find_limit(layer, passes) if window is None else None
         is_chunked = passes.has_chunks and window is not None
         return (Term(Law.PAIR, rate // keys, window, most_attended=limit, is_chunked=is_chunked),)
-    if rate % (prompt + 1) == 0 and first == batch * prompt * (rate // (prompt + 1)):
+    if rate % (prompt + 1) == 0 and prefill == batch * prompt * (rate // (prompt + 1)):
         return (Term(Law.KEY, rate // (prompt + 1)),)
-    return _find_entries(first, rate, layer, passes, keys)
+    return _find_entries(prefill, rate, layer, passes)
 
 
-def _find_entries(first: int, rate: int, layer: str, passes: Passes, keys: int) -> tuple[Term, ...]:
+def _find_entries(prefill: int, rate: int, layer: str, passes: Passes) -> tuple[Term, ...]:
     """Return the terms of attention to entries, alone as an indexer's or beside the keys of tokens; none for neither.
 
-    ``rate`` is the work of a sequence in the step, which sees so many keys of tokens.
+    ``rate`` is the work of a sequence in the step.
     """
-    prompt, limit = passes.prompt, _find_limit(layer, passes)
+    batch, prompt = passes.batch, passes.prompt
+    window = _find_around(layer, passes.windows)
+    keys = prompt + 1 if window is None else min(prompt + 1, window)
     for stride in passes.strides:
-        before, after = prompt // stride, (prompt + 1) // stride
-        seen = count_attended_entries(prompt, 0, stride)
-        if before and rate % after == 0 and first == passes.batch * seen * (rate // after):
-            return (Term(Law.ENTRY, rate // after, stride=stride, most_attended=limit, is_causal=True),)
-        for prompt_keys, step_keys in ((0, 0), (prompt, keys)):
-            unit, rest = divmod(rate, step_keys + after) if before else (0, 1)
-            if rest == 0 and first == passes.batch * prompt * unit * (prompt_keys + before):
-                entries = Term(Law.ENTRY, unit, stride=stride, most_attended=limit)
-                window = _find_around(layer, passes.windows)
-                return (Term(Law.PAIR, unit, window), entries) if prompt_keys else (entries,)
+        entries = Term(Law.ENTRY, 0, stride=stride, most_attended=_find_limit(layer, passes))
+        in_prompt, in_step = prompt // stride, (prompt + 1) // stride
+        if not in_prompt:
+            continue
+        unit, rest = divmod(rate, in_step)
+        if not rest and prefill == batch * count_attended_entries(prompt, 0, stride) * unit:
+            return (replace(entries, rate=unit, is_causal=True),)
+        if not rest and prefill == batch * prompt * in_prompt * unit:
+            return (replace(entries, rate=unit),)
+        unit, rest = divmod(rate, keys + in_step)
+        if not rest and prefill == batch * prompt * (prompt + in_prompt) * unit:
+            return (Term(Law.PAIR, unit, window), replace(entries, rate=unit))
     return ()
 
 
@@ -172,9 +174,4 @@ def _find_limit(layer: str, passes: Passes) -> int | None:
 
 def _find_around(layer: str, values: Mapping[str, int | None]) -> int | None:
     """Return the value of a layer, or of the nearest one around it that has one; None for none."""
-    path = layer
-    while path:
-        if path in values:
-            return values[path]
-        path = path.rpartition(".")[0]
-    return values.get("")
+    return next((values[path] for path in walk_outwards(layer) if path in values), None)

@@ -48,7 +48,9 @@ def list_layer_weights(
         head: The identity of the weight that makes logits, if it is known.
         routing: How many experts a token is sent to by the configuration, for layers in which all of them were run.
     """
-    macs, tables, passes = _sum_macs_by_layer(decode), _find_tables(trace.layers), find_passes(trace)
+    macs = _sum_macs_by_layer(decode)
+    tables = _find_tables(trace.layers)
+    passes = find_passes(trace)
     weights: dict[int, LayerWeight] = {}  # by their identity
     for layer in trace.layers:
         layer_routing = _find_routing(layer, macs[layer.path], batch, routing)
@@ -69,30 +71,33 @@ def weight_parts(
     ``formats`` tells how the checkpoint stores the weights of a layer; ``packed`` has the bytes of layers whose files
     were looked at.
     """
-    parts: dict[WeightPart, WeightPart] = {}
-    counted: set[str] = set()  # layers whose packed bytes are counted: all of them with the layer's first weight
+    sums: dict[WeightPart, WeightPart] = {}  # by the part without sizes
+    counted: set[str] = set()  # layers whose bytes in files are counted
     with_experts: set[str] = set()
     for layer, weight, part in weights:
-        path, form = layer.path, formats(layer.path, part.kind)
-        stored, dtype = (weight.bytes, part.dtype) if form is None else (form.count_bytes(weight.count), form.name)
+        path = layer.path
+        form = formats(path, part.kind)
         in_files = packed.get(path) if packed and part.kind is not WeightKind.OTHER else None
-        if in_files is not None:
+        stored, dtype = weight.bytes, part.dtype
+        if form is not None:
+            stored, dtype = form.count_bytes(weight.count), form.name
+        if in_files is not None:  # files tell the bytes of a layer's weights together: they count with the first one
             stored = 0 if path in counted else in_files.bytes
             dtype = in_files.dtype if form is None else form.name
             counted.add(path)
-        # A layer of experts counts once, however many weights it has.
-        layers = 0 if part.routing is not None and path in with_experts else 1
-        if part.routing is not None:
+        layers = 1
+        if part.routing is not None:  # a layer of experts counts once, however many weights it has
+            layers = 0 if path in with_experts else 1
             with_experts.add(path)
         key = replace(part, dtype=dtype, layers=0)
-        total = parts.get(key, key)
-        parts[key] = replace(
+        total = sums.get(key, key)
+        sums[key] = replace(
             total,
             elements=total.elements + weight.count,
             bytes=total.bytes + stored,
             layers=total.layers + layers,
         )
-    return tuple(sorted(parts.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
+    return tuple(sorted(sums.values(), key=lambda part: (part.kind, part.dtype, part.row_elements or 0, part.read_in)))
 
 
 def list_matrices(weights: Iterable[LayerWeight]) -> tuple[MatrixShape, ...]:
@@ -117,16 +122,17 @@ def find_passes(trace: ModelTrace) -> dict[str, ReadIn]:
     layer without a call. If there are others inside, and none of them is called, no pass reads it.
     """
     calls = {layer.path: layer.calls for layer in trace.layers}
-    inside = {parent_path(layer.path) for layer in trace.layers}
-    around_called = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
+    with_layers_inside = {parent_path(layer.path) for layer in trace.layers}
+    with_calls_inside = {path for layer in trace.layers if layer.calls for path in walk_outwards(layer.path)}
     roots: dict[tuple[str, int], int] = {}
     passes: dict[str, ReadIn] = {}
     for layer in trace.layers:
         path = layer.path
         if layer.calls:
             called_in = {find_root_call((path, index), calls, roots) for index in range(len(layer.calls))}
-            passes[path] = ReadIn.ALL if called_in - {0} else ReadIn.FIRST
-        elif path in around_called or path not in inside:
+            is_in_later_passes = called_in != {0}  # the model's first call is the pass over the prompt
+            passes[path] = ReadIn.ALL if is_in_later_passes else ReadIn.FIRST
+        elif path in with_calls_inside or path not in with_layers_inside:
             passes[path] = passes.get(parent_path(path) or "", ReadIn.ALL)
         else:
             passes[path] = ReadIn.NONE
@@ -155,9 +161,12 @@ def count_unrouted_macs(trace: ModelTrace, decode: Iterable[OpRecord], batch: in
     if routing is None:
         return 0
     macs = _sum_macs_by_layer(decode)
-    runs = (_find_run(layer, macs[layer.path], batch) for layer in trace.layers)
-    unrouted = routing.experts - routing.experts_per_token
-    return sum(unrouted * run.elements for run in runs if run and run.experts == run.run_for_a_token == routing.experts)
+    unrouted = 0
+    for layer in trace.layers:
+        run = _find_run(layer, macs[layer.path], batch)
+        if run is not None and run.experts == run.run_for_a_token == routing.experts:
+            unrouted += run.elements * (routing.experts - routing.experts_per_token)
+    return unrouted
 
 
 class _ExpertsRun(NamedTuple):
@@ -169,19 +178,22 @@ class _ExpertsRun(NamedTuple):
 
 
 def _find_run(layer: LayerRecord, macs: int, batch: int) -> _ExpertsRun | None:
-    """Return how a layer ran its experts; None for a layer without any."""
+    """Return how a layer ran its experts in a step, by its multiply-accumulates; None for a layer without any."""
     stacked = [weight for weight in layer.parameters if len(weight.shape) == 3]
     sizes = {weight.shape[0] for weight in stacked}
     if len(sizes) != 1 or not macs:
         return None
     experts = sizes.pop()
     elements = sum(weight.count for weight in stacked) // experts
-    run, rest = divmod(macs, batch * elements)
+    run, rest = divmod(macs, batch * elements)  # an expert multiplies a token with each of its elements once
     return _ExpertsRun(experts, elements, run) if not rest and 1 <= run <= experts else None
 
 
 def _find_routing(layer: LayerRecord, macs: int, batch: int, routing: Routing | None) -> Routing | None:
-    """Return how tokens are sent to the experts of a layer; None for a layer without experts."""
+    """Return how tokens are sent to the experts of a layer; None for a layer without experts.
+
+    Where a library runs all experts, work does not tell: then ``routing``, by the configuration, does if it fits.
+    """
     run = _find_run(layer, macs, batch)
     if run is None:
         return None

@@ -15,7 +15,7 @@ from profilerkit_predict.language_models.formulas import (
     count_chunked_pairs,
     count_expected_experts,
     count_macs,
-    pairs_as_written,
+    count_written_pairs,
 )
 from profilerkit_predict.language_models.records import CacheLayer, Law, Term
 
@@ -57,10 +57,10 @@ def test_entries_are_seen_when_they_are_full(most: int | None) -> None:
 
 
 def test_the_square_as_written_has_what_the_cache_hands_out() -> None:
-    assert pairs_as_written(4, 0) == 16
-    assert pairs_as_written(1, 10) == 11
-    assert pairs_as_written(1, 10, window=4) == 4  # three from the cache, and itself
-    assert pairs_as_written(6, 0, window=4) == 36  # a prefill masks the whole square
+    assert count_written_pairs(4, 0) == 16
+    assert count_written_pairs(1, 10) == 11
+    assert count_written_pairs(1, 10, window=4) == 4  # three from the cache, and itself
+    assert count_written_pairs(6, 0, window=4) == 36  # a prefill masks the whole square
 
 
 def test_expected_experts_is_the_mean_over_all_choices() -> None:
