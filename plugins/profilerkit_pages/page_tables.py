@@ -25,47 +25,61 @@ __all__ = ["list_tables"]
 
 def list_tables(report: Report, layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the tables beside that of the layers: layers by what they take themselves, types, operators, metrics."""
-    root = layers[0] if layers else {}
+    if layers:
+        yield from _list_layer_tables(layers)
+    operators = report.operators or ()
+    if operators:
+        work = {key: key for key in (*WORK, *TRAFFIC) if key in operators[0]}
+        yield _describe_table("By operator", "operator", "operator", _add_up(operators, "operator", work, "calls"))
+    for record in report.statuses.values():
+        if isinstance(record.value, Table) and record.value and not is_by_layer(record.value):
+            yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
+
+
+def _list_layer_tables(layers: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield the tables of layers and of their types, each layer without those inside it; ``layers`` begin at the root.
+
+    Columns have the names of those that include the layers inside, "macs" for "own_macs": so they get their titles.
+    """
+    root = layers[0]
     own_keys = {key.removeprefix("own_"): key for key in root if key.startswith("own_") and key not in SPEEDS}
     own_keys = dict(sorted(own_keys.items(), key=lambda item: _is_memory(item[0])))  # work and times come first
-    takers = [row for row in layers if any((row.get(key) or 0) > 0 for key in own_keys.values())]
-    if takers:
-        named = ({"layer": row["path"] or "(model)", "type": row["type"], **_take_own(row, own_keys)} for row in takers)
-        by_layer = _describe_table("By layer", "layer", "layer", sorted(named, key=_rank), root)
+    rows = [
+        {"layer": layer["path"] or "(model)", "type": layer["type"], **_take_own(layer, own_keys)}
+        for layer in layers
+        if any((layer.get(key) or 0) > 0 for key in own_keys.values())
+    ]
+    if rows:
+        by_layer = _describe_table("By layer", "layer", "layer", sorted(rows, key=_rank), root)
         yield {**by_layer, "lead": "Each layer without the layers inside it."}
     types = _add_up(layers, "type", own_keys, "layers")
     if len(types) > 1:
         yield _describe_table("By type", "type", "type", types, root)
-    operators = report.operators or ()
-    work = {key: key for key in (*WORK, *TRAFFIC) if operators and key in operators[0]}
-    totals = _add_up(operators, "operator", work, "calls")
-    if totals:
-        yield _describe_table("By operator", "operator", "operator", totals)
-    for record in report.statuses.values():
-        if isinstance(record.value, Table) and record.value and not is_by_layer(record.value):
-            yield _describe_table(visible(record.friendly_name), record.value.columns[0], "row", record.value)
 
 
 def _is_memory(key: str) -> bool:
     return key.endswith("_bytes")
 
 
+def _take_own(row: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
+    return {key: row.get(own_key) for key, own_key in own_keys.items()}
+
+
 def _add_up(rows: Iterable[Row], by: str, columns: Mapping[str, str], count: str) -> list[dict[str, Any]]:
-    """Return a row for each value of a column, with how many rows have it, and the sums of others, if all are known."""
+    """Return a row for each value of the column ``by``: how many rows have it, as ``count``, and sums of others.
+
+    ``columns`` has for each sum the column that it is of. A sum is None if one of its values is not known.
+    """
     sums: dict[str, dict[str, Any]] = {}
     for row in rows:
-        total = sums.setdefault(str(row[by]), {by: str(row[by]), count: 0, **dict.fromkeys(columns, 0)})
+        name = str(row[by])
+        total = sums.setdefault(name, {by: name, count: 0, **dict.fromkeys(columns, 0)})
         total[count] += 1
-        for name, key in columns.items():
+        for column, key in columns.items():
             value = read_work(row, key)
-            is_known = total[name] is not None and is_number(value) and math.isfinite(value)
-            total[name] = total[name] + value if is_known else None
+            is_known = total[column] is not None and is_number(value) and math.isfinite(value)
+            total[column] = total[column] + value if is_known else None
     return sorted(sums.values(), key=_rank)
-
-
-def _take_own(row: Row, own_keys: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a layer takes itself, without the layers inside, by the names of the columns that include them."""
-    return {key: row.get(own_key) for key, own_key in own_keys.items()}
 
 
 def _rank(row: Row) -> list[float]:
@@ -74,15 +88,19 @@ def _rank(row: Row) -> list[float]:
 
 
 def _describe_table(title: str, name: str, thing: str, rows: Sequence[Row], whole: Row | None = None) -> dict[str, Any]:
-    """Return a table of the page, whose rows are called by a column's values; ``whole`` has what shares are of."""
+    """Return a table of the page, whose rows are named by the column ``name``.
+
+    ``thing`` is what a row is of. ``whole`` has what shares are of; None for a table without shares.
+    """
     keys = [key for key in rows[0] if key != name]
     columns = [column for key in keys for column in describe_column(key, [row.get(key) for row in rows])]
     names = pack([visible(str(row.get(name))) for row in rows])
     for column in columns:
-        is_part = _is_memory(column["key"]) and column["key"] != PEAK and whole is not None
-        column["shown"] = not (column["key"].startswith("bytes_") or is_part)
-        total = whole.get(column["key"]) if whole else None
-        if column["share"] and total is not None and is_number(total) and total > 0:
+        key = column["key"]
+        is_memory_of_layers = whole is not None and _is_memory(key) and key != PEAK
+        column["shown"] = not key.startswith("bytes_") and not is_memory_of_layers
+        total: Any = None if whole is None else whole.get(key)
+        if column["share"] and is_number(total) and total > 0:
             column["whole"] = make_plain(total)
     return {
         "title": title,

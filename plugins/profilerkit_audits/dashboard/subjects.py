@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,31 +41,40 @@ def group_rows(
     Args:
         rows: Rows of a store.
         list_members: Returns the numbers of the rows that a run consists of; by default no run reuses any.
-        run: Only the subjects of this run, up to it.
+        run: Only the subjects of this run, without what was measured after it; "" for all.
     """
     members_by_run = lru_cache(maxsize=None)(list_members)
     subjects = []
     for case, series in group_by_case(rows).items():
-        is_measured = any(value.is_measured for row in series for value in row.values.values())
-        for machine in dict.fromkeys(row.machine for row in series) if is_measured else ("",):
-            measured = [row for row in series if machine in ("", row.machine)]
+        for machine, measured in _split_by_machine(series).items():
             members = members_by_run(run or measured[-1].run)
             current = [row for row in measured if row.id in members]
-            if run:
-                measured = measured[: measured.index(current[-1]) + 1] if current else []
-            if measured:
-                digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
-                points = _join_runs(measured)
-                newest = join_rows(current) if current else points[-1]
-                subjects.append(Subject(digest, (*points[:-1], newest)))
+            if run and not current:  # the run has no row of it
+                continue
+            points = _join_runs(measured[: measured.index(current[-1]) + 1] if run else measured)
+            if current:
+                points[-1] = join_rows(current)
+            digest = hashlib.sha256(f"{case.spec}{case.settings}{machine}".encode()).hexdigest()[:12]
+            subjects.append(Subject(digest, tuple(points)))
     return subjects
+
+
+def _split_by_machine(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of a case by their machine, if it has times; else all of them under no machine: ""."""
+    if not any(value.is_measured for row in rows for value in row.values.values()):
+        return {"": list(rows)}
+    by_machine: dict[str, list[Row]] = {}
+    for row in rows:
+        by_machine.setdefault(row.machine, []).append(row)
+    return by_machine
 
 
 def _join_runs(rows: Iterable[Row]) -> list[Row]:
     """Return a row for each run; one that was measured again in the same run stays a row of its own."""
-    runs: list[dict[str, Row]] = []
+    groups: list[list[Row]] = []
     for row in rows:
-        if not runs or row.key in runs[-1] or row.run != next(iter(runs[-1].values())).run:
-            runs.append({})
-        runs[-1][row.key] = row
-    return [join_rows(list(several.values())) for several in runs]
+        is_of_last_run = bool(groups) and groups[-1][0].run == row.run
+        if not is_of_last_run or row.key in {earlier.key for earlier in groups[-1]}:
+            groups.append([])
+        groups[-1].append(row)
+    return [join_rows(group) for group in groups]
