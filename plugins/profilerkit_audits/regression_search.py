@@ -30,7 +30,7 @@ from .store import Store
 
 __all__ = ["Regressions", "Step", "draw_steps", "regressions"]
 
-#: So many of the newest nights tell how alike consecutive nights are; those of the window are searched.
+#: How many of the newest nights tell how alike consecutive nights are. Steps are searched in the window alone.
 _REMEMBERED = 400
 #: The number of models from which what all have in common is taken for the machine's.
 MIN_MODELS = 5
@@ -71,10 +71,20 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as values that JSON holds."""
-        names = ("metric", "machine", "change", "p", "q", "verdict")
-        case = {"spec": self.case and self.case.spec, "settings": self.case and self.case.settings}
-        rows = {"old_run": self.old.run, "new_run": self.new.run, "created": self.new.created}
-        return {**case, **{name: getattr(self, name) for name in names}, **rows, "causes": list(self.causes)}
+        return {
+            "spec": None if self.case is None else self.case.spec,
+            "settings": None if self.case is None else self.case.settings,
+            "metric": self.metric,
+            "machine": self.machine,
+            "change": self.change,
+            "p": self.p,
+            "q": self.q,
+            "verdict": self.verdict,
+            "old_run": self.old.run,
+            "new_run": self.new.run,
+            "created": self.new.created,
+            "causes": list(self.causes),
+        }
 
 
 @dataclass(frozen=True)
@@ -125,8 +135,11 @@ class _Search:
         return dict(sorted(rows.items(), key=lambda item: item[1].created))
 
     def find_common(self) -> dict[str, float]:
-        """Return by night what all models have in common; empty if too few models were measured in each night."""
-        distances: dict[str, dict[str, list[float]]] = {}
+        """Return by night what all models have in common; empty if too few nights have enough models.
+
+        A model counts once, however many settings it was measured with: by the median of their distances.
+        """
+        distances: dict[str, dict[str, list[float]]] = {}  # by night and model, in logarithms
         for case in self.nights:
             logs = self.read_logs(case)
             level = median(logs.values())
@@ -135,9 +148,10 @@ class _Search:
         runs = [run for run in self.order_nights() if len(distances[run]) >= MIN_MODELS]
         if len(runs) < MIN_NIGHTS:
             return {}
-        specs = {case.spec for case in self.nights}
-        table = [[median(distances[run].get(spec, [math.nan])) for run in runs] for spec in sorted(specs)]
-        return dict(zip(runs, map(float, find_share(np.array(table))), strict=True))
+        not_measured = [math.nan]
+        models = sorted({case.spec for case in self.nights})
+        table = [[median(distances[run].get(model, not_measured)) for run in runs] for model in models]
+        return dict(zip(runs, find_share(np.array(table)).tolist(), strict=True))
 
 
 def regressions(
@@ -199,13 +213,16 @@ def _find_changes(rows: list[Row], store: Store, begin: str) -> Iterator[Change]
         for metric, value in row.values.items():
             if value.value is not None or metric not in newest or newest[metric].values[metric].value is None:
                 newest[metric] = row
-            (lost.add if value.value is None else lost.discard)(metric)
+            if value.value is None:
+                lost.add(metric)
+            else:
+                lost.discard(metric)
 
 
 def _compare_with_newest(row: Row, metrics: Sequence[str], newest: Mapping[str, Row], store: Store) -> Iterator[Change]:
     """Yield the changes of some metrics; those that are compared with the same earlier row together."""
-    earlier = {newest[metric].id: newest[metric] for metric in metrics if metric in newest}
-    for before in earlier.values():
+    earlier_rows = {newest[metric].id: newest[metric] for metric in metrics if metric in newest}
+    for before in earlier_rows.values():
         yield from compare_rows(before, row, store, [metric for metric in metrics if newest.get(metric) is before])
 
 

@@ -30,6 +30,7 @@ __all__ = ["make_page_data"]
 
 Text = Callable[[str], str]
 
+#: The scales of metrics by their unit, where no report tells them.
 _SCALES = {"B": Scale.IEC, "s": Scale.TIME, "%": Scale.NONE}
 
 
@@ -45,9 +46,10 @@ def make_page_data(
     """
     context = _Context(machines, private)
     newest = [subject.newest for subject in subjects]
-    metrics = list(dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values))
+    metrics = dict.fromkeys(name for subject in subjects for row in subject.rows for name in row.values)
     columns = {name: pack([read(row) for row in newest]) for name, read in context.readers().items()}
-    columns |= {name: [getattr(row, name) for row in newest] for name in ("seconds", "peak_bytes")}
+    columns["seconds"] = [row.seconds for row in newest]
+    columns["peak_bytes"] = [row.peak_bytes for row in newest]
     columns["busy"] = [row.conditions.get("busy") for row in newest]
     histories = {
         number: context.describe_history(subject) for number, subject in enumerate(subjects) if len(subject.rows) > 1
@@ -57,7 +59,7 @@ def make_page_data(
         "columns": columns,
         "metrics": [_describe_metric(name, newest, find_report, context.text) for name in metrics],
         "histories": histories,
-        "versions": list(map(json.loads, context.versions)),
+        "versions": [json.loads(text) for text in context.versions],  # last: columns and histories number them
     }
 
 
@@ -75,7 +77,7 @@ class _Context:
         self.versions: dict[str, int] = {}
 
     def readers(self) -> dict[str, Callable[[Row], Any]]:
-        """Return for each column of texts the function that reads it from a row."""
+        """Return for each packed column, most of them texts, the function that reads it from a row."""
         text = self.text
         return {
             "spec": lambda row: text(row.spec),
@@ -123,30 +125,36 @@ def _describe_settings(settings: Mapping[str, Any]) -> str:
 
 
 def _describe_machine(facts: Mapping[str, str]) -> str:
-    """Return a machine as people write it; a fact that repeats another is left out."""
+    """Return a machine as people write it, without a fact that repeats another, and without whose it is."""
     words = []
     for name, value in facts.items():
+        if name in ("host", "user") or (name == "usable_cores" and value == facts.get("cores")):
+            continue
         if name == "memory_bytes" and value.isdecimal():
             words.append(f"{scale_value(int(value), 'B', Scale.IEC)} of memory")
         elif name == "cores":
             words.append(f"{value} core" if value == "1" else f"{value} cores")
         elif name == "usable_cores":
-            words += [f"{value} of them usable"] if value != facts.get("cores") else []
-        elif name not in ("host", "user"):
-            words.append(value if name in ("system", "architecture", "cpu") else f"{name} {value}")
+            words.append(f"{value} of them usable")
+        elif name in ("system", "architecture", "cpu"):
+            words.append(value)
+        else:
+            words.append(f"{name} {value}")
     return ", ".join(words)
 
 
 def _find_kind(
     name: str, rows: Sequence[Row], find_report: Callable[[Row], Report | None]
 ) -> tuple[Scale | None, Comparative]:
-    """Return how a metric is scaled and compared, as the report of a row with a value has it."""
+    """Return how a metric is scaled and compared, as the report of the first row with a value has it."""
     row = next((row for row in rows if name in row.values and row.values[name].value is not None), None)
+    report = None
     with suppress(StoreError):  # of a report that is damaged
         report = None if row is None else find_report(row)
-        if report is not None and name in report.statuses:
-            return report.statuses[name].scale, report.statuses[name].comparative
-    return None, Comparative.NONE
+    if report is None or name not in report.statuses:
+        return None, Comparative.NONE
+    record = report.statuses[name]
+    return record.scale, record.comparative
 
 
 def _describe_metric(
@@ -155,7 +163,8 @@ def _describe_metric(
     """Return a metric with its value in each row, and what is said of values that are not complete."""
     scale, comparative = _find_kind(name, rows, find_report)
     values = [row.values.get(name) for row in rows]
-    unit = next((value.unit for value in values if value is not None and value.unit), "")
+    present = {number: value for number, value in enumerate(values) if value is not None}
+    unit = next((value.unit for value in present.values() if value.unit), "")
     content: dict[str, Any] = {
         "name": name,
         "title": write_title(name),
@@ -165,15 +174,16 @@ def _describe_metric(
         "values": [None if value is None else value.value for value in values],
         "incomplete": {
             number: [value.completeness.value if value.is_applicable else "does not apply", text(value.reason)]
-            for number, value in enumerate(values)
-            if value is not None and value.completeness is not Completeness.COMPLETE
+            for number, value in present.items()
+            if value.completeness is not Completeness.COMPLETE
         },
-        "signed": {
-            number: [value.sign, value.value] for number, value in enumerate(values) if value is not None and value.sign
-        },
+        "signed": {number: [value.sign, value.value] for number, value in present.items() if value.sign},
     }
-    intervals = [[value.low, value.high] if value is not None and value.is_measured else None for value in values]
-    return {**content, "intervals": intervals} if any(intervals) else content
+    if any(value.is_measured for value in present.values()):
+        content["intervals"] = [
+            [value.low, value.high] if value is not None and value.is_measured else None for value in values
+        ]
+    return content
 
 
 def _number_alike(values: Sequence[str]) -> list[int]:
@@ -184,6 +194,8 @@ def _number_alike(values: Sequence[str]) -> list[int]:
 
 def _list_values(subject: Subject) -> dict[str, Any]:
     """Return the values of each metric, row by row; one number for a metric that never moved."""
-    names = dict.fromkeys(name for row in subject.rows for name in row.values)
-    series = {name: [row.values[name].value if name in row.values else None for row in subject.rows] for name in names}
-    return {name: values[0] if len(set(values)) == 1 else values for name, values in series.items()}
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for row in subject.rows for name in row.values):
+        values = [row.values[name].value if name in row.values else None for row in subject.rows]
+        columns[name] = values[0] if len(set(values)) == 1 else values
+    return columns
