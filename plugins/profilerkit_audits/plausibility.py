@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profilerkit.piping.outcome import Completeness, is_number
@@ -32,26 +32,35 @@ def find_flags(report: Report, device: str | None = None, dtype: str | None = No
     throughput without a batch size. ``device`` and ``dtype`` are those that it was timed with, as far as they were
     stated: where the report leaves open what was used, the higher ceiling counts.
     """
-    flags = []
-    for name, record in report.statuses.items():
-        value = record.value
-        if name in _NONZERO and is_number(value) and not value and record.completeness is Completeness.COMPLETE:
-            flags.append(f"{name}: it is 0, and is reported as complete")
-        if isinstance(value, Measurement) and value.median <= 0:
-            flags.append(f"{name}: its median is {value.median!r}, and no measurement is zero or less")
-    values = {name: record.value for name, record in report.statuses.items()}
-    flops, time, throughput = map(values.get, ("flops", "execution_time", "throughput"))
-    if flops is not None and is_number(flops) and isinstance(time, Measurement) and time.median > 0:
-        machine, ceiling = _find_ceiling(report, device, dtype)
-        rate = flops / time.median
-        if rate > ceiling:
-            flags.append(
-                f"execution_time: {flops:,} FLOPs in {time.median:.3g} s are {rate:.3g} FLOP/s, beyond the "
-                f"{ceiling:.3g} that {machine} can do: was all of it computed?"
-            )
-    if throughput is not None and report.batch_size is None:
+    flags = [*_flag_zeros(report), *_flag_speed(report, device, dtype)]
+    if report.get("throughput") is not None and report.batch_size is None:
         flags.append("throughput: samples in a second of inputs whose batch size is not known")
     return tuple(flags)
+
+
+def _flag_zeros(report: Report) -> Iterator[str]:
+    """Yield the counts and the times that are zero."""
+    for name, record in report.statuses.items():
+        value = record.value
+        is_zero = is_number(value) and not value
+        if name in _NONZERO and is_zero and record.completeness is Completeness.COMPLETE:
+            yield f"{name}: it is 0, and is reported as complete"
+        if isinstance(value, Measurement) and value.median <= 0:
+            yield f"{name}: its median is {value.median!r}, and no measurement is zero or less"
+
+
+def _flag_speed(report: Report, device: str | None, dtype: str | None) -> Iterator[str]:
+    """Yield a time in which the machine cannot compute the FLOPs."""
+    flops, time = report.get("flops"), report.get("execution_time")
+    if not is_number(flops) or not isinstance(time, Measurement) or time.median <= 0:
+        return
+    machine, ceiling = _find_ceiling(report, device, dtype)
+    rate = flops / time.median
+    if rate > ceiling:
+        yield (
+            f"execution_time: {flops:,} FLOPs in {time.median:.3g} s are {rate:.3g} FLOP/s, beyond the "
+            f"{ceiling:.3g} that {machine} can do: was all of it computed?"
+        )
 
 
 def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tuple[str, float]:
@@ -60,14 +69,15 @@ def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tupl
         return "any accelerator", ACCELERATOR_FLOPS
     cores = report.environment.get("cores", "")
     count = int(cores) if cores.isdecimal() else os.cpu_count() or 1
-    return f"{count} cores", CORE_FLOPS * count * (1 if _is_wide(report, dtype) else LOW_PRECISION)
+    speedup = 1 if _is_wide(report, dtype) else LOW_PRECISION
+    return f"{count} cores", CORE_FLOPS * count * speedup
 
 
 def _runs_on_cpu(report: Report, device: str | None) -> bool:
     """Return whether only a CPU can have run the model: the device that was stated, or the only one that there is."""
     stated = device or report.arguments.get("device")
-    there = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
-    names = [name.strip().lower() for text in there for name in text.split(",")]
+    lists = [stated] if stated else [report.environment.get(name, "") for name in ("accelerators", "devices")]
+    names = [name.strip().lower() for text in lists for name in text.split(",")]
     return all(name.startswith("cpu") for name in names if name)
 
 

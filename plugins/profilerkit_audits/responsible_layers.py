@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from profilerkit.count_text import format_count
 from profilerkit.results.report import Report
 from profilerkit.trace.alignment import align
 
@@ -60,22 +61,27 @@ def find_layers(before: Report, after: Report, metric: str) -> tuple[str, ...]:
     column = _COLUMNS.get(metric)
     if column is None or any(side.layers is None or column not in side.layers.columns for side in (before, after)):
         return ()
-    if metric == "model_size" and before.get("total_params") == after.get("total_params") is not None:
+    parameters = before.get("total_params"), after.get("total_params")
+    if metric == "model_size" and None not in parameters and parameters[0] == parameters[1]:
         return ("as many parameters as before: buffers or dtypes differ",)
     paths: dict[_Move, list[_Paths]] = {}
     for move, of_layer in _find_moves(before, after, column):
         paths.setdefault(move, []).append(of_layer)
     counts = leave_out_renamed(Counter({move: len(several) for move, several in paths.items()}))
     ranked = sorted(counts, key=lambda move: -abs(move.difference * counts[move]))
-    old, new = (sum_operators(report, metric) if metric in ("macs", "flops") else {} for report in (before, after))
+    has_operators = metric in ("macs", "flops")
+    old_operators = sum_operators(before, metric) if has_operators else {}
+    new_operators = sum_operators(after, metric) if has_operators else {}
     unit = " parameters" if metric == "model_size" else ""  # the layers' bytes are not aligned
     texts = []
     for move in ranked[:_NAMED]:
         first = paths[move][0]
-        operators = compare_operators(old, new, first.before, first.after)
+        operators = compare_operators(old_operators, new_operators, first.before, first.after)
         texts.append(_describe_move(move, counts[move], unit, first.before, operators))
     rest = sum(counts[move] for move in ranked[_NAMED:])
-    return (*texts, *([f"and {rest} more layers"] if rest else []))
+    if rest:
+        texts.append(f"and {format_count(rest, 'more layer')}")
+    return tuple(texts)
 
 
 def leave_out_renamed(counts: Counter[_Move]) -> Counter[_Move]:
@@ -102,12 +108,19 @@ def _find_moves(before: Report, after: Report, column: str) -> Iterator[tuple[_M
 
 
 def _describe_move(move: _Move, count: int, unit: str, path: str, operators: str) -> str:
-    more = f" and {count - 1} like it" if count > 1 else ""
-    how = f", {move.change}" if move.change in ("added", "removed") else f" by {operators}" if operators else ""
-    return f"{path or '(model)'} ({move.kind}){more}: {move.difference:+,}{unit}{' each' if more else ''}{how}"
+    """Return the first of equal layers with its difference: "block.0 (Linear) and 3 like it: +64 each, added"."""
+    text = f"{path or '(model)'} ({move.kind})"
+    if count == 1:
+        text += f": {move.difference:+,}{unit}"
+    else:
+        text += f" and {count - 1} like it: {move.difference:+,}{unit} each"
+    if move.change in ("added", "removed"):
+        return f"{text}, {move.change}"
+    return f"{text} by {operators}" if operators else text
 
 
 def _find_peaks(before: Report, after: Report) -> Iterator[str]:
+    """Yield for each report that tells it where the peak of memory stands."""
     for name, report in (("before", before), ("after", after)):
         memory, operators = report.memory, report.operators
         if memory is None or operators is None or memory.peak_index is None:
@@ -146,16 +159,20 @@ def compare_operators(before: Operators, after: Operators, path: str, path_after
     'bmm -16 (no longer called), mul +8 (not called before)'
     """
     names = [name for layer, name in before if layer == path] + [name for layer, name in after if layer == path_after]
-    nothing, moves = OperatorSum(0, 0), []
+    nothing = OperatorSum(0, 0)
+    moves = []
     for name in dict.fromkeys(names):
-        old, new = before.get((path, name), nothing), after.get((path_after, name), nothing)
+        old = before.get((path, name), nothing)
+        new = after.get((path_after, name), nothing)
         if old.total != new.total:
             moves.append(_OperatorMove(name, new.total - old.total, _describe_calls(old.calls, new.calls)))
     if not moves or (len(moves) == 1 and not moves[0].calls):
         return ""
     moves.sort(key=lambda move: -abs(move.difference))
     texts = [f"{move.name} {move.difference:+,}{move.calls}" for move in moves[:_NAMED]]
-    return ", ".join([*texts, *([f"and {len(moves) - _NAMED} more operators"] if len(moves) > _NAMED else [])])
+    if len(moves) > _NAMED:
+        texts.append(f"and {format_count(len(moves) - _NAMED, 'more operator')}")
+    return ", ".join(texts)
 
 
 def _describe_calls(before: int, after: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections import Counter, defaultdict
@@ -45,8 +46,9 @@ def summarize(finished: AuditResult, color: bool = False) -> str:
     costs = _draw_costs(finished.metrics, rows)
     problems = "\n".join(map(visible, [*_list_problems(rows), *_list_warnings(rows)]))
     places = map(visible, _list_places(finished))  # whole, however narrow the terminal: they have commands
-    table = [] if costs is None else [to_text(draw_parts([costs]), color=color)]
-    return "\n\n".join([*table, "\n".join([*filter(None, [to_text(Text(problems))]), *places])])
+    table = "" if costs is None else to_text(draw_parts([costs]), color=color)
+    end = "\n".join(filter(None, [to_text(Text(problems)), *places]))
+    return "\n\n".join(filter(None, [table, end]))
 
 
 def shorten_store(store: str) -> str:
@@ -88,7 +90,7 @@ def _list_problems(rows: Sequence[Row]) -> Iterator[str]:
         yield f"  {', '.join([*list(models)[:_NAMED], *more])}"
     if len(ranked) > _PROBLEMS:
         others = sum(models.total() for _, models in ranked[_PROBLEMS:])
-        yield f"{others} with {len(ranked) - _PROBLEMS} other reasons"
+        yield f"{others} with {format_count(len(ranked) - _PROBLEMS, 'other reason')}"
 
 
 def _explain_row(row: Row) -> Iterator[str]:
@@ -128,24 +130,33 @@ def _draw_costs(named: Sequence[str], rows: Sequence[Row]) -> Grid | None:
     if not metrics:
         return None
     ranked = _rank_rows(counted, metrics[0])
-    shown = ranked if len(ranked) <= _MOST else [*ranked[:_ENDS], *ranked[-_ENDS:]]
     settings = _find_differing_settings(rows)
-    titles = ["Model", *(["Settings"] if settings else []), *map(_fold_title, metrics)]
-    cells = [_write_cells(row, settings, metrics) for row in shown]
+    names = ["Model", "Settings"] if settings else ["Model"]
+    titles = [*names, *map(_fold_title, metrics)]
     order = f"by {' '.join(split_words(metrics[0]))}"
-    title = f"{format_count(len(ranked), 'row')} {order}, the largest first"
-    if len(shown) < len(ranked):
+    if len(ranked) <= _MOST:
+        shown = ranked
+        title = f"{format_count(len(ranked), 'row')} {order}, the largest first"
+        lines = [_write_cells(row, settings, metrics) for row in shown]
+    else:
+        shown = [*ranked[:_ENDS], *ranked[-_ENDS:]]
         title = f"{len(ranked)} rows {order}: the {_ENDS} largest and the {_ENDS} smallest"
-        cells.insert(_ENDS, [_Cell(f"... {len(ranked) - len(shown)} others"), *[_Cell("")] * (len(titles) - 1)])
-    marks = {(line, column): cell.mark for line, row in enumerate(cells) for column, cell in enumerate(row)}
+        lines = [_write_cells(row, settings, metrics) for row in shown]
+        lines.insert(_ENDS, [_Cell(f"... {len(ranked) - len(shown)} others"), *[_Cell("")] * (len(titles) - 1)])
     is_told_apart = len({row.spec for row in shown}) == len(shown)
+    last_metrics_first = metrics[:0:-1]  # all but the first, which the rows are sorted by
     return Grid(
         title,
         tuple(titles),
-        tuple(tuple(cell.text for cell in row) for row in cells),
-        numeric=frozenset(range(len(titles) - len(metrics), len(titles))),
-        marks={cell: mark for cell, mark in marks.items() if mark},
-        least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, metrics[:0:-1])),
+        tuple(tuple(cell.text for cell in line) for line in lines),
+        numeric=frozenset(range(len(names), len(titles))),
+        marks={
+            (number, column): cell.mark
+            for number, line in enumerate(lines)
+            for column, cell in enumerate(line)
+            if cell.mark
+        },
+        least_needed=(*(["Settings"] if is_told_apart else []), *map(_fold_title, last_metrics_first)),
     )
 
 
@@ -155,12 +166,11 @@ def _rank_rows(rows: Sequence[Row], metric: str) -> list[Row]:
     for row in rows:
         cases[CaseName.of(row), row.machine].append(row)
 
-    def rank(row: Row) -> tuple[bool, float]:
+    def read_number(row: Row) -> float:
         value = row.values.get(metric)
-        number = None if value is None else value.value
-        return number is not None, number or 0
+        return -math.inf if value is None or value.value is None else value.value
 
-    return sorted(map(join_rows, cases.values()), key=rank, reverse=True)
+    return sorted(map(join_rows, cases.values()), key=read_number, reverse=True)
 
 
 def _choose_metrics(named: Sequence[str], numbers: Collection[str]) -> list[str]:
@@ -178,10 +188,14 @@ def _find_differing_settings(rows: Sequence[Row]) -> list[str]:
 
 def _write_cells(row: Row, settings: Sequence[str], metrics: Sequence[str]) -> list[_Cell]:
     """Return the cells of a row; one that is not plausible has an exclamation mark too."""
-    spec = row.spec if len(row.spec) <= _LONGEST_SPEC else f"...{row.spec[3 - _LONGEST_SPEC :]}"
-    model = _Cell(f"! {spec}", "failed") if row.flags else _Cell(spec)
-    text = ", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)
-    return [model, *([_Cell(text)] if settings else []), *(_write_value(row.values.get(name)) for name in metrics)]
+    spec = row.spec
+    if len(spec) > _LONGEST_SPEC:
+        dots = "..."
+        spec = f"{dots}{spec[len(dots) - _LONGEST_SPEC :]}"
+    cells = [_Cell(f"! {spec}", "failed") if row.flags else _Cell(spec)]
+    if settings:
+        cells.append(_Cell(", ".join(f"{name}={row.settings[name]}" for name in settings if name in row.settings)))
+    return [*cells, *(_write_value(row.values.get(name)) for name in metrics)]
 
 
 def _fold_title(metric: str) -> str:
@@ -195,6 +209,5 @@ def _write_value(value: Value | None) -> _Cell:
     mark = {Completeness.COMPLETE: "", Completeness.FAILED: "failed"}.get(value.completeness, "partial")
     if value.value is None:
         return _Cell(value.completeness.value, mark)
-    return _Cell(
-        f"{value.sign}{value.brief or value.shown}", mark
-    )  # the interval of a time has no room in most terminals
+    text = value.brief or value.shown  # brief without the interval of a time: most terminals have no room for it
+    return _Cell(f"{value.sign}{text}", mark)

@@ -80,7 +80,7 @@ SIDES = ("a.rotary", "b.rotary")
         (
             dict.fromkeys("abcde", (1, 5)),
             {name: (1, count) for name, count in zip("abcde", (1, 2, 3, 4, 6), strict=True)},
-            "a -4, b -3, c -2, d -1, and 1 more operators",
+            "a -4, b -3, c -2, d -1, and 1 more operator",
         ),
     ],
 )
