@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -159,11 +160,11 @@ def _list_entry(entry: ModelEntry, plan: Plan, budgeted: tuple[str, ...]) -> Ite
         _require_computed("metrics", entry.metrics or ())
     metrics = None if entry.metrics is None else tuple(dict.fromkeys((*entry.metrics, *budgeted)))
     is_timed = is_run_for(metrics, entry.leave_out) or bool(entry.evaluation)
-    references = [*([] if entry.data is None else [entry.data]), *entry.evaluation, *_list_code_texts(entry)]
-    codes = {text: read_code(text, plan.folder) for text in references}
-    data_versions = dict(find_versions(frozenset().union(*(code.imports for code in codes.values()))))
-    data = tuple((text, codes[text].digest) for text in references)
-    of_entry = Case("", plan.folder, entry=entry, metrics=metrics, is_timed=is_timed, data=data)
+    data = [] if entry.data is None else [entry.data]
+    codes = [(text, read_code(text, plan.folder)) for text in (*data, *entry.evaluation, *_list_code_texts(entry))]
+    digests = tuple((text, code.digest) for text, code in codes)
+    data_versions = dict(find_versions(frozenset().union(*(code.imports for _, code in codes))))
+    of_entry = Case("", plan.folder, entry=entry, metrics=metrics, is_timed=is_timed, data=digests)
     for pattern in entry.specs:
         listing = find_specs(pattern, plan.folder)
         for spec in listing.specs:
@@ -205,15 +206,14 @@ def _find_packages(code: SourceCode) -> tuple[dict[str, str], tuple[str, ...] | 
     An interpreter that has imported a framework which survives a fork is forked for its models; one that has imported
     none is forked for every other model, which then imports its own.
     """
-    imported = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
+    used = [info for info in backends() if not code.imports.isdisjoint(info.frameworks)]
     versions = {**_find_measuring_packages(), **dict(find_versions(code.imports))}
-    for info in imported:
-        try:
+    for info in used:
+        with suppress(ImportError):
             versions |= {} if info.installed is None else info.installed()
-        except ImportError:
-            continue
-    modules = imported[0].preload if len(imported) == 1 else ()
-    return versions, (*modules, *code.preload) if modules else modules
+    modules = used[0].preload if len(used) == 1 else ()
+    warm = (*modules, *code.preload) if modules else modules
+    return versions, warm
 
 
 def _require_computed(key: str, metrics: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ def _require_computed(key: str, metrics: Sequence[str]) -> None:
     for metric in metrics:
         if offers.name_of_metric(metric) in names:
             continue
-        names |= names_of_functions()
+        names |= names_of_functions()  # only now: it goes through the functions of all backends
         if metric not in names:
             likely = nearest(metric, names)
             meant = "; `profilerkit list` lists the metrics" if likely is None else f"; did you mean {likely!r}?"
@@ -237,10 +237,10 @@ def is_run_for(metrics: Sequence[str] | None, leave_out: Sequence[str] = ()) -> 
 
     A name that no plugin computes for every backend is taken for one that runs it.
     """
-    functions, registry = list_functions_for_any_backend(), Registry()
+    functions = list_functions_for_any_backend()
+    registry = Registry()
     for function in functions:
         registry.register(function)
-    names = list_default_metrics(functions) if metrics is None else metrics
-    return any(
-        name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names if name not in leave_out
-    )
+    requested = list_default_metrics(functions) if metrics is None else metrics
+    names = [name for name in requested if name not in leave_out]
+    return any(name not in registry or find_risk(name, registry) is Risk.RUNS_MODEL for name in names)

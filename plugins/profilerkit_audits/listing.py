@@ -66,7 +66,8 @@ def find_specs(pattern: str, folder: Path) -> Listing:
     if not is_pattern(pattern):
         return Listing((pattern,))
     prefix, _, name = pattern.rpartition(":")
-    library, module = pattern.partition(":")[0], _find_module_file(pattern, folder)
+    library = pattern.partition(":")[0]
+    module = _find_module_file(pattern, folder)
     if is_in_file(pattern):
         choice = _match_names({file: folder / file for file in _find_files(prefix, folder)}, name)
     elif module is not None:
@@ -108,8 +109,8 @@ def _find_files(pattern: str, folder: Path) -> list[str]:
     path = Path(pattern)
     base = Path(path.anchor) if path.is_absolute() else folder
     relative = str(path.relative_to(path.anchor)) if path.is_absolute() else pattern
-    files = sorted(file for file in base.glob(relative) if file.is_file() or (file / "saved_model.pb").is_file())
-    return [file.as_posix() if path.is_absolute() else file.relative_to(base).as_posix() for file in files]
+    models = [file for file in base.glob(relative) if file.is_file() or (file / "saved_model.pb").is_file()]
+    return [(file if path.is_absolute() else file.relative_to(base)).as_posix() for file in sorted(models)]
 
 
 def _find_module_file(pattern: str, folder: Path) -> Path | None:

@@ -42,8 +42,8 @@ def may_start(states: Sequence[tuple[State, str]], workers: int) -> bool:
     """
     counting = sum(state is State.COUNTING for state, _ in states)
     waiting = sum(state is State.WAITING for state, _ in states)
-    timed = any(state is State.TIMING and device == "cpu" for state, device in states)
-    return not timed and counting < workers and counting + waiting < 2 * workers and waiting < workers
+    is_cpu_timed = any(state is State.TIMING and device == "cpu" for state, device in states)
+    return not is_cpu_timed and counting < workers and waiting < workers
 
 
 def may_go(device: str, states: Sequence[tuple[State, str]]) -> bool:
@@ -130,7 +130,9 @@ class _Session:
 
     def go(self) -> None:
         """Let the process measure."""
-        self.state, self.beside, self.busyness = State.TIMING, 0, Busyness()
+        self.state = State.TIMING
+        self.beside = 0
+        self.busyness = Busyness()
         self.cpu_before = 0.0 if self.run.pid is None else cpu_seconds(self.run.pid)
         progress = self.run.progress
         progress.waiting, progress.turn = False, None
@@ -204,7 +206,7 @@ class LocalEngine(Engine):
                 reason = f"its process could not be started: {error}"
                 yield without_run(case, self.machine, FailureCode.ENGINE, reason)
             counting = [session for session in self._sessions if session.state is State.COUNTING]
-            for session in counting:
+            for session in counting:  # the new one among them
                 session.beside = max(session.beside, len(counting) - 1)
 
     def _start_process(self, case: Case) -> IsolatedRun:

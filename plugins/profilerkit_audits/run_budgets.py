@@ -114,8 +114,8 @@ def _check_rows(store: Store, run: str, budget: Budget) -> dict[CaseName, tuple[
 def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -> Iterator[Finding]:
     """Yield what each limit says of the rows of a case, alike ones once.
 
-    A value that one row lacks and another one has is not missing. A limit for layers that the model does not have is
-    not for it.
+    A value that one row lacks and another one has is not missing. A limit for layers that the model does not have says
+    nothing of it.
     """
     for limit in budget.limits:
         findings: list[Finding] = []
@@ -126,10 +126,10 @@ def _check_case(measured: Sequence[tuple[Row, Report | None]], budget: Budget) -
                 continue
             try:
                 findings += check(report, Budget((limit,)))
-            except BudgetError as error:
+            except BudgetError as error:  # the row has no such value, or the model no such layer
                 errors.append(str(error))
-        if not findings and limit.pattern is None:
-            findings = [_fail(limit, error) for error in errors[:1]]
+        if errors and not findings and limit.pattern is None:
+            findings = [_fail(limit, errors[0])]
         yield from dict.fromkeys(findings)
 
 

@@ -52,7 +52,7 @@ def read_code(spec: str, folder: Path) -> SourceCode:
     """
     loaders = list(_find_loaders(spec))
     preload = next((loader.preload for loader in loaders if loader.preload), ())
-    source, _, _ = spec.rpartition(":")
+    source = spec.rpartition(":")[0]
     if is_in_file(spec):
         file = folder / source
         return _read_python(Module(file, file.parent), preload)
@@ -63,9 +63,10 @@ def read_code(spec: str, folder: Path) -> SourceCode:
         if module is None:  # its version tells it
             return SourceCode(imports=frozenset({source.partition(".")[0]}), preload=preload)
         return _read_python(module, preload)
-    packages = filter(None, ({*loader.packages, *loader.frameworks} for loader in loaders))
     digest = "" if saved is None else _digest_path(saved)
-    return SourceCode(digest, frozenset(next(packages, ())), preload)
+    packages = ({*loader.packages, *loader.frameworks} for loader in loaders)
+    first_named = next(filter(None, packages), set[str]())
+    return SourceCode(digest, frozenset(first_named), preload)
 
 
 def _find_saved(spec: str, folder: Path) -> Path | None:
@@ -87,7 +88,9 @@ def _find_loaders(spec: str) -> Iterator[LoaderInfo]:
 
 def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
     """Return the code of a file and of the own modules that it imports, at any depth."""
-    pending, seen, imports = [first], dict[Path, _File](), set[str]()
+    pending = [first]
+    seen: dict[Path, _File] = {}
+    imports: set[str] = set()
     while pending:
         file, root = pending.pop()
         if file in seen:
@@ -103,8 +106,11 @@ def _read_python(first: Module, preload: tuple[str, ...]) -> SourceCode:
             if module is None:
                 imports.add(name.partition(".")[0])
                 continue
-            packages = [above / "__init__.py" for above in module.file.parents if module.folder in above.parents]
-            pending += [module, *(Module(package, module.folder) for package in packages if package.is_file())]
+            pending.append(module)
+            for above in module.file.parents:  # the packages that it is in are run with it
+                package = above / "__init__.py"
+                if module.folder in above.parents and package.is_file():
+                    pending.append(Module(package, module.folder))
     digest = _digest(sorted(seen.values())) if seen else ""
     return SourceCode(digest, frozenset(imports - sys.stdlib_module_names), preload)
 
@@ -125,10 +131,10 @@ def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            if node.level:
-                with suppress(ValueError, IndexError):
-                    above = file.parents[node.level - 1].relative_to(folder).parts
-                    base = ".".join([*above, *([base] if base else [])])
+            if node.level:  # relative: "from ..nets import net"
+                with suppress(ValueError, IndexError):  # above the folder, where Python finds nothing either
+                    package = ".".join(file.parents[node.level - 1].relative_to(folder).parts)
+                    base = f"{package}.{base}".strip(".")
             if base:
                 yield base
             yield from (f"{base}.{alias.name}".lstrip(".") for alias in node.names if alias.name != "*")
@@ -138,7 +144,7 @@ def _read_imports(tree: ast.AST, file: Path, folder: Path) -> Iterator[str]:
 
 
 class _File(NamedTuple):
-    """A file by its name in a folder, and its content, or the digest of that."""
+    """A file by its name in a folder, and its content, or the digest of that where files may be large."""
 
     name: Path
     content: bytes
