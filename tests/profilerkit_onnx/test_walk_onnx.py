@@ -31,6 +31,26 @@ def trace_by_shapes(model: Any, **inputs: Any) -> ModelTrace:
     return trace
 
 
+def test_the_standard_may_be_named_in_each_node() -> None:
+    """``ai.onnx`` is another name of the standard's domain: sizes that its nodes compute are known.
+
+    (2, 3, 4) as (2, 12) with a matrix of 12 x 5 makes 2 * 12 * 5 multiply-accumulates.
+    """
+    nodes = [
+        helper.make_node("Shape", ["x"], ["sizes"], start=0, end=1),
+        helper.make_node("Constant", [], ["rest"], value_ints=[-1]),
+        helper.make_node("Concat", ["sizes", "rest"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["rows"]),
+        helper.make_node("MatMul", ["rows", "weight"], ["y"]),
+    ]
+    x = np.ones((2, 3, 4), F)
+    model = make_model(nodes, {"x": x}, {"weight": np.ones((12, 5), F)})
+    for node in model.graph.node:
+        node.domain = "ai.onnx"
+    trace = trace_by_shapes(model, x=x)
+    assert (trace.macs, trace.missing) == (2 * 12 * 5, ())
+
+
 # Functions ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What a model declares of its inputs, and what a call tells of that: open sizes, samples."""
+"""What a model declares of its inputs, and what the inputs of a call add to that: its open sizes, and its samples."""
 
 from __future__ import annotations
 
@@ -16,52 +16,56 @@ __all__ = ["count_samples", "list_declared", "name_sizes"]
 
 
 def list_declared(model: ModelProto) -> list[Declared]:
-    """Return the inputs that a call has to give: initializers may stand among a graph's inputs, as default values."""
-    supplied = {tensor.name for tensor in model.graph.initializer}
-    supplied.update(tensor.values.name for tensor in model.graph.sparse_initializer)
+    """Return the inputs that a call has to give: those of the graph that have no initializer as a default value."""
+    with_default = {tensor.name for tensor in model.graph.initializer}
+    with_default.update(tensor.values.name for tensor in model.graph.sparse_initializer)
     declared = []
     for value in model.graph.input:
-        if value.name in supplied:
-            continue
-        is_tensor = value.type.WhichOneof("value") == "tensor_type"
-        dtype = dtype_name(value.type.tensor_type.elem_type) if is_tensor else None
-        declared.append(Declared(value.name, read_dims(value.type), dtype))
+        if value.name not in with_default:
+            is_tensor = value.type.WhichOneof("value") == "tensor_type"
+            dtype = dtype_name(value.type.tensor_type.elem_type) if is_tensor else None
+            declared.append(Declared(value.name, read_dims(value.type), dtype))
     return declared
 
 
 def name_sizes(declared: Sequence[Declared], bound: Mapping[str, Any]) -> dict[str, int]:
-    """Return the open sizes of a model by name, as the shapes of a call's tensors tell them.
+    """Return the open sizes of a model by name: {"batch": 8} for a tensor of 8 x 10 declared as ("batch", 10).
 
-    Raises `InputError` where two inputs tell different sizes.
+    Raises `InputError` where two inputs have different sizes under one name.
     """
     sizes: dict[str, int] = {}
-    tellers: dict[str, str] = {}  # the input that has told each size
+    sources: dict[str, str] = {}  # the input that each size is from
     for value in declared:
-        for dim, size in zip(value.dims or (), getattr(bound[value.name], "shape", ()), strict=False):
+        shape = getattr(bound[value.name], "shape", ())
+        for dim, size in zip(value.dims or (), shape, strict=False):
             if not isinstance(dim, str):
                 continue
-            if dim not in sizes:
-                sizes[dim], tellers[dim] = int(size), value.name
-            elif sizes[dim] != size:
+            if sizes.setdefault(dim, int(size)) != size:
                 raise InputError(
-                    f"the size {dim!r} is {sizes[dim]} in the input {tellers[dim]!r} and {size} in {value.name!r}; "
+                    f"the size {dim!r} is {sizes[dim]} in the input {sources[dim]!r} and {size} in {value.name!r}; "
                     "give inputs that agree"
                 )
+            sources.setdefault(dim, value.name)
     return sizes
 
 
 def count_samples(model: ModelProto, inputs: ModelInputs) -> int | None:
-    """Return the samples that a recurrent operator takes directly from the inputs; None if there is no such operator.
+    """Return the samples of a call whose first recurrent operator reads an input directly; None for other models.
 
-    Its input has time first, unless its ``layout`` is 1. All other operators take batches along the first dimension.
+    Their batch may be the second dimension: time is first, unless the operator's ``layout`` is 1.
     """
-    first = next((node for node in model.graph.node if node.op_type in ("GRU", "LSTM", "RNN")), None)
-    declared = [] if first is None else list_declared(model)
-    if first is None or not any(value.name == first.input[0] for value in declared):
+    recurrent = next((node for node in model.graph.node if node.op_type in ("GRU", "LSTM", "RNN")), None)
+    if recurrent is None:
+        return None
+    declared = list_declared(model)
+    sequence = recurrent.input[0]
+    if not any(value.name == sequence for value in declared):
         return None
     try:
-        shape = bind_inputs(declared, inputs)[first.input[0]].shape
+        shape = bind_inputs(declared, inputs)[sequence].shape
     except InputError:  # the trace says why
         return None
-    layout = next((attribute.i for attribute in first.attribute if attribute.name == "layout"), 0)
-    return int(shape[0 if layout else 1]) if len(shape) == 3 else None
+    if len(shape) != 3:
+        return None
+    is_batch_first = any(attribute.name == "layout" and attribute.i for attribute in recurrent.attribute)
+    return int(shape[0 if is_batch_first else 1])

@@ -8,12 +8,14 @@ from functools import cache
 
 from onnx import TensorProto, TypeProto, helper
 
-__all__ = ["LARGEST", "common_type", "count_bytes", "dtype_name", "read_dims", "tensor_type"]
+__all__ = ["LARGEST", "STANDARD", "common_type", "count_bytes", "dtype_name", "read_dims", "tensor_type"]
 
 #: Returns the type of a tensor, of its dtype and sizes; a size may be a name, or not known.
 tensor_type: Callable[[int, Sequence[int | str | None] | None], TypeProto] = helper.make_tensor_type_proto
 #: The most elements that a constant has which is read or computed: shapes, indices and scales have fewer.
 LARGEST = 4096
+#: The names of the domain of the standard's operators.
+STANDARD = ("", "ai.onnx")
 #: The bits of dtypes whose elements are packed.
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 

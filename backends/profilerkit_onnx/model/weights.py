@@ -96,9 +96,10 @@ def list_constants(model: ModelProto) -> dict[str, Constant]:
             stored = _make_constant(sparse.values).bytes + _make_constant(sparse.indices).bytes
             constants[sparse.values.name] = Constant(sparse.values, Shape(sparse.dims), stored)
         for node in graph.node:
-            for attribute in node.attribute if node.op_type == "Constant" and node.output else ():
-                if attribute.name == "value" and attribute.HasField("t"):
-                    constants[node.output[0]] = _make_constant(attribute.t, is_node=True)
+            if node.op_type == "Constant" and node.output:
+                for attribute in node.attribute:
+                    if attribute.name == "value" and attribute.HasField("t"):
+                        constants[node.output[0]] = _make_constant(attribute.t, is_node=True)
     return constants
 
 
@@ -112,23 +113,20 @@ def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Cons
     One that several layers use belongs to each of them, and is one weight. Unused ones belong to the model. Packed
     weights hold several elements in one: their record has no shape.
     """
-    uses = _find_uses(model, scopes, constants)
+    all_uses = _find_uses(model, scopes, constants)
     for identity, (name, constant) in enumerate(constants.items()):
-        users, elements, dtype = uses.get(name, []), constant.shape.numel, dtype_name(constant.values.data_type)
-        is_parameter = _is_parameter(name, constant, dtype, users)
-        if elements <= 1 and not is_parameter:
+        uses = all_uses.get(name, [])
+        dtype = dtype_name(constant.values.data_type)
+        is_parameter = _is_parameter(name, constant, dtype, uses)
+        if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
-        unpacked = _count_unpacked(users)
-        for path in dict.fromkeys(use.path for use in users) or [""]:
-            record = WeightRecord(
-                name.removeprefix(f"{path}.") if path else name,
-                identity,
-                elements if unpacked is None else unpacked,
-                constant.bytes,
-                dtype,
-                None,
-                shape=tuple(constant.shape) if unpacked is None else (),
-            )
+        elements, shape = constant.shape.numel, tuple(constant.shape)
+        packed = _count_packed(uses)
+        if packed is not None:
+            elements, shape = packed, ()
+        for path in dict.fromkeys(use.path for use in uses) or [""]:
+            label = name.removeprefix(f"{path}.") if path else name
+            record = WeightRecord(label, identity, elements, constant.bytes, dtype, trainable=None, shape=shape)
             yield PlacedWeight(path, record, is_parameter)
 
 
@@ -143,36 +141,36 @@ class _Use(NamedTuple):
 def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[_Use]]:
     """Return where each constant is used.
 
-    What only copies or turns a constant round stands for it: its user is the user of the result.
+    A copy or a transposed form of a constant stands for it: who uses that uses the constant, and the node that makes it
+    does not.
     """
     uses: dict[str, list[_Use]] = {}
     stands_for = {name: name for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
         for inner in list_nodes([node]):  # those of the graphs inside a node belong to the same layer
+            if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
+                stands_for[inner.output[0]] = stands_for[inner.input[0]]
+                continue
             for index, name in enumerate(inner.input):
                 if name in stands_for:
                     uses.setdefault(stands_for[name], []).append(_Use(inner, index, chain[-1].path))
-            if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
-                source = stands_for[inner.input[0]]
-                uses[source].pop()
-                stands_for[inner.output[0]] = source
     return uses
 
 
-def _is_parameter(name: str, constant: Constant, dtype: str, users: Sequence[_Use]) -> bool:
-    """Return whether a constant is a weight that is trained, by what its users do with it, else by its dtype."""
-    if any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in users):
+def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use]) -> bool:
+    """Return whether a constant is a weight that is trained: by the operators that use it, else by its dtype."""
+    if any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses):
         return True
     if constant.is_node or _COMPUTED.fullmatch(name) or not constant.shape:
         return False
-    if users and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in users):
+    if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
         return False
     return dtype.startswith(("float", "bfloat", "complex"))
 
 
-def _count_unpacked(users: Sequence[_Use]) -> int | None:
+def _count_packed(uses: Sequence[_Use]) -> int | None:
     """Return how many elements packed weights stand for; None for weights that are not packed."""
-    for use in users:
+    for use in uses:
         if use.node.op_type == "MatMulNBits" and use.input == 1:
             sizes: dict[str, int] = {attribute.name: attribute.i for attribute in use.node.attribute}
             return sizes.get("K", 0) * sizes.get("N", 0)

@@ -1,4 +1,7 @@
-"""Constants that shapes depend on, computed while the graph is walked: small ones alone, by onnx's reference."""
+"""The elements of constants that shapes depend on, computed while the graph is walked, by onnx's reference.
+
+Only small constants: they are enough to know shapes, and computing weights would take the memory of the model.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ..model.graphs import list_inner_graphs
-from ..model.types import LARGEST
+from ..model.types import LARGEST, STANDARD
 from .values import Array, Value
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ __all__ = ["FROM_SHAPE", "evaluate", "fold", "is_repeatable", "make_evaluator", 
 
 #: Operators whose result follows from the shape of their input, whatever the elements are.
 FROM_SHAPE = ("Shape", "Size")
+#: Operators that make many elements of a few numbers.
+_GROWING = ("ConstantOfShape", "Expand", "Range", "Tile")
 #: Operators whose results differ from run to run.
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 
@@ -36,24 +41,24 @@ def read_array(tensor: TensorProto) -> Array | None:
 
 
 def is_repeatable(node: NodeProto) -> bool:
-    """Return whether a node is one of the standard's, without graphs inside, that makes the same of the same inputs."""
-    return not (node.domain or node.op_type in _RANDOM or list_inner_graphs(node))
+    """Return whether a node always makes the same of the same inputs: one of the standard's, without graphs inside."""
+    return node.domain in STANDARD and node.op_type not in _RANDOM and not list_inner_graphs(node)
 
 
 def fold(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, int]) -> list[Array | None]:
     """Return the elements of a node's outputs where they are known before the model runs; None for each other."""
     nothing: list[Array | None] = [None] * len(node.output)
-    if node.op_type in FROM_SHAPE and not node.domain and inputs and inputs[0] is not None:
+    if node.op_type in FROM_SHAPE and node.domain in STANDARD and inputs and inputs[0] is not None:
         return _measure_shape(node, inputs[0])
     if any(value is not None and value.array is None for value in inputs) or not is_repeatable(node):
         return nothing
     arrays = [None if value is None else value.array for value in inputs]
     if node.op_type == "Identity" and len(arrays) == 1:
-        return arrays
-    if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range") and not _makes_little(node, arrays):
+        return arrays  # nothing to compute
+    if node.op_type in _GROWING and not _makes_little(node, arrays):
         return nothing
-    made = evaluate(node, arrays, opsets)
-    return nothing if made is None else [_drop_large(array) for array in made]
+    made = evaluate(node, arrays, opsets) or nothing
+    return [array if array is not None and array.size <= LARGEST else None for array in made]
 
 
 def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
@@ -62,45 +67,48 @@ def _measure_shape(node: NodeProto, source: Value) -> list[Array | None]:
         return [None]
     if node.op_type == "Size":
         return [np.asarray(source.shape.numel, np.int64)]
-    sizes = {attribute.name: attribute.i for attribute in node.attribute}
-    return [np.asarray(source.shape[sizes.get("start", 0) : sizes.get("end", len(source.shape))], np.int64)]
+    attributes = {attribute.name: attribute.i for attribute in node.attribute}
+    start, end = attributes.get("start", 0), attributes.get("end", len(source.shape))
+    return [np.asarray(source.shape[start:end], np.int64)]
 
 
 def _makes_little(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
-    """Return whether what a node makes of few numbers is small as well."""
+    """Return whether a growing operator makes few elements; computing many could take all memory."""
     numbers = [array for array in arrays if array is not None]
     if node.op_type == "Range":
         start, limit, step = (float(array) for array in numbers)
         return step != 0 and abs((limit - start) / step) <= LARGEST
-    target = numbers[-1].astype(np.float64)
-    before = 1 if node.op_type == "ConstantOfShape" else max(numbers[0].size, 1)
-    return bool(np.prod(target) * before <= LARGEST)
-
-
-def _drop_large(array: object) -> Array | None:
-    return array if isinstance(array, np.ndarray) and array.size <= LARGEST else None
+    # The last input has the shape of the result, or for Tile the repeats. Integers could overflow in a product.
+    most = np.prod(numbers[-1].astype(np.float64))
+    if node.op_type != "ConstantOfShape":
+        most *= max(numbers[0].size, 1)
+    return bool(most <= LARGEST)
 
 
 def make_evaluator(model: ModelProto) -> ReferenceEvaluator:
-    """Return what runs a model without a runtime; its operators, which few models need here, take 0.1 s to import."""
-    from onnx.reference import ReferenceEvaluator
+    """Return what runs a model without a runtime."""
+    from onnx.reference import ReferenceEvaluator  # takes 0.1 s, and few models need it
 
     return ReferenceEvaluator(model)
 
 
 def evaluate(node: NodeProto, arrays: Sequence[Array | None], opsets: Mapping[str, int]) -> list[Array | None] | None:
-    """Return what a node of the standard makes of arrays, None for what is no array; None if that is not known."""
+    """Return what a node of the standard makes of arrays; None if the reference cannot compute it.
+
+    In the list, None stands for an output that is left out, and for one that is no array, such as a sequence.
+    """
     names = ["" if array is None else f"x{index}" for index, array in enumerate(arrays)]
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if name}
     model = _make_model(node, names, opsets)
     try:
         with np.errstate(all="ignore"):
-            results = iter(make_evaluator(model).run(None, feeds))
+            results = make_evaluator(model).run(None, feeds)
     except MemoryError:
         raise
-    except Exception:  # an operator or a dtype that the reference lacks: then the value is not known
+    except Exception:  # an operator or a dtype that the reference lacks
         return None
-    made = [next(results) if name else None for name in node.output]
+    by_name = dict(zip(filter(None, node.output), results, strict=True))
+    made = [by_name.get(name) for name in node.output]
     return [np.asarray(array) if isinstance(array, (np.ndarray, np.generic)) else None for array in made]
 
 
@@ -108,6 +116,8 @@ def _make_model(node: NodeProto, names: Sequence[str], opsets: Mapping[str, int]
     """Return a model of one node that reads inputs of these names; an empty name is one that is left out."""
     copy = NodeProto()
     copy.CopyFrom(node)
+    if node.domain in STANDARD:
+        copy.domain = ""  # as the operator set below has it
     del copy.input[:]
     copy.input.extend(names)
     graph = helper.make_graph(

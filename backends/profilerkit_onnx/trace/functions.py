@@ -7,6 +7,7 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto
 
+from ..model.types import STANDARD
 from .inference import find_schema
 from .values import Value
 
@@ -24,7 +25,7 @@ def find_body(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[s
     # Some bodies are the same for each node; others are made for one, from its attributes and the types of its inputs.
     is_made_for_node = schema.has_context_dependent_function
     versions = schema.context_dependent_function_opset_versions if is_made_for_node else schema.function_opset_versions
-    newest = opsets.get(node.domain, 1)
+    newest = opsets.get("" if node.domain in STANDARD else node.domain, 1)
     version = max((candidate for candidate in versions if candidate <= newest), default=None)
     if version is None:
         return None

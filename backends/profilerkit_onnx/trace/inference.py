@@ -8,16 +8,15 @@ from onnx import NodeProto, TypeProto, defs, helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from ..model.types import STANDARD
 from .pricing import name_node, name_operator
 from .runtime_shapes import infer_for_runtime
-from .values import UnfitError, Value
+from .values import Array, UnfitError, Value
 
 __all__ = ["find_schema", "infer"]
 
-#: The names of the domain of the standard.
-_DEFAULT = ("", "ai.onnx")
-#: More dimensions than any tensor has.
-_MOST_DIMENSIONS = 64
+#: The most floats that may be a factor for each dimension, as of `Resize`: more than any tensor has dimensions.
+_MOST_FACTORS = 64
 
 
 def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | None:
@@ -25,7 +24,7 @@ def find_schema(node: NodeProto, opsets: Mapping[str, int]) -> defs.OpSchema | N
 
     Without operator sets it is the newest definition.
     """
-    domain = "" if node.domain in _DEFAULT else node.domain
+    domain = "" if node.domain in STANDARD else node.domain
     try:
         if domain == "" and not opsets:
             return defs.get_schema(node.op_type, domain)
@@ -46,25 +45,10 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
     if not schema.has_type_and_shape_inference_function:
         return nothing
     values = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
-    types = {name: value.type for name, value in values.items()}
-    if any(kind.WhichOneof("value") is None for kind in types.values()):
+    if any(value.type.WhichOneof("value") is None for value in values.values()):
         return nothing
-    # Elements may tell sizes of outputs: integers, or a factor for each dimension, in no more than one dimension.
-    data = {
-        name: numpy_helper.from_array(value.array, name)
-        for name, value in values.items()
-        if value.array is not None
-        and value.array.ndim <= 1
-        and (value.array.dtype.kind in "iub" or value.array.size <= _MOST_DIMENSIONS)
-    }
-    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     try:
-        try:
-            outputs = infer_node_outputs(schema, node, types, data, opset_imports=imports)
-        except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
-            newest = find_schema(node, {}) or schema
-            imports = [helper.make_opsetid("", defs.onnx_opset_version())]
-            outputs = infer_node_outputs(newest, node, types, data, opset_imports=imports)
+        outputs = _infer_by_name(schema, node, values, opsets)
     except (InferenceError, ValidationError) as error:
         shapes = ", ".join("-" if value is None else str(value.info.shape) for value in inputs)
         words = " ".join(str(error).split())
@@ -73,3 +57,27 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
             f"of the shapes {shapes}: {words}"
         ) from None
     return [outputs.get(name) for name in node.output]
+
+
+def _infer_by_name(
+    schema: defs.OpSchema, node: NodeProto, values: Mapping[str, Value], opsets: Mapping[str, int]
+) -> dict[str, TypeProto]:
+    """Return the types of a node's outputs by their names; ``values`` are its inputs by theirs."""
+    types = {name: value.type for name, value in values.items()}
+    data = {
+        name: numpy_helper.from_array(value.array, name)
+        for name, value in values.items()
+        if value.array is not None and _tells_sizes(value.array)
+    }
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        return infer_node_outputs(schema, node, types, data, opset_imports=imports)
+    except ValidationError:  # exporters leave inputs out before the standard lets them: Resize in version 11
+        newest = find_schema(node, {}) or schema
+        imports = [helper.make_opsetid("", defs.onnx_opset_version())]
+        return infer_node_outputs(newest, node, types, data, opset_imports=imports)
+
+
+def _tells_sizes(array: Array) -> bool:
+    """Return whether the elements of an input may tell sizes of outputs: a row of integers, or of factors."""
+    return array.ndim <= 1 and (array.dtype.kind in "iub" or array.size <= _MOST_FACTORS)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from onnx import FunctionProto, NodeProto, TypeProto
 
-from ..model.types import read_dims, tensor_type
+from ..model.types import STANDARD, read_dims, tensor_type
 from .folding import FROM_SHAPE, fold, read_array
 from .inference import infer
 from .values import Array, Value
@@ -32,7 +32,13 @@ class Declarations(NamedTuple):
 
 
 class NodeOutputs(NamedTuple):
-    """The outputs of a node, and whether no type of theirs depends on what the file declares of a value by its name."""
+    """The outputs of a node.
+
+    Attributes:
+        values: The outputs.
+        are_inferred: Whether all their types follow from the inputs, and none from what the file declares of its name.
+            Then another node that is alike has the same ones.
+    """
 
     values: list[Value]
     are_inferred: bool
@@ -42,7 +48,7 @@ def make_outputs(
     node: NodeProto, inputs: Sequence[Value | None], declared: Declarations, numbers: Iterator[int]
 ) -> NodeOutputs:
     """Return the outputs of a node, with numbers of their own; raise `UnfitError` for inputs that do not fit it."""
-    if node.op_type == "Constant" and not node.domain:
+    if node.op_type == "Constant" and node.domain in STANDARD:
         return NodeOutputs([_make_constant(node, declared.opsets, next(numbers))], are_inferred=False)
     types = infer(node, inputs, declared.opsets)
     arrays = fold(node, inputs, declared.opsets)
@@ -61,10 +67,7 @@ def make_outputs(
 def _choose_type(
     declarations: Declarations, name: str, inferred: TypeProto | None, array: Array | None
 ) -> tuple[TypeProto, bool]:
-    """Return the type of an output, and whether it is inferred: else it is as the file declares it.
-
-    It is an empty one where neither tells.
-    """
+    """Return the type of an output, and whether it is the inferred one."""
     if inferred is not None:
         kind, dims = inferred.WhichOneof("value"), read_dims(inferred)
         if kind not in (None, "tensor_type"):  # a sequence, a map: it has no shape
@@ -73,8 +76,10 @@ def _choose_type(
             return tensor_type(inferred.tensor_type.elem_type, array.shape), kind is not None
         if dims is not None and all(isinstance(dim, int) for dim in dims):
             return inferred, True
+    # A size is left open by onnx's inference, or the operator is not known to it: the file may declare the output.
     declared = declarations.types.get(name)
-    return _bind_sizes(declared, declarations.sizes) or inferred or declared or TypeProto(), False
+    complete = _bind_sizes(declared, declarations.sizes)
+    return complete or inferred or declared or TypeProto(), False
 
 
 def _bind_sizes(declared: TypeProto | None, sizes: Mapping[str, int]) -> TypeProto | None:
@@ -83,7 +88,9 @@ def _bind_sizes(declared: TypeProto | None, sizes: Mapping[str, int]) -> TypePro
     if declared is None or dims is None:
         return None
     bound = [sizes.get(dim) if isinstance(dim, str) else dim for dim in dims]
-    return None if None in bound else tensor_type(declared.tensor_type.elem_type, bound)
+    if None in bound:
+        return None
+    return tensor_type(declared.tensor_type.elem_type, bound)
 
 
 def _make_constant(node: NodeProto, opsets: Mapping[str, int], number: int) -> Value:

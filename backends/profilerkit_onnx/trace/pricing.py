@@ -11,6 +11,7 @@ from profilerkit.backend_kit.operator_costs import Price
 
 from ..costs import NodeCall, Shapes
 from ..costs.registry import OPERATORS
+from ..model.types import STANDARD
 from .values import Value
 
 __all__ = ["is_masked", "name_node", "name_operator", "price", "read_attributes"]
@@ -31,7 +32,7 @@ _CAUSAL = ("is_causal", "unidirectional")
 
 def name_operator(node: NodeProto) -> str:
     """Return the name of a node's operator, with its domain unless that is ONNX's own."""
-    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}::{node.op_type}"
+    return node.op_type if node.domain in STANDARD else f"{node.domain}::{node.op_type}"
 
 
 def name_node(node: NodeProto) -> str:

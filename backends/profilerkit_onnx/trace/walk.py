@@ -1,4 +1,7 @@
-"""The walk over a graph in its order: shapes, constants and costs of every node, function bodies and subgraphs too."""
+"""The walk over a graph in its order: the shapes, the constants and the cost of each node.
+
+It goes over the bodies of functions too. What goes over the graphs inside ``If``, ``Loop`` and ``Scan`` is handed in.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,9 @@ _NOTHING = Declarations({}, {}, {}, {})
 #: many, in a file of a kilobyte.
 _MOST_NODES = 100_000
 _WITH_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
-#: The recurrent operators, and which of their inputs has the lengths of the sequences.
-_RECURRENT, _LENGTHS = ("LSTM", "GRU", "RNN"), 4
+_RECURRENT = ("LSTM", "GRU", "RNN")
+#: The input of a recurrent operator that has the lengths of the sequences.
+_LENGTHS = 4
 _SHORTER = "the lengths of the sequences of {!r} depend on values: all are counted as the longest possible"
 
 
@@ -57,17 +61,17 @@ class Visit(NamedTuple):
 
 
 class NodeResult(NamedTuple):
-    """What all nodes that are alike make and cost: layers come again, and what one of them does all of them do.
+    """What a node makes and costs, and with it every node that is alike, as in repeated layers.
 
     Attributes:
-        outputs: The outputs of the first of them.
-        constant: Whether these follow from constants and shapes alone.
+        outputs: The outputs of the first such node; the others have the same in buffers of their own.
+        is_constant: Whether these follow from constants and shapes alone.
         cost: What one run costs.
         missing: What is not counted of it, in words.
     """
 
     outputs: Sequence[Value]
-    constant: bool
+    is_constant: bool
     cost: Cost
     missing: str
 
@@ -81,11 +85,11 @@ class Walk:
         paths: The path of the layer of each node of the model's own graph; empty where nobody asks for choices.
         declared: What the file says of its operators and values, or the function that is gone over.
         work: What runs, and what is known of it.
-        constants: How many nodes depend on constants alone.
-        nodes_in_functions: How many nodes the bodies of functions had so far, each time that they were gone over.
-        node: The index of the node of the model's own graph that is gone over.
+        constants: How many nodes depend on constants alone; ``Constant`` nodes, which compute nothing, aside.
+        nodes_in_functions: How many nodes in bodies of functions were gone over so far, repeated calls included.
+        node: The index of the node of the model's own graph that is gone over; -1 before the first.
         numbers: The numbers of new values.
-        results: What the nodes so far make and cost, by what those that are alike have in common.
+        results: What the nodes so far make and cost, by the keys of `_make_key`.
         origins: Where constants come from, by their numbers.
     """
 
@@ -179,16 +183,14 @@ class Walk:
             is_constant = bool(outputs) and all(value.constant for value in outputs)
             cost, missing = (_NO_WORK, "") if is_constant else price(visit.operator, node, inputs, outputs)
             if missing and outputs and not is_known(visit.operator):
-                of_definition = self._walk_definition(visit)
-                if of_definition is not None:
-                    return of_definition
+                outputs_of_body = self._walk_definition(visit)
+                if outputs_of_body is not None:
+                    return outputs_of_body
             result = NodeResult(outputs, is_constant, cost, missing)
             if key is not None and are_inferred:
                 self.results[key] = result
-        if result.constant:
-            self.constants += node.op_type != "Constant"
-            for index, value in enumerate(outputs):
-                self.origins[value.number] = MadeConstant(node, index, tuple(inputs), self.declared.opsets)
+        if result.is_constant:
+            self._note_constants(visit, outputs)
         else:
             self.note(visit, outputs, result.cost, result.missing)
         return outputs
@@ -196,7 +198,7 @@ class Walk:
     def _make_key(self, visit: Visit) -> Hashable | None:
         """Return what the types, the elements and the cost of a node follow from; None where that is much to compare.
 
-        Names are no part of it, but which inputs and outputs there are.
+        Names of values are no part of it, so that repeated layers are alike; which inputs and outputs are left out is.
         """
         node = visit.node
         if node.op_type == "Constant" or any(attribute.type in _WITH_GRAPHS for attribute in node.attribute):
@@ -222,16 +224,28 @@ class Walk:
         self.work.add(work)
         return outputs
 
+    def _note_constants(self, visit: Visit, outputs: Sequence[Value]) -> None:
+        """Note where constants come from; a runtime computes them once, before the first run."""
+        if visit.node.op_type != "Constant":
+            self.constants += 1
+        for index, value in enumerate(outputs):
+            self.origins[value.number] = MadeConstant(visit.node, index, tuple(visit.inputs), self.declared.opsets)
+
     def note(self, visit: Visit, outputs: Sequence[Value], cost: Cost, missing: str) -> None:
         """Note an operator that runs; ``cost`` is that of one run, and ``missing`` says what is not counted."""
         node, inputs = visit.node, visit.inputs
         read = tuple(value for value in inputs if value is not None)
         made = tuple(value for name, value in zip(node.output, outputs, strict=True) if name)
         macs, flops = cost.macs * visit.times, cost.flops * visit.times
-        lengths = inputs[_LENGTHS] if visit.operator in _RECURRENT and len(inputs) > _LENGTHS else None
-        if flops and lengths is not None and lengths.array is None:
-            every = Branch.of([(self.path, macs, flops)])
-            self.work.choices.append(Choice((every, Branch({})), 0, _SHORTER.format(name_node(node))))
+        if visit.operator in _RECURRENT and flops:
+            self._note_lengths(visit, macs, flops)
         hides = is_masked(visit.operator, node, inputs)
-        done = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
-        self.work.executed.append(done)
+        executed = Executed(visit.operator, self.node, read, made, visit.times, macs, flops, missing, hides)
+        self.work.executed.append(executed)
+
+    def _note_lengths(self, visit: Visit, macs: int, flops: int) -> None:
+        """Note that a recurrent operator does between nothing and all of its work, where lengths are not known."""
+        lengths = visit.inputs[_LENGTHS] if len(visit.inputs) > _LENGTHS else None
+        if lengths is not None and lengths.array is None:
+            all_work = Branch.of([(self.path, macs, flops)])
+            self.work.choices.append(Choice((all_work, Branch({})), 0, _SHORTER.format(name_node(visit.node))))
