@@ -129,6 +129,23 @@ def test_weights_in_half_precision_are_unpacked_before_the_first_run() -> None:
     assert "1 operator of constants" in trace.notes[0]
 
 
+def test_a_weight_used_both_as_it_is_and_transposed_belongs_to_both_layers() -> None:
+    """The matrix of ``tall`` is that of ``wide`` transposed: one weight of 2 * 4 numbers, which each of them uses."""
+    builder = GraphBuilder()
+    x = builder.input("x", (1, 4))
+    weight = builder.constant("net_1/wide_1/MatMul", np.ones((2, 4), F))
+    order = builder.constant("order", np.array([1, 0], np.int32))
+    fully_connected = options("FullyConnected")
+    narrow = builder.add("FULLY_CONNECTED", [x, weight, -1], (1, 2), name="net_1/wide_1/y", options=fully_connected)
+    turned = builder.add("TRANSPOSE", [weight, order], (4, 2), name="net_1/tall_1/turned")
+    builder.add("FULLY_CONNECTED", [narrow, turned, -1], (1, 4), name="net_1/tall_1/y", options=fully_connected)
+    trace = BACKEND.trace(LiteRTModel(write(builder)), ModelInputs(np.ones((1, 4), F)))
+    counts = {layer.path: [weight.count for weight in layer.parameters] for layer in trace.layers}
+    assert counts == {"": [], "wide": [8], "tall": [8]}
+    report = profile(write(builder), np.ones((1, 4), F), metrics=["total_params"])
+    assert report["total_params"] == 8
+
+
 def test_shapes_and_indices_are_no_parameters() -> None:
     model = BUILDERS["lenet5"]()
     trace = BACKEND.trace(model, None)

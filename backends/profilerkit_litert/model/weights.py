@@ -66,28 +66,31 @@ def _list_graphs(model: LiteRTModel, scopes: Scopes) -> Iterator[_PlacedGraph]:
 
 
 def _identify(tensor: Tensor, graph: int, index: int) -> int:
-    """Return a number that tells a tensor from others: of a constant, whose scales and zero points have the next two.
+    """Return a number that no other weight has; the next two are for its scales and its zero points.
 
-    Tensors of one buffer are one weight. A state, which has no buffer of its own, is known by its graph and index.
+    Tensors of one buffer are one weight. A state has no buffer of its own: its number, which is below zero, is made of
+    its graph and its index there.
     """
-    return -1 - index - (graph << 32) if tensor.is_variable else 4 * tensor.buffer
+    if tensor.is_variable:
+        return -1 - index - (graph << 32)
+    return 4 * tensor.buffer
 
 
 def _find_users(graph: Graph, paths: Sequence[str]) -> dict[int, dict[str, None]]:
     """Return the layers that use each tensor; ``paths`` are those of the operators.
 
-    What only unpacks or turns a constant stands for it: its user is the user of the result.
+    An unpacked or transposed form of a constant stands for it: who uses that uses the constant, and the operator that
+    makes it does not.
     """
     sources = {index: index for index in range(len(graph.tensors))}
     users: dict[int, dict[str, None]] = {}
     for operator, path in zip(graph.operators, paths, strict=True):
-        for index in operator.inputs:
-            if index >= 0:
-                users.setdefault(sources[index], {})[path] = None
-        first = sources[operator.inputs[0]] if operator.inputs and operator.inputs[0] >= 0 else -1
-        if operator.name in _HANDING_ON and first >= 0 and graph.tensors[first].data is not None:
-            users.pop(first, None)
-            sources.update(dict.fromkeys(operator.outputs, first))
+        read = [sources[index] for index in operator.inputs if index >= 0]
+        if operator.name in _HANDING_ON and read and graph.tensors[read[0]].data is not None:
+            constant = read.pop(0)
+            sources.update(dict.fromkeys(operator.outputs, constant))
+        for index in read:
+            users.setdefault(index, {})[path] = None
     return users
 
 
@@ -106,20 +109,22 @@ def _list_records(path: str, tensor: Tensor, identity: int, *, is_state: bool) -
     """Yield what a layer has of a tensor: itself, and its scales and zero points where each channel has one."""
     shape = tensor.sizes or ()
     count = math.prod(shape)
-    size = math.ceil(count * element_bytes(tensor.dtype)) if tensor.data is None else len(tensor.data)
+    is_constant = tensor.data is not None
+    size = len(tensor.data) if is_constant else math.ceil(count * element_bytes(tensor.dtype))
     name = tensor.name.rpartition("/")[2]
     is_parameter = tensor.is_weight and not is_state
     if count > 1 or (is_parameter and shape):
-        record = WeightRecord(name, identity, count, size, tensor.dtype, None, tensor.data is not None, shape)
+        record = WeightRecord(name, identity, count, size, tensor.dtype, None, persistent=is_constant, shape=shape)
         yield PlacedWeight(path, record, is_parameter)
     scales, zero_points = tensor.quantization
     if is_parameter and len(scales) > 1:
-        yield _place_beside(path, f"{name}.scale", identity + 1, len(scales), "float32")
+        yield _make_row(path, f"{name}.scale", identity + 1, len(scales), "float32")
     if is_parameter and len(zero_points) > 1:
-        yield _place_beside(path, f"{name}.zero_point", identity + 2, len(zero_points), "int64")
+        yield _make_row(path, f"{name}.zero_point", identity + 2, len(zero_points), "int64")
 
 
-def _place_beside(path: str, name: str, identity: int, length: int, dtype: str) -> PlacedWeight:
+def _make_row(path: str, name: str, identity: int, length: int, dtype: str) -> PlacedWeight:
+    """Return a buffer of a layer, of one dimension."""
     size = math.ceil(length * element_bytes(dtype))
-    record = WeightRecord(name, identity, length, size, dtype, None, True, (length,))
+    record = WeightRecord(name, identity, length, size, dtype, None, shape=(length,))
     return PlacedWeight(path, record, is_parameter=False)
