@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model.scope_names import read_last_mark
@@ -11,7 +11,8 @@ from .program_text import Instruction
 
 __all__ = ["InstructionLayers", "find_layer", "find_layers"]
 
-#: The instructions with products: of a fusion they decide the layer. A custom call is one by a library, as a rule.
+#: Instructions that multiply matrices: of a fusion they decide the layer. A custom call, as a rule, is a product too,
+#: by a library.
 _PRODUCTS = ("dot", "convolution", "custom-call")
 
 
@@ -38,36 +39,31 @@ def find_layers(instructions: Mapping[str, Instruction], paths: Container[str]) 
         layer = find_layer(instruction.scopes, paths)
         if layer is not None:
             layers[name] = layer
-    by_fusion: dict[str, set[str]] = {}
-    members = _group_by_computation(instructions)
-    for name, instruction in instructions.items():
-        inside = [member for member in members.get(instruction.calls, ()) if member in layers]
-        if instruction.opcode == "fusion" and inside:
-            products = [member for member in inside if instructions[member].opcode in _PRODUCTS]
-            by_fusion[name] = {layers[member] for member in inside}
-            layers[name] = _find_most_frequent(layers[member] for member in products or inside)
+    by_fusion = _add_layers_of_fusions(instructions, layers)
     _add_layers_of_readers(instructions, layers)
     return InstructionLayers(layers, by_fusion)
 
 
-def _group_by_computation(instructions: Mapping[str, Instruction]) -> Mapping[str, Sequence[str]]:
-    """Return the names of the instructions that stand in each computation."""
-    members: dict[str, list[str]] = {}
+def _add_layers_of_fusions(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> dict[str, set[str]]:
+    """Give each fusion a layer of its instructions; return all layers of these, by the name of the fusion."""
+    names_by_computation: dict[str, list[str]] = {}
     for name, instruction in instructions.items():
-        members.setdefault(instruction.computation, []).append(name)
-    return members
-
-
-def _find_most_frequent(layers: Iterable[str]) -> str:
-    """Return the layer that is most often among some; the first of several."""
-    [(layer, _)] = Counter(layers).most_common(1)
-    return layer
+        names_by_computation.setdefault(instruction.computation, []).append(name)
+    by_fusion: dict[str, set[str]] = {}
+    for name, instruction in instructions.items():
+        inside = [member for member in names_by_computation.get(instruction.calls, ()) if member in layers]
+        if instruction.opcode == "fusion" and inside:
+            by_fusion[name] = {layers[member] for member in inside}
+            products = [member for member in inside if instructions[member].opcode in _PRODUCTS]
+            [(layer, _)] = Counter(layers[member] for member in products or inside).most_common(1)
+            layers[name] = layer
+    return by_fusion
 
 
 def _add_layers_of_readers(instructions: Mapping[str, Instruction], layers: dict[str, str]) -> None:
     """Give each instruction without a layer that of the first instruction that reads it.
 
-    Readers stand behind what they read. From the last to the first, a chain of copies gets the layer of its end.
+    Readers stand behind what they read: from the last to the first, a whole chain of copies gets the layer of its end.
     """
     readers: dict[str, list[str]] = {}
     for name, instruction in instructions.items():
@@ -89,12 +85,14 @@ def find_layer(scopes: str, paths: Container[str]) -> str | None:
     """
     mark = read_last_mark(scopes)
     if mark is None:
-        return _find_longest_path([part for part in scopes.split("/") if part and "(" not in part], paths)
+        names = [part for part in scopes.split("/") if part and "(" not in part]  # no jit(f), jvp(f)
+        return _find_longest_path(names, paths)
     layer = mark.layer
     for part in filter(None, mark.inside.split("/")):
         name = part.replace(".", "_")  # as paths have it, in which a dot begins another layer
         inner = f"{layer}.{name}" if layer else name
-        layer = inner if inner in paths else layer
+        if inner in paths:
+            layer = inner
     return layer
 
 

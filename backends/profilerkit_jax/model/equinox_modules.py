@@ -19,7 +19,7 @@ __all__ = ["equinox_subject"]
 
 
 def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the modules and containers that a module holds, in the order of its fields."""
+    """Yield the modules that a module or a container holds, and the containers in which further ones are, in order."""
     if isinstance(layer, Mapping):
         items = [(str(key), value) for key, value in layer.items()]
     elif isinstance(layer, (list, tuple)):
@@ -27,8 +27,11 @@ def _list_children(layer: Any) -> Iterator[tuple[str, Any]]:
     else:
         items = [(field.name, getattr(layer, field.name)) for field in fields(layer) if hasattr(layer, field.name)]
     for name, value in items:
-        is_container = isinstance(value, (Mapping, list, tuple)) and any(True for _ in _list_children(value))
-        if (isinstance(value, eqx.Module) and not isinstance(value, eqx.nn.StateIndex)) or is_container:
+        if isinstance(value, eqx.Module):
+            is_child = not isinstance(value, eqx.nn.StateIndex)  # a key to a state, and no layer
+        else:
+            is_child = isinstance(value, (Mapping, list, tuple)) and any(True for _ in _list_children(value))
+        if is_child:
             yield name.replace(".", "_"), value
 
 
@@ -51,7 +54,6 @@ def equinox_subject(model: Any) -> Subject:
 
 def _mark(copy: Any) -> None:
     """Give each layer of a copy a class that opens its scope."""
-    marked = [(path, layer) for path, layer in list_layers(copy, _list_children) if isinstance(layer, eqx.Module)]
-    for path, layer in marked:
-        if callable(layer):
+    for path, layer in list(list_layers(copy, _list_children)):  # all, before the first has another class
+        if isinstance(layer, eqx.Module) and callable(layer):
             object.__setattr__(layer, "__class__", make_marked_class(type(layer), path))

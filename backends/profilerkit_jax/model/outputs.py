@@ -28,7 +28,7 @@ _PLAIN = (str, bytes, int, float, complex, type, type(None))
 
 
 def make_visible(outputs: Any) -> Any:
-    """Return outputs with iterators as lists, and objects in which traced arrays are hidden as lists of these.
+    """Return outputs in which iterators are lists, and an object that hides traced arrays is the list of them.
 
     Raises `InputError` for a coroutine, and for an iterator without end.
     """
@@ -54,28 +54,28 @@ def _make_leaf_visible(leaf: Any) -> Any:
         if len(values) > _MOST_VALUES:
             raise InputError(f"the model returned an iterator of more than {_MOST_VALUES} values; let it return a list")
         return make_visible(values)
-    hidden = _find_hidden_arrays(leaf)
-    return hidden or leaf
+    return _find_hidden_arrays(leaf) or leaf
 
 
 def _find_hidden_arrays(value: Any) -> list[Any]:
-    """Return the traced arrays in the attributes of an object, in its elements, and in what a function holds."""
+    """Return the traced arrays that an object leads to, each once and in order."""
     arrays: list[Any] = []
-    met: dict[int, Any] = {}
+    seen: dict[int, Any] = {}  # holds the objects, as their ids would be given to others once they are gone
     waiting = [value]
-    while waiting and len(met) < _MOST_OBJECTS:
-        last = waiting.pop()
-        if id(last) in met or isinstance(last, _PLAIN):
+    while waiting and len(seen) < _MOST_OBJECTS:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part, _PLAIN):
             continue
-        met[id(last)] = last
-        if isinstance(last, jax.core.Tracer):
-            arrays.append(last)
-        elif not is_array(last):
-            waiting += reversed(_list_parts(last))
+        seen[id(part)] = part
+        if isinstance(part, jax.core.Tracer):
+            arrays.append(part)
+        elif not is_array(part):
+            waiting += reversed(_list_parts(part))  # the first is popped first
     return arrays
 
 
 def _list_parts(value: Any) -> list[Any]:
+    """Return the attributes and elements of an object, and what a function closes over."""
     if isinstance(value, FunctionType):
         closed_over = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
         return [*closed_over, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]

@@ -1,4 +1,4 @@
-"""Of which kind a model is, by the modules that its classes come from; no framework is imported for it."""
+"""The kind of a model, by the modules that its classes come from: no framework is imported to find it out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = ["FRAMEWORKS", "find_kind", "is_model"]
 
 #: The packages whose classes mark a model of JAX.
 FRAMEWORKS = ("profilerkit_jax", "jax", "jaxlib", "flax", "equinox", "keras")
+#: The base class of the modules of each framework: the module that defines it, and its name.
 _CLASSES = {
     "flax.nnx": ("flax.nnx.module", "Module"),
     "flax.linen": ("flax.linen.module", "Module"),
@@ -37,10 +38,10 @@ def find_kind(model: Any) -> str:
     for kind, (module, name) in _CLASSES.items():
         if any(cls.__name__ == name and cls.__module__.startswith(module) for cls in type(model).__mro__):
             return kind if callable(model) else ""
-    is_jitted = type(model).__module__.partition(".")[0] in ("jax", "jaxlib", "flax") and callable(model)
-    if isinstance(model, type):
+    if isinstance(model, type):  # a class is no model: its instances may be
         return ""
-    return "function" if is_jitted or isinstance(model, _FUNCTIONS) else ""
+    is_transformed = type(model).__module__.partition(".")[0] in ("jax", "jaxlib", "flax") and callable(model)
+    return "function" if is_transformed or isinstance(model, _FUNCTIONS) else ""
 
 
 def is_model(model: Any) -> bool:

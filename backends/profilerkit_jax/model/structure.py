@@ -32,16 +32,16 @@ _MODULES = {
 _VARIABLES = ("KerasVariable", "Variable")
 #: What Flax keeps in a module about itself: in which trace it was made, and where it is bound.
 _LEFT_OUT = frozenset({"_id", "_parent_ref", "_pytree__nodes", "_pytree__state", "_state", "parent", "scope"})
-#: What Keras keeps in a layer of its calls.
-_OF_KERAS = frozenset({"_called", "_lock", "_losses", "_loss_ids", "_tracker"})
+#: What Keras keeps in a layer about its calls.
+_LEFT_OUT_OF_KERAS = frozenset({"_called", "_lock", "_losses", "_loss_ids", "_tracker"})
 
 
 def read_structure(model: Any, values: bool = True) -> list[Any]:
     """Return what changes when a model does, to be compared with ``==``.
 
-    It has the path, shape and dtype of each array, and which array it is with ``values``: JAX never writes to one.
-    Arrays of numpy are summed up by CRC-32 instead. Of modules, functions and what they lead to it has the identity
-    and the attributes, of functions the variables that they close over and the global ones that they name.
+    It has the path, shape and dtype of each array, and with ``values`` its identity: JAX never writes into an array.
+    numpy does, so that its arrays are summed up by CRC-32 instead. Of a module it has the identity and the attributes,
+    of a function the identity, the variables that it closes over and the global ones that it names.
     """
     leaves = find_subject(model).leaves
     walk = _Walk(leaves)
@@ -52,12 +52,14 @@ def read_structure(model: Any, values: bool = True) -> list[Any]:
 
 
 def _describe(leaf: Leaf, values: bool) -> tuple[Any, ...]:
-    """Return what an array of the model is, and with ``values`` which one, unless no checkpoint would need it."""
+    """Return what an array of the model is, and with ``values`` which one, unless it is not saved with the model."""
     value = leaf.value
     facts = (leaf.path, tuple(value.shape), str(value.dtype), leaf.is_parameter, leaf.trainable)
     if not (values and leaf.persistent):
         return facts
-    return (*facts, zlib.crc32(value.tobytes()) if isinstance(value, (np.ndarray, np.generic)) else Identity(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return (*facts, zlib.crc32(value.tobytes()))
+    return (*facts, Identity(value))
 
 
 class _Walk:
@@ -87,7 +89,7 @@ class _Walk:
             self.contents.add_class(type(module))
             left_out = _LEFT_OUT
             if is_keras(module):
-                left_out = _OF_KERAS | keras_bookkeeping(module)
+                left_out = _LEFT_OUT_OF_KERAS | keras_bookkeeping(module)
             attributes = vars(module)
             self.contents.add_attributes({name: attributes[name] for name in attributes if name not in left_out})
 
@@ -150,17 +152,16 @@ def _list_stored(variable: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _find_kind(value: Any) -> str:
-    """Return of which of the kinds a value is that `_Walk` writes down itself; empty for all others."""
-    kind = type(value)
+    """Return the kind of a value that `_Walk` writes down itself; empty for all others."""
     if isinstance(value, jax.Array):
         return "array"
     if isinstance(value, MethodType):
         return "method"
-    if kind.__module__.partition(".")[0] == "jaxlib" and hasattr(value, "__wrapped__"):
-        return "jitted"
-    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in kind.__mro__}
     if isinstance(value, JaxModel):
         return "model"
+    if type(value).__module__.partition(".")[0] == "jaxlib" and hasattr(value, "__wrapped__"):
+        return "jitted"
+    bases = {(*base.__module__.split(".")[:2], base.__name__) for base in type(value).__mro__}
     if is_keras(value) or bases & _MODULES or any(base[0] == "equinox" and base[-1] == "Module" for base in bases):
         return "module"
     is_variable = any(base[0] in ("flax", "keras") and base[-1] in _VARIABLES for base in bases)

@@ -21,7 +21,12 @@ _LONGEST = 1_000
 
 
 class _Parts(NamedTuple):
-    """The values that a function leads to, and what makes it again of others in their places, given in this order."""
+    """A function, or a value around functions, taken apart.
+
+    Attributes:
+        values: What it leads to.
+        rebuild: Returns one like it of as many other values, in the same order.
+    """
 
     values: Sequence[Any]
     rebuild: Callable[[list[Any]], Any]
@@ -49,7 +54,7 @@ def find_modules(function: Any, is_module: Callable[[Any], bool]) -> list[Any]:
 def replace_module(function: Any, module: Any, copy: Any) -> Any:
     """Return a function that runs with a copy in the place of a module; a compiled one as what it compiles.
 
-    Functions that do not lead to the module are handed on as they are, and nothing is changed.
+    Functions that do not lead to the module are handed on as they are. No function is changed.
     """
     if copy is module:
         return function
@@ -123,41 +128,52 @@ def _take_wrapper_apart(wrapper: Any) -> _Parts:
 
 
 def _take_function_apart(function: FunctionType) -> _Parts:
-    """Return the variables and defaults that a function leads to; rebuilt, it has the others as they are."""
+    """Return the variables and the defaults of a function.
+
+    A rebuilt one shares with it the variables that are not replaced, so that both see what is written to them.
+    """
     variables = _list_variables(function)
-    defaults, named_defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+    defaults = function.__defaults__ or ()
+    named_defaults = function.__kwdefaults__ or {}
+    first_default = len(variables)
+    first_named_default = first_default + len(defaults)
 
     def rebuild(parts: list[Any]) -> Any:
-        values, values_of_defaults = parts[: len(variables)], parts[len(variables) :]
-        changed = {name: new for name, new in zip(variables, values, strict=True) if new is not variables[name]}
+        pairs = zip(variables, parts[:first_default], strict=True)
+        replaced = {name: value for name, value in pairs if value is not variables[name]}
         free = function.__code__.co_freevars
         cells = tuple(
-            CellType(changed[name]) if name in changed else cell
+            CellType(replaced[name]) if name in replaced else cell
             for name, cell in zip(free, function.__closure__ or (), strict=True)
         )
-        named = {name: value for name, value in changed.items() if name not in free}
+        replaced_globals = {name: value for name, value in replaced.items() if name not in free}
         rebuilt = FunctionType(
             function.__code__,
-            {**function.__globals__, **named} if named else function.__globals__,
+            {**function.__globals__, **replaced_globals} if replaced_globals else function.__globals__,
             function.__name__,
-            tuple(values_of_defaults[: len(defaults)]) or None,
+            tuple(parts[first_default:first_named_default]) or None,
             cells,
         )
-        rebuilt.__kwdefaults__ = dict(zip(named_defaults, values_of_defaults[len(defaults) :], strict=True)) or None
-        rebuilt.__dict__.update({name: value for name, value in vars(function).items() if name != "__wrapped__"})
+        rebuilt.__kwdefaults__ = dict(zip(named_defaults, parts[first_named_default:], strict=True)) or None
+        rebuilt.__dict__.update(vars(function))
+        rebuilt.__dict__.pop("__wrapped__", None)  # it leads to what the original wraps
         return rebuilt
 
     return _Parts([*variables.values(), *defaults, *named_defaults.values()], rebuild)
 
 
 def _list_variables(function: FunctionType) -> dict[str, Any]:
-    """Return the variables that a function closes over, and the global ones of its module that it names."""
+    """Return the variables that a function closes over, and the global ones of its module that it reads.
+
+    Functions that its module imports are not among them.
+    """
     variables = {}
     around = function.__globals__
     if str(around.get("__name__")).partition(".")[0] not in LIBRARIES:
-        for name in filter(around.__contains__, _list_global_names(function.__code__)):
+        for name in filter(around.__contains__, _list_global_names(function.__code__)):  # others are builtins
             value = around[name]
-            if not isinstance(value, FunctionType) or value.__globals__ is around:
+            is_imported = isinstance(value, FunctionType) and value.__globals__ is not around
+            if not is_imported:
                 variables[name] = value
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:

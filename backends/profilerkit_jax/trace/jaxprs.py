@@ -33,8 +33,8 @@ class Traced:
         inputs: The values of the other inputs; None for those of which only the shape was given.
         outputs: How many of its outputs the caller gets, which come first; the others are changed state, or gradients.
         marks: The layers that were called.
-        has_all: Whether it has the equations that no output needs too, which this release of JAX does not tell.
         unmarked: Why layers could not be told apart; empty if they were.
+        has_all: Whether it also has the equations that no output needs, as this release of JAX does not tell them.
     """
 
     jaxpr: Any
@@ -51,29 +51,36 @@ def trace_pass(subject: Subject, inputs: ModelInputs, make_pass: MakePass, train
 
     If layers cannot be marked, as where a model compares the classes of its layers, the model is traced without marks.
     """
-    marks = Marks()
     try:
-        return _trace(subject, inputs, make_pass, Pass(training, marks), marks)
+        return _trace(subject, inputs, make_pass, Pass(training, Marks()))
     except MemoryError:
         raise
     except Exception as error:
-        try:
-            traced = _trace(subject, inputs, make_pass, Pass(training), Marks())
-        except MemoryError:
-            raise
-        except Exception:
-            raise error from None
-        traced.unmarked = f"the layers could not be told apart: with marked layers, {type(error).__name__} was raised"
-        return traced
+        return _trace_unmarked(subject, inputs, make_pass, Pass(training), error)
 
 
-def _trace(subject: Subject, inputs: ModelInputs, make_pass: MakePass, how: Pass, marks: Marks) -> Traced:
+def _trace_unmarked(subject: Subject, inputs: ModelInputs, make_pass: MakePass, how: Pass, error: Exception) -> Traced:
+    """Return the jaxpr of a pass without marks; ``error``, which was raised with them, is raised if this fails too."""
+    try:
+        traced = _trace(subject, inputs, make_pass, how)
+    except MemoryError:
+        raise
+    except Exception:
+        raise error from None
+    name = type(error).__name__
+    traced.unmarked = f"the layers could not be told apart: with marked layers, {name} was raised"
+    return traced
+
+
+def _trace(subject: Subject, inputs: ModelInputs, make_pass: MakePass, how: Pass) -> Traced:
     received = list_arrays(inputs)
-    weights, arrays = [make_struct(value) for value in subject.values], [make_struct(array) for array in received]
+    weights = [make_struct(value) for value in subject.values]
+    arrays = [make_struct(array) for array in received]
     function = make_pass(subject, bind_call(subject, inputs, how))
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(weights, arrays)
     part = find_needed_part(closed, [True] * len(closed.jaxpr.outvars), instantiate=True)
     needed = closed if part is None else part.jaxpr
     values = [None if isinstance(array, jax.ShapeDtypeStruct) or is_made_up(array) else array for array in received]
-    outputs = len(jax.tree.leaves(shapes[0]))
-    return Traced(needed, len(weights), values, outputs, marks, has_all=part is None)
+    outputs, _ = shapes
+    marks = how.marks or Marks()
+    return Traced(needed, len(weights), values, len(jax.tree.leaves(outputs)), marks, has_all=part is None)

@@ -14,10 +14,10 @@ from .walk import Walk
 
 __all__ = ["WhileLoop", "count_trips"]
 
-#: The comparisons of a counter with a bound that end a loop whose counter grows. ``le`` ends it one further than the
-#: bound, ``lt`` and ``ne`` at the bound itself.
+#: How far beyond its bound a growing counter ends a loop, by the comparison under which the loop goes on: while it is
+#: less than the bound, at the bound itself.
 _BEYOND_OF_GROWING = {"lt": 0, "le": 1, "ne": 0}
-#: The same where the counter falls.
+#: The same of a counter that falls.
 _BEYOND_OF_FALLING = {"gt": 0, "ge": 1, "ne": 0}
 #: The comparisons with their sides exchanged.
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "ne": "ne"}
@@ -94,32 +94,36 @@ def _read_trips(walk: Walk, loop: WhileLoop) -> int | None:
         return None
     body = open_jaxpr(loop.body)
     carried = body.invars[len(loop.body_consts) :]
-    fixed = comparison.carried_bound
-    if fixed is not None and body.outvars[fixed] is not carried[fixed]:
+    bound = comparison.carried_bound
+    if bound is not None and body.outvars[bound] is not carried[bound]:  # the body changes it
         return None
     counter = carried[comparison.counter]
     step = _find_step(body, counter, body.outvars[comparison.counter])
     start = walk.compute_elements(loop.initial[comparison.counter])
     if not step or start is None:
         return None
-    trips = _divide(comparison, int(start), step)
+    trips = _count_steps(comparison, int(start), step)
+    if trips is None:
+        return None
     limits = np.iinfo(counter.aval.dtype)
-    stays_in_range = trips is not None and limits.min <= int(start) + trips * step <= limits.max
-    return trips if stays_in_range else None
+    return trips if limits.min <= int(start) + trips * step <= limits.max else None
 
 
-def _divide(comparison: _Comparison, start: int, step: int) -> int | None:
+def _count_steps(comparison: _Comparison, start: int, step: int) -> int | None:
     """Return how many equal steps a counter takes from its start; None where it never gets past the bound.
 
     From 0 by 3 while it is less than 10 it takes 4, the distance of 10 divided by 3 and rounded up.
     """
-    beyond = (_BEYOND_OF_GROWING if step > 0 else _BEYOND_OF_FALLING).get(comparison.name)
+    if step > 0:
+        distance, beyond = comparison.bound - start, _BEYOND_OF_GROWING.get(comparison.name)
+    else:
+        distance, beyond = start - comparison.bound, _BEYOND_OF_FALLING.get(comparison.name)
     if beyond is None:
         return None
-    distance = (comparison.bound - start if step > 0 else start - comparison.bound) + beyond
-    if comparison.name == "ne" and (distance < 0 or distance % step):  # it passes the bound by
+    if comparison.name == "ne" and (distance < 0 or distance % step):  # it steps over the bound
         return None
-    return max(-(-distance // abs(step)), 0)
+    rounded_up = -(-(distance + beyond) // abs(step))
+    return max(rounded_up, 0)
 
 
 def _find_comparison(walk: Walk, loop: WhileLoop) -> _Comparison | None:
@@ -204,6 +208,8 @@ def _run_turns(walk: Walk, loop: WhileLoop) -> int | None:
     if condition_consts is None or body_consts is None or start is None:
         return None
 
+    # The loop with these parts alone, and a count of its turns.
+
     def goes_on(state: tuple[Any, dict[int, Any]]) -> Any:
         count, carried = state
         inputs = [*condition_consts, *(carried[index] for index in turn.condition.carried)]
@@ -236,14 +242,14 @@ def _find_needed_turn(loop: WhileLoop) -> _NeededTurn | None:
     if condition is None:
         return None
     needed = set(condition.carried)
-    while True:  # what makes a needed value may need further ones of the turn before
+    while True:
         outputs = [index in needed for index in range(len(loop.initial))]
         body = _find_needed(loop.body, outputs, len(loop.body_consts))
         if body is None:
             return None
         if needed.issuperset(body.carried):
             return _NeededTurn(condition, body, sorted(needed))
-        needed.update(body.carried)
+        needed.update(body.carried)  # what makes a needed value may need further ones of the turn before
 
 
 def _find_needed(jaxpr: Any, outputs: Sequence[bool], consts: int) -> _Part | None:

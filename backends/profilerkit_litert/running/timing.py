@@ -96,20 +96,14 @@ def map_operators(model: LiteRTModel, ran: Iterable[RanOperator], inputs: ModelI
     walk_call(walk, inputs)
     traced = walk.work.executed
     traced_nodes = {op.node for op in traced}
+    # The static trace lacks what LiteRT prepares once. It may have run all the same, and is matched, but not handed on.
     operators = enumerate(model.graphs[model.signature.graph].operators)
-    # What the static trace lacks, as it is prepared once, may run here.
     prepared = [Executed(operator.name, node, (), ()) for node, operator in operators if node not in traced_nodes]
-    matches = _match_all(ran, sorted([*traced, *prepared], key=lambda op: op.node))
-    return [
-        make_node(
-            str(index),
-            match.ran.name,
-            [op for op in match.covered if op.node in traced_nodes],
-            layers.chains,
-            match.near,
-        )
-        for index, match in enumerate(matches)
-    ]
+    nodes = []
+    for index, match in enumerate(_match_all(ran, sorted([*traced, *prepared], key=lambda op: op.node))):
+        covered = [op for op in match.covered if op.node in traced_nodes]
+        nodes.append(make_node(str(index), match.ran.name, covered, layers.chains, match.near))
+    return nodes
 
 
 def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[_Match]:
@@ -120,15 +114,13 @@ def _match_all(ran: Iterable[RanOperator], written: Iterable[Executed]) -> list[
         between = _take_before(waiting, stretch.end)
         if stretch.delegated:
             matches += _match_delegated(stretch.delegated, between)
-            fused = []
-        else:
-            _require_no_product(between)
-            fused = between
+            between = []
+        _require_no_product(between)  # nothing ran for these: they were fused into an operator beside them
         if stretch.native is not None:
             native_work = _take_before(waiting, stretch.end + 1)
-            matches.append(_Match(stretch.native, stretch.end, [*fused, *native_work]))
+            matches.append(_Match(stretch.native, stretch.end, [*between, *native_work]))
         elif matches:
-            matches[-1].covered += fused
+            matches[-1].covered += between
     return matches
 
 
@@ -155,7 +147,8 @@ def _take_before(waiting: deque[Executed], node: int) -> list[Executed]:
 def _match_delegated(ran: Sequence[RanOperator], written: Sequence[Executed]) -> list[_Match]:
     """Return what XNNPACK ran in a row, with the operators of the file, of which each is in one match.
 
-    Between two that are told, arithmetic was fused into the operator before, and movements into the one behind.
+    An operator of the file that nothing ran for was fused: arithmetic, such as an activation, into what ran before it,
+    and a movement of data into what ran behind it.
     """
     matches: list[_Match] = []
     near = 0
@@ -186,13 +179,13 @@ def _require_no_product(skipped: Iterable[Executed]) -> None:
 
 
 def _find_work(ran: RanOperator, written: Sequence[Executed]) -> int | None:
-    """Return the position of the operator that one of XNNPACK's is; None for one that it has added to move data."""
+    """Return the position of the operator whose work XNNPACK did; None for one that it has added to move data."""
     name = ran.name.partition(" (")[0]
     fitting = _KERNELS.get(name, name.upper().replace(" ", "_")).split()
     for position, op in enumerate(written):
         if op.operator in fitting:
             return position
-        if op.macs:
+        if op.macs:  # no product is passed over: what ran stands before it
             break
     if name in _PRODUCTS:
         raise NotOfferedError(f"XNNPACK ran a product ({ran.name}) of which it is not known where it is in the file")
@@ -204,7 +197,8 @@ def time_nodes(model: LiteRTModel, inputs: ModelInputs, passes: int) -> RanGraph
     profiled = profile_passes(model, inputs, passes)
     if not any(operator.seconds for one_pass in profiled for operator in one_pass.operators):
         raise NotOfferedError("LiteRT counts whole microseconds, and no operator of this model takes one")
-    if len({tuple((operator.name, operator.node) for operator in one_pass.operators) for one_pass in profiled}) > 1:
+    sequences = {tuple((operator.name, operator.node) for operator in one_pass.operators) for one_pass in profiled}
+    if len(sequences) > 1:
         raise NotOfferedError("LiteRT ran other operators in one pass than in another: none of them has a time")
     layers = read_layers(model)
     nodes = map_operators(model, profiled[0].operators, inputs, layers)

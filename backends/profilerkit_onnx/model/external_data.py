@@ -47,7 +47,9 @@ def _list_in_graph(graph: GraphProto) -> Iterator[TensorProto]:
 def _list_in_nodes(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
     for node in nodes:
         for attribute in node.attribute:
-            yield from (*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors)
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
             if attribute.HasField("sparse_tensor"):
                 yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
             for sparse in attribute.sparse_tensors:

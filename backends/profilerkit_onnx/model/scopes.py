@@ -41,23 +41,11 @@ def find_scopes(model: ModelProto) -> Scopes:
     nodes = list(model.graph.node)
     in_metadata = [read_layers(node) for node in nodes]
     if any(layers.paths for layers in in_metadata):
-        around_nodes = [
-            LayersAround(tuple(dict.fromkeys(path for path in layers.paths if path and is_path(path))))
-            for layers in in_metadata
-        ]
+        around_nodes = [_drop_model(layers) for layers in in_metadata]
         types = read_types(in_metadata)
     else:
         around_nodes = find_keras_layers(nodes) if model.producer_name == _FROM_KERAS else read_names(model)
-        weights = {tensor.name for tensor in model.graph.initializer}
-        operators = [
-            TypedOperator(
-                around.paths[-1] if around.paths else "",
-                node.op_type,
-                has_weight=not weights.isdisjoint(node.input),
-            )
-            for node, around in zip(nodes, around_nodes, strict=True)
-        ]
-        types = name_types("", operators)
+        types = _name_types(model, around_nodes)
     counter = CallCounter()
     chains = [
         counter.enter(node.op_type, around, is_scoped=bool(layers.paths) or "/" in node.name)
@@ -66,11 +54,26 @@ def find_scopes(model: ModelProto) -> Scopes:
     return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
 
 
+def _drop_model(layers: NodeLayers) -> LayersAround:
+    """Return layers as their metadata has them, each once, without the model itself."""
+    return LayersAround(tuple(dict.fromkeys(path for path in layers.paths if path and is_path(path))))
+
+
+def _name_types(model: ModelProto, around_nodes: Iterable[LayersAround]) -> dict[str, str]:
+    """Return the type of each layer by its path, after the operators in it: names of nodes do not tell classes."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    operators = [
+        TypedOperator(around.paths[-1] if around.paths else "", node.op_type, not weights.isdisjoint(node.input))
+        for node, around in zip(model.graph.node, around_nodes, strict=True)
+    ]
+    return name_types("", operators)
+
+
 def _order_types(types: Mapping[str, str], around_nodes: Iterable[LayersAround]) -> dict[str, str]:
     """Return the type of each layer by its path in the order of the graph, a layer behind those that it is in."""
     ordered: dict[str, str] = {}
     for path in dict.fromkeys(path for around in around_nodes for path in around.paths):
-        for outer in reversed([*walk_outwards(path)]):
+        for outer in reversed(list(walk_outwards(path))):
             if outer:
                 ordered[outer] = types.get(outer, CONTAINER)
     return ordered
