@@ -1,4 +1,4 @@
-"""What a model declares of its inputs, and what the inputs of a call add to that: its open sizes, and its samples."""
+"""What a model declares of its inputs, and what a call adds: open sizes, and its samples."""
 
 from __future__ import annotations
 
