@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from profilerkit import ProfileFileError
 
 from .sequence import Match
+from .trace_events import HostEvent
 
 __all__ = ["require_equal_shapes"]
 
 
 def require_equal_shapes(matches: Iterable[Match]) -> None:
-    """Raise `ProfileFileError` if a product has another shape in the profile than in the trace.
+    """Raise `ProfileFileError` if a product makes another shape in the profile than in the trace.
 
     Profiles have shapes if they were made with ``record_shapes=True``; those without are taken to be right.
     """
     for frame, operator in matches:
-        dims = frame.event.args.get("Input Dims", frame.event.args.get("Input dims"))
-        made = _read_output_shape(frame.event.name.rpartition("::")[2], dims) if isinstance(dims, list) else None
-        if made is None or not operator.macs or not operator.outputs:
+        profiled = _find_output_shape(frame.event) if operator.macs and operator.outputs else None
+        if profiled is None:
             continue
-        traced = operator.outputs[0].shape[: len(made)]
-        if tuple(made) != traced:
+        traced = operator.outputs[0].shape[: len(profiled)]
+        if profiled != traced:
             layer = repr(operator.layer) if operator.layer else "the model itself"
             raise ProfileFileError(
                 f"the profile has other shapes than the model here: {frame.event.name} in {layer} makes "
-                f"{tuple(made)} in the profile, {traced} in the trace; give the inputs that were profiled "
+                f"{profiled} in the profile, {traced} in the trace; give the inputs that were profiled "
                 "(input_shape= and batch_size=, --input-shape and --batch-size), or the model that was"
             )
 
 
-def _read_output_shape(name: str, dims: Sequence[Any]) -> list[int] | None:
-    """Return the first sizes of what a product makes, by those of its inputs; None if they do not tell."""
-    sizes = [dim if isinstance(dim, list) and all(isinstance(size, int) for size in dim) else [] for dim in dims]
-    if name == "addmm" and len(sizes) > 2 and len(sizes[1]) == len(sizes[2]) == 2:
-        return [sizes[1][0], sizes[2][1]]
-    if len(sizes) < 2 or not sizes[0] or not sizes[1]:
+def _find_output_shape(product: HostEvent) -> tuple[int, ...] | None:
+    """Return the first sizes of what a product makes, by those of its two factors; None if they do not tell.
+
+    For example, ``mm`` of (8, 3) and (3, 5) makes (8, 5).
+    """
+    name = product.name.rpartition("::")[2]
+    sizes = _read_input_sizes(product)
+    factors = sizes[1:3] if name == "addmm" else sizes[:2]  # its first input is added to the product
+    if len(factors) < 2 or not all(factors):
         return None
-    first, second = sizes[:2]
-    if name == "mm" and len(first) == len(second) == 2:
-        return [first[0], second[1]]
-    if name == "bmm" and len(first) == len(second) == 3:
-        return [first[0], first[1], second[2]]
-    if name == "linear" and len(second) == 2:
-        return [*first[:-1], second[0]]
-    if name in ("conv1d", "conv2d", "conv3d") and len(first) == len(second):
-        return [first[0], second[0]]
-    if name == "convolution" and len(first) == len(second):
-        return [first[0]]  # of a transposed convolution the weight has its channels elsewhere
+    x, weight = factors
+    if name in ("mm", "addmm") and len(x) == len(weight) == 2:
+        return x[0], weight[1]
+    if name == "bmm" and len(x) == len(weight) == 3:
+        return x[0], x[1], weight[2]
+    if name == "linear" and len(weight) == 2:
+        return *x[:-1], weight[0]
+    if name in ("conv1d", "conv2d", "conv3d") and len(x) == len(weight):
+        return x[0], weight[0]
+    if name == "convolution" and len(x) == len(weight):
+        return (x[0],)  # it may be a transposed one, whose weight has the output's channels elsewhere
     return None
+
+
+def _read_input_sizes(event: HostEvent) -> list[list[int]]:
+    """Return the sizes of an operator's inputs; nothing for an input that is no tensor, as for a scalar."""
+    dims: Any = event.args.get("Input Dims", event.args.get("Input dims"))  # the latter by older versions of torch
+    if not isinstance(dims, list):
+        return []
+    return [dim if isinstance(dim, list) and all(isinstance(size, int) for size in dim) else [] for dim in dims]

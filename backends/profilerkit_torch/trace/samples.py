@@ -16,7 +16,7 @@ from profilerkit.backend_kit.samples import InputLayout
 from profilerkit.process.cached import once_for_each
 
 from ..compat.modules import read_buffers, read_parameters
-from ..model.modules import list_direct_tensors, list_layers, list_parameters
+from ..model.modules import list_direct_tensors, list_layers, list_modules
 from ..model.wrapped import inner_model
 from .tracing import trace_model
 
@@ -26,6 +26,8 @@ _SEQUENCES = (nn.RNNBase, nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.
 _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 #: A normalization of each channel of each sample.
 _NORMALIZATIONS = (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+#: Layers that may say what a sample is, whatever is around them.
+_TELLING = (*_SEQUENCES, *_CONVOLUTIONS, *_NORMALIZATIONS, nn.RNNCellBase, nn.Linear, nn.LayerNorm, nn.RMSNorm)
 #: Files of layers that treat channels and samples alike.
 _ALIKE = (nn.modules.pooling, nn.modules.padding)
 _FUNCTION = re.compile(r"aten\.conv(?:_transpose)?([123])d\.")
@@ -39,17 +41,11 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     """
     shapes = list(_list_shapes(inputs.leaves()))
     layers = list_layers(inner_model(model))
-    modules = [module for _, module in layers]
-    has_parameters = bool(list_direct_tensors(modules, read_parameters) or list_parameters(model))
-    kinds = {kind for kind in set(map(type, modules)) if not has_parameters or _may_have_layout(kind)}
-    layouts: dict[str, InputLayout] = {}
-    for path, module in layers:
-        layout = _find_layout(module, has_parameters) if type(module) in kinds else None
-        if layout is not None:
-            layouts[path] = layout
-    has_layout = any(samples.may_have_no_batch_first(layout, shapes) for layout in set(layouts.values()))
-    user_layers = [module for module in modules if not type(module).__module__.startswith("torch.nn.")]
-    if not has_layout and not any(_has_kernel(module, shapes) for module in user_layers):
+    has_parameters = bool(list_direct_tensors(list_modules(model), read_parameters))
+    layouts = _find_layouts(layers, has_parameters)
+    user_layers = [module for _, module in layers if not type(module).__module__.startswith("torch.nn.")]
+    is_doubtful = any(samples.may_have_no_batch_first(layout, shapes) for layout in set(layouts.values()))
+    if not is_doubtful and not any(_has_kernel(module, shapes) for module in user_layers):
         return None
     try:
         trace = trace or trace_model(model, inputs)
@@ -58,34 +54,34 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     except Exception:  # the trace of the profile says why
         return None
     number = samples.count_samples(trace, layouts, shapes)
-    return 1 if number is None and _has_single_convolution(trace, shapes) else number
+    return 1 if number is None and _begins_with_single_sample(trace, shapes) else number
 
 
-def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
-    """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
-    tensors = (*read_parameters(module).values(), *read_buffers(module).values())
-    ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None}
-    return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
+# What layers take -----------------------------------------------------------------------------------------------------
 
 
-def _has_single_convolution(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]) -> bool:
-    """Return whether the first convolution, which is no layer's, makes one sample of an input of such a shape."""
-    for operator in trace.operators:
-        convolution = _FUNCTION.match(operator.operator)
-        if convolution is not None:
-            rank = int(convolution[1]) + 1
-            return len(operator.outputs[0].shape) == rank and any(len(shape) == rank for shape in shapes)
-    return False
+def _find_layouts(layers: Iterable[tuple[str, nn.Module]], has_parameters: bool) -> dict[str, InputLayout]:
+    """Return by path what the layers take that say what a sample is.
+
+    Pooling and padding treat channels and samples alike: they decide only in a model that has learned nothing.
+    """
+    layouts: dict[str, InputLayout] = {}
+    for path, module in layers:
+        if _is_telling(type(module)):
+            layout = _find_layout(module)
+        else:
+            layout = None if has_parameters else _read_layout(module, *_ALIKE)
+        if layout is not None:
+            layouts[path] = layout
+    return layouts
 
 
 @once_for_each
-def _may_have_layout(kind: type) -> bool:
-    """Return whether a class of layers with weights around may say what a sample is."""
-    layers = (nn.RNNCellBase, nn.Linear, nn.LayerNorm, nn.RMSNorm)
-    return issubclass(kind, (*_SEQUENCES, *_CONVOLUTIONS, *_NORMALIZATIONS, *layers))
+def _is_telling(kind: type) -> bool:
+    return issubclass(kind, _TELLING)
 
 
-def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
+def _find_layout(module: nn.Module) -> InputLayout | None:
     if isinstance(module, _SEQUENCES):
         attention: Any = getattr(module, "self_attn", module)
         return InputLayout(rank=2, batch=0 if attention.batch_first else 1, is_sequence=True)
@@ -97,19 +93,36 @@ def _find_layout(module: nn.Module, has_parameters: bool) -> InputLayout | None:
         return InputLayout(rank=1, only_single=True)
     if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
         return InputLayout(rank=len(module.normalized_shape), only_single=True)
-    if isinstance(module, _NORMALIZATIONS):
-        return _read_layout(module, nn.modules.instancenorm)
-    # Pooling treats channels and samples alike: it decides only where nothing learned comes after it.
-    if has_parameters:
-        return None
-    return next(filter(None, (_read_layout(module, file) for file in _ALIKE)), None)
+    return _read_layout(module, nn.modules.instancenorm)
 
 
-def _read_layout(module: nn.Module, file: ModuleType) -> InputLayout | None:
-    """Return what a layer takes whose class in a file of torch's is named after its dimensions."""
-    names = (base.__name__ for base in type(module).__mro__ if base.__module__ == file.__name__)
-    dimensions = next((int(name[-2]) for name in names if name[-2:] in ("1d", "2d", "3d")), None)
-    return None if dimensions is None else InputLayout(rank=dimensions + 1)
+def _read_layout(module: nn.Module, *files: ModuleType) -> InputLayout | None:
+    """Return what a layer takes whose class is from one of these files of torch's: they end in their dimensions."""
+    names = [file.__name__ for file in files]
+    for base in type(module).__mro__:
+        if base.__module__ in names and base.__name__.endswith(("1d", "2d", "3d")):
+            return InputLayout(rank=int(base.__name__[-2]) + 1)
+    return None
+
+
+# Convolutions that are no layer's -------------------------------------------------------------------------------------
+
+
+def _has_kernel(module: nn.Module, shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether a layer of the user's has a weight for a convolution of one sample that has such a shape."""
+    tensors = (*read_parameters(module).values(), *read_buffers(module).values())
+    ranks = {tensor.dim() - 1 for tensor in tensors if tensor is not None}
+    return any(1 < len(shape) < 5 and len(shape) in ranks for shape in shapes)
+
+
+def _begins_with_single_sample(trace: ModelTrace, shapes: Iterable[tuple[int, ...]]) -> bool:
+    """Return whether the first convolution, which is no layer's, makes one sample of an input of such a shape."""
+    for operator in trace.operators:
+        convolution = _FUNCTION.match(operator.operator)
+        if convolution is not None:
+            rank = int(convolution[1]) + 1
+            return len(operator.outputs[0].shape) == rank and any(len(shape) == rank for shape in shapes)
+    return False
 
 
 def _list_shapes(leaves: Iterable[Any]) -> Iterator[tuple[int, ...]]:
