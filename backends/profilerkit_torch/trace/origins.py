@@ -33,11 +33,14 @@ __all__ = ["EMPTY", "Origins"]
 
 #: Operators that make memory, and write nothing to it.
 EMPTY = frozenset(
-    find_operator(f"aten.{name}")
-    for name in (
-        *("empty.memory_format", "empty_like.default", "empty_strided.default", "empty_permuted.default"),
-        *("new_empty.default", "new_empty_strided.default"),
-    )
+    {
+        find_operator("aten.empty.memory_format"),
+        find_operator("aten.empty_like.default"),
+        find_operator("aten.empty_strided.default"),
+        find_operator("aten.empty_permuted.default"),
+        find_operator("aten.new_empty.default"),
+        find_operator("aten.new_empty_strided.default"),
+    }
 )
 #: Tensors of these types hand no question of ours to code of the user's.
 _QUIET_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
@@ -62,7 +65,7 @@ class Origins:
         self._report = report
         self._left = LeftMemory()
         self.newcomers: Newcomers = Newcomers(live, self._left, stands_in, report)
-        #: Of memory that has left: what was written to, or found to be changed, since an operator began.
+        #: Memory that has left torch, and was written to or has changed since the operator that runs began.
         self._rewritten: list[Suspicion] = []
 
     # What leaves torch, and what is made empty ------------------------------------------------------------------------
@@ -82,11 +85,14 @@ class Origins:
             return
         if tensor.numel() > 1 and not self._left.has_numbers:
             self._left.has_numbers = True
-            if not self.newcomers.has_values:
+            if not self.newcomers.has_values:  # else they have known from the start what was there before
                 self.newcomers.know_all()
         entry = self._live.by_storage.get(find_key(tensor))
-        if entry is None or copied:
-            return
+        if entry is not None and not copied:
+            self._expose_memory(entry, values)
+
+    def _expose_memory(self, entry: Any, values: torch.Tensor) -> None:
+        """Note that the memory of values has left torch: that of the tensor with this entry."""
         with unseen_by_functions():
             storage = weakref.ref(values.untyped_storage())
         if entry.suspicion is None:
@@ -118,11 +124,12 @@ class Origins:
 
     def check_results(self, results: Any) -> None:
         """Look at what a pass has made; raises `InputError` for a generator or the like, which has made nothing yet."""
-        for later in values_in(results, is_unfinished):
-            raise make_unfinished_error(later)
+        unfinished = next(values_in(results, is_unfinished), None)
+        if unfinished is not None:
+            raise make_unfinished_error(unfinished)
         with unseen_by_functions():
             self.check(None, _list_tensors(results), None)
-        if self._left.has_numbers and any(True for _ in values_in(results, self._is_foreign_array)):
+        if self._left.has_numbers and any(map(self._is_foreign_array, values_in(results, _is_array))):
             self._report()
 
     def meet_views(self, result: Any, arguments: Iterable[torch.Tensor]) -> None:
@@ -164,26 +171,27 @@ class Origins:
     def _examine_suspect(self, tensor: torch.Tensor, entry: Any, *, is_written: bool) -> None:
         """Report a tensor whose memory holds what no operator wrote; what is written now is known from then on."""
         suspicion: Suspicion = entry.suspicion
-        is_first_write = is_written and suspicion.content is None
-        was_changed = tensor.numel() > 0 and not is_first_write and suspicion.is_changed()
-        if not (is_written or was_changed):
-            return
-        if suspicion.storage is None:
-            entry.suspicion = None
-        else:
-            self._rewritten.append(suspicion)
-        if was_changed:
+        is_first_write = is_written and suspicion.content is None  # over memory whose content nobody has read
+        is_changed = tensor.numel() > 0 and not is_first_write and suspicion.is_changed()
+        if is_changed:
             self._report()
+        if is_changed or is_written:
+            if suspicion.storage is None:  # made empty, and filled now
+                entry.suspicion = None
+            else:
+                self._rewritten.append(suspicion)
 
-    def _is_foreign_array(self, value: Any) -> bool:
+    def _is_foreign_array(self, array: Any) -> bool:
         """Return whether an array of numpy's has numbers in memory that is no tensor's."""
-        interface = getattr(value, "__array_interface__", None)
-        if not isinstance(interface, dict) or isinstance(value, torch.Tensor):
-            return False
-        if interface["typestr"][1] not in "fc":
-            return False
+        interface = array.__array_interface__
+        has_numbers = interface["typestr"][1] in "fc"
         address, _ = interface["data"]
-        return self._left.is_foreign(address)
+        return has_numbers and self._left.is_foreign(address)
+
+
+def _is_array(value: Any) -> bool:
+    """Return whether a value is an array of numpy's, or of a library that shows its memory as numpy does."""
+    return not isinstance(value, torch.Tensor) and isinstance(getattr(value, "__array_interface__", None), dict)
 
 
 def _list_tensors(results: Any) -> tuple[torch.Tensor, ...]:

@@ -28,9 +28,11 @@ class Suspicion:
 
     def is_changed(self) -> bool:
         """Return whether the memory holds what no operator wrote."""
+        if self.content is None:
+            return True
         storage = self.find_storage()
-        if self.content is None or storage is None:
-            return self.content is None
+        if storage is None:
+            return False
         with disable_dispatch_modes(), unseen_by_functions():
             return not torch.equal(_read_memory(storage), self.content)
 
