@@ -39,20 +39,22 @@ def _make_outputs(
         return None
     if x.dim() != 3 or 0 in x.shape or num_layers < 1 or any(state.dim() != 3 for state in states):
         return None
-    samples, steps = (x.shape[0], x.shape[1]) if batch_first else (x.shape[1], x.shape[0])
+    first, second, features = x.shape
+    samples, steps = (first, second) if batch_first else (second, first)
     directions = 2 if bidirectional else 1
     if any(state.shape[:2] != (num_layers * directions, samples) for state in states):
         return None
     out, hidden = states[0].shape[2], states[-1].shape[2]
     shapes: list[tuple[int, ...]] = []
-    for layer in range(num_layers):
-        features = x.shape[2] if layer == 0 else out * directions
+    for _ in range(num_layers):
         shapes += _list_weight_shapes(recurrent.GATES[kind], features, hidden, out, has_biases) * directions
+        features = out * directions  # the next layer takes what this one makes
     if not _are_alike((x, *states, *weights)) or [weight.shape for weight in weights] != shapes:
         return None
     output = torch.empty((steps, samples, out * directions), dtype=x.dtype, device=x.device)
-    last = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
-    return (output.transpose(0, 1) if batch_first else output, *last)
+    last_states = (torch.empty(tuple(state.shape), dtype=x.dtype, device=x.device) for state in states)
+    # Samples first is a view: torch computes with the steps first, and turns round what it has made.
+    return (output.transpose(0, 1) if batch_first else output, *last_states)
 
 
 def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_biases: bool) -> list[tuple[int, ...]]:

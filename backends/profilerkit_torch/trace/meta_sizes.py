@@ -54,21 +54,23 @@ def _size_convolution(
     dilation: Sequence[int] = (1,),
     groups: int = 1,
 ) -> Sequence[int] | None:
-    """Return the size for a batch of samples, each with groups of channels; there is a window per output element."""
+    """Return the size of a convolution of a batch: (samples, channels, windows along each dimension of an image)."""
     dims = x.dim() - 2
     if not _are_alike(x, weight, bias) or weight.dim() != x.dim() or dims < 1 or 0 in (*x.shape, *weight.shape):
         return None
-    channels = weight.shape[0]
-    if groups < 1 or x.shape[1] != weight.shape[1] * groups or channels % groups:
+    samples, in_channels = x.shape[:2]
+    channels, in_channels_of_group = weight.shape[:2]
+    if groups < 1 or in_channels != in_channels_of_group * groups or channels % groups:
         return None
     if bias is not None and bias.shape != (channels,):
         return None
-    steps, pads, gaps = (_repeat(argument, dims) for argument in (stride, padding, dilation))
-    if not len(steps) == len(pads) == len(gaps) == dims or min((*steps, *gaps)) < 1 or min(pads) < 0:
+    strides, paddings, dilations = (_repeat(argument, dims) for argument in (stride, padding, dilation))
+    if not len(strides) == len(paddings) == len(dilations) == dims:
         return None
-    sizes = zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, strict=True)
-    out = [(size + 2 * pad - gap * (kernel - 1) - 1) // step + 1 for size, kernel, step, pad, gap in sizes]
-    return (x.shape[0], channels, *out) if min(out) > 0 else None
+    if min((*strides, *dilations)) < 1 or min(paddings) < 0:
+        return None
+    windows = list(map(_count_windows, x.shape[2:], weight.shape[2:], strides, paddings, dilations))
+    return (samples, channels, *windows) if min(windows) > 0 else None
 
 
 def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
@@ -76,15 +78,22 @@ def _repeat(argument: Sequence[int], dims: int) -> Sequence[int]:
     return tuple(argument) * dims if len(argument) == 1 else argument
 
 
+def _count_windows(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how many windows a kernel has along a dimension of an image."""
+    window = dilation * (kernel - 1) + 1
+    return (size + 2 * padding - window) // stride + 1
+
+
 def _size_mean(x: torch.Tensor, dims: Any, keepdim: bool = False, **options: Any) -> Sequence[int] | None:
     """Return the size of means over some dimensions."""
     if options or not dims or not _are_alike(x) or not all(-x.dim() <= dim < x.dim() for dim in dims):
         return None
     averaged = {dim % x.dim() for dim in dims}
-    if len(averaged) < len(dims):
+    if len(averaged) < len(dims):  # torch refuses a dimension that is given twice
         return None
-    sizes = [1 if dim in averaged else size for dim, size in enumerate(x.shape)]
-    return sizes if keepdim else [size for dim, size in enumerate(x.shape) if dim not in averaged]
+    if keepdim:
+        return [1 if dim in averaged else size for dim, size in enumerate(x.shape)]
+    return [size for dim, size in enumerate(x.shape) if dim not in averaged]
 
 
 def _size_adaptive_pooling(x: torch.Tensor, size: Sequence[int]) -> Sequence[int] | None:
