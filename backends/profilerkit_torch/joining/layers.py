@@ -43,7 +43,6 @@ def assign_layers(frames: Sequence[Frame], trace: ModelTrace) -> tuple[list[Wind
     else:
         by = "the names and order of operators"
         windows = _assign_unnamed(frames, trace)
-    _inherit(frames)
     _assign_backward(frames)
     return windows, by
 
@@ -67,9 +66,9 @@ def _assign_by_ranges(frames: Sequence[Frame], trace: ModelTrace) -> None:
 
 
 def _check_layers(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
-    """Return the windows of passes, of which some frames have their layers; these have the products of the trace.
+    """Return the windows of passes, and give frames inside of those with a layer that layer.
 
-    Raises `ProfileFileError` if they have none of them, or with other shapes.
+    Raises `ProfileFileError` if the layers have none of the trace's products, or have them with other shapes.
     """
     windows = find_passes(frames)
     _inherit(frames)
@@ -107,9 +106,10 @@ def _assign_unnamed(frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
     if not is_marked:
         windows = split_by_products(windows[0], frames, profiled)
     matches = assign_layers_by_order(frames, windows, profiled)
-    if not is_marked:  # before its first operator the model was made ready
+    if not is_marked:  # what ran before the first operator made the model ready
         windows[0] = _begin_with(matches[0].frame, windows[0])
     require_equal_shapes(matches)
+    _inherit(frames)
     return windows
 
 
@@ -132,13 +132,13 @@ def _inherit(frames: Sequence[Frame]) -> None:
 def _assign_backward(frames: Sequence[Frame]) -> None:
     """Give nodes of the gradient's graph, and what they run, the layer of the operator that made them."""
     makers = NodeMakers()
-    of_last_node: dict[Any, str | None] = {}  # by thread
+    layers_of_last_nodes: dict[Any, str | None] = {}  # by thread
     for frame in frames:
         number = _read_number(frame)
         if frame.event.kind is Kind.NODE:
             if number is not None:
-                of_last_node[frame.event.thread] = makers.find_layer(number)
-            frame.layer = of_last_node.get(frame.event.thread)
+                layers_of_last_nodes[frame.event.thread] = makers.find_layer(number)
+            frame.layer = layers_of_last_nodes.get(frame.event.thread)
         elif frame.is_backward:
             if frame.layer is None and frame.outer is not None:
                 frame.layer = frame.outer.layer

@@ -10,6 +10,7 @@ or where its values are asked for. What operators make of values is in ``value_a
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from ..compat.modes import disable_dispatch_modes
 from ..compat.tensors import FakeTensor, is_zerotensor
 from ..model.tensors import storage_key
 from ..untouched.write_guard import written_by
-from .operator_facts import find_nature, tensors_in
+from .operator_facts import find_nature, tensors_among, tensors_in
 from .sources import Sources
 from .twins import Twins
 
@@ -161,11 +162,11 @@ class KnownValues:
         nature = find_nature(func)
         named = dict(kwargs)
         if not nature.from_shapes:
-            try:
-                args = self._replace_by_values(args, func.is_view)
-                named = {name: self._replace_by_values(value, func.is_view) for name, value in named.items()}
-            except _UnknownError:
+            values = self._find_all(tensors_among(args, kwargs), with_large=func.is_view)
+            if values is None:
                 return None
+            args = _replace_by_values(args, values)
+            named = {name: _replace_by_values(value, values) for name, value in named.items()}
         if nature.takes_device and (named.get("device") is not None or nature.from_shapes):
             named["device"] = _CPU
         try:
@@ -175,17 +176,16 @@ class KnownValues:
         except Exception:  # the operator without values reports what is wrong with its arguments
             return None
 
-    def _replace_by_values(self, value: Any, is_view: bool) -> Any:
-        """Return an argument with the values of its tensors, on the CPU; raise `_UnknownError` where one has none."""
-        if isinstance(value, torch.Tensor):
-            values = self.find(value)
-            if values is None or not (is_view or is_small(values)):
-                raise _UnknownError
+    def _find_all(self, tensors: Iterable[torch.Tensor], with_large: bool) -> dict[int, torch.Tensor] | None:
+        """Return the values of tensors by their ``id``; None where those of one are unknown, or too many."""
+        values: dict[int, torch.Tensor] = {}
+        for tensor in tensors:
+            content = self.find(tensor)
+            if content is None or not (with_large or is_small(content)):
+                return None
             # Zeros that torch makes no memory for: its primitives would read there.
-            return values.clone() if is_zerotensor(values) else values
-        if type(value) in (list, tuple):
-            return type(value)(self._replace_by_values(item, is_view) for item in value)
-        return _CPU if isinstance(value, torch.device) else value  # ``to.device`` takes it by position
+            values[id(tensor)] = content.clone() if is_zerotensor(content) else content
+        return values
 
 
 class FakeValues(KnownValues):
@@ -208,13 +208,18 @@ class FakeValues(KnownValues):
         return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
 
 
-class _UnknownError(Exception):
-    """Raised for a tensor whose values are unknown."""
-
-
 def is_small(tensor: torch.Tensor) -> bool:
     """Return whether the values of a tensor are few enough to be kept."""
     return tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _MOST_BYTES
+
+
+def _replace_by_values(argument: Any, values: Mapping[int, torch.Tensor]) -> Any:
+    """Return an argument with values in place of its tensors, by the ``id`` of each, and with the CPU as the device."""
+    if isinstance(argument, torch.Tensor):
+        return values[id(argument)]
+    if type(argument) in (list, tuple):
+        return type(argument)(_replace_by_values(item, values) for item in argument)
+    return _CPU if isinstance(argument, torch.device) else argument  # ``to.device`` takes it by position
 
 
 def _move_to_meta(value: Any) -> Any:
