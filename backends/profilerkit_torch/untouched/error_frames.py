@@ -33,11 +33,13 @@ def clear_frames(error: Exception) -> None:
 def _empty_cells_of_calls(error: BaseException) -> None:
     """Empty the cells in which torch's call of a module has its arguments: a frame that is cleared keeps its function.
 
-    A call of a module is over when it has raised, and nobody else has these cells.
+    That is the function inside ``nn.Module._call_impl``. Its call is over when it has raised, and nobody else has these
+    cells.
     """
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals is vars(torch_module) and frame.f_code.co_freevars:
-            for function in gc.get_referents(frame):
-                if type(function) is FunctionType and function.__code__ is frame.f_code:
-                    for cell in function.__closure__ or ():
-                        del cell.cell_contents
+        if frame.f_globals is not vars(torch_module) or not frame.f_code.co_freevars:
+            continue
+        for function in gc.get_referents(frame):
+            if type(function) is FunctionType and function.__code__ is frame.f_code:
+                for cell in function.__closure__ or ():
+                    del cell.cell_contents

@@ -21,7 +21,8 @@ def forget_in_caches(tensors: list[torch.Tensor]) -> list[str]:
     """Take tensors out of functions' caches and out of the containers that hold them; return the names of containers.
 
     The cache of a function loses nothing that it does not compute again. What a container had before is
-    unknown: the tensors, and the tuples with them, are only removed.
+    unknown: the tensors, and the tuples with them, are only removed. A namespace is no cache: a module, a class or an
+    object keeps what it has a name for.
     """
     containers, unwanted = _search_holders(tensors)
     namespaces = _find_namespaces([container for container in containers if isinstance(container, dict)])
@@ -46,13 +47,15 @@ def _search_holders(tensors: list[torch.Tensor]) -> tuple[list[Any], dict[int, A
             break
         referrers = gc.get_referrers(*level)
         ours |= {id(level), id(referrers)}
-        for cache in referrers:
-            if isinstance(cache, FUNCTION_CACHE):
-                cache.cache_clear()
-        holders = [holder for holder in referrers if isinstance(holder, CONTAINERS) and id(holder) not in ours]
-        containers.update((id(holder), holder) for holder in holders)
-        level = [holder for holder in referrers if isinstance(holder, tuple)]
-        unwanted.update((id(holder), holder) for holder in level)
+        level = []
+        for holder in referrers:
+            if isinstance(holder, FUNCTION_CACHE):
+                holder.cache_clear()
+            elif isinstance(holder, tuple):
+                unwanted[id(holder)] = holder
+                level.append(holder)
+            elif isinstance(holder, CONTAINERS) and id(holder) not in ours:
+                containers[id(holder)] = holder
     return list(containers.values()), unwanted
 
 
@@ -62,7 +65,8 @@ def _find_namespaces(dicts: list[dict[Any, Any]]) -> set[int]:
     All are searched for at once: each search goes through the memory.
     """
     namespaces = {id(namespace) for namespace in dicts if "__builtins__" in namespace}
-    for owner in gc.get_referrers(*dicts) if dicts else ():
+    owners = gc.get_referrers(*dicts) if dicts else []
+    for owner in owners:
         namespaces.add(id(getattr(owner, "__dict__", None)))
         if isinstance(owner, type):  # the ``__dict__`` of a class is a view of the dict, with another id
             namespaces |= {id(namespace) for namespace in dicts if namespace.keys() == owner.__dict__.keys()}

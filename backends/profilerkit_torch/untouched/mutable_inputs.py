@@ -58,22 +58,18 @@ class InputObjects:
         #: The inputs themselves.
         self.leaves: list[Any] = list(inputs.leaves())
         values = list(list_reachable([leaf for leaf in self.leaves if not isinstance(leaf, torch.Tensor)]))
-        #: The tensors that objects lead to: inputs like any.
+        #: The tensors that objects among the inputs lead to.
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
-        #: The tensors that are inputs themselves, and these.
+        #: The tensors that are inputs themselves, and those that objects lead to.
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
         self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.
             self.aliases = list_aliases(self.all_tensors)
-            self._of_tensors = [
-                *note_tensors(
-                    [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)],
-                    [tensor for tensor in self.all_tensors if not has_graph(tensor)],
-                ),
-                note_marks(self.all_tensors),
-            ]
+            twins = [(tensor, alias) for tensor, alias in self.aliases if is_twin(tensor, alias)]
+            leaves_of_graph = [tensor for tensor in self.all_tensors if not has_graph(tensor)]
+            self._tensor_steps = [*note_tensors(twins, leaves_of_graph), note_marks(self.all_tensors)]
 
     def restore(self) -> None:
         """Put back what the objects held: short, since it is timed with each run."""
@@ -82,7 +78,7 @@ class InputObjects:
 
     def _restore_tensors(self) -> None:
         with unseen_by_subclasses():
-            call_each(self._of_tensors)
+            call_each(self._tensor_steps)
 
     def restore_at_end(self) -> restored:
         """Return a block that restores the objects and the tensors at the end, after errors too."""

@@ -6,6 +6,7 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, compress
 from operator import is_, itemgetter, methodcaller
@@ -21,7 +22,7 @@ from ..model.inventory import Inventory
 
 __all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
 
-#: The flag of a class that Python code has made.
+#: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
 _NOT_OWN = frozenset(("torch", "keras", "numpy", *sys.stdlib_module_names)) - {"__main__"}
 _read_standard = itemgetter(*STANDARD)
@@ -149,15 +150,12 @@ class ModuleSnapshots:
                     container.clear()
 
 
-def _list_containers(attributes: Iterable[dict[str, Any]]) -> list[Any]:
+def _list_containers(attributes: Sequence[dict[str, Any]]) -> list[Any]:
     """Return the containers that every module has, of modules with these attributes."""
-    attributes = list(attributes)
-    try:
+    with suppress(KeyError):  # of a module that lacks some
         containers = [*chain.from_iterable(map(_read_standard, attributes))]
-    except KeyError:  # some are missing
-        containers = [None]
-    if _CONTAINER_TYPES.issuperset(map(type, containers)):  # of nearly all models
-        return containers
+        if _CONTAINER_TYPES.issuperset(map(type, containers)):  # of nearly all models
+            return containers
     values = (names.get(name) for names in attributes for name in STANDARD)
     return [value for value in values if isinstance(value, CONTAINERS)]
 
@@ -214,15 +212,12 @@ _VALUES = methodcaller("values")
 
 def refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
-    if isinstance(container, dict):
-        if len(container) == len(content) and all(map(is_, container, content)):
-            if all(map(is_, container.values(), content.values())):
-                return
-            if type(container) is dict:  # with the same names in the same order
-                container.update(content)
-                return
-    elif len(container) == len(content) and all(map(is_, container, content)):
-        return
+    if len(container) == len(content) and all(map(is_, container, content)):
+        if not isinstance(container, dict) or all(map(is_, container.values(), content.values())):
+            return
+        if type(container) is dict:  # with the same names in the same order
+            container.update(content)
+            return
     kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
     if issubclass(kind, dict):
         assign_dict(container, content, kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,6 +16,13 @@ from ..model.tensors import has_storage, storage_key
 from .tensor_values import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
+
+
+class _Operator(NamedTuple):
+    """An operator, and whether it may write to an argument."""
+
+    func: Any
+    may_write: bool
 
 
 class WriteGuard(TorchDispatchMode):
@@ -31,8 +38,8 @@ class WriteGuard(TorchDispatchMode):
         self._aliases = list(aliases)
         self._saved: list[KeptValue] = []
         self._versions: list[KeptVersion] = []
-        #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
-        self._operators: dict[int, tuple[Any, bool]] = {}
+        #: The operators so far, by their ids: these stay theirs as long as the operators are kept.
+        self._operators: dict[int, _Operator] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -45,8 +52,8 @@ class WriteGuard(TorchDispatchMode):
         """Keep what an operator that is about to run will overwrite."""
         entry = self._operators.get(id(func))
         if entry is None:
-            entry = self._operators[id(func)] = func, may_write(func)
-        if entry[1]:
+            entry = self._operators[id(func)] = _Operator(func, may_write(func))
+        if entry.may_write:
             for tensor in written_by(func, args, kwargs):
                 self._keep(tensor)
 
@@ -98,10 +105,11 @@ def _updates_statistics(func: Any) -> bool:
 def written_by(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that an operator writes to."""
     if _updates_statistics(func):
-        yield from _list_tensors(args[3:5])
-    if not read_schema(func).is_mutable:
+        yield from _list_tensors(args[3:5])  # the running mean and variance
+    schema = read_schema(func)
+    if not schema.is_mutable:
         return
-    for position, argument in enumerate(read_schema(func).arguments):
+    for position, argument in enumerate(schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[position] if position < len(args) else kwargs.get(argument.name)
             yield from _list_tensors(value if isinstance(value, (list, tuple)) else (value,))
