@@ -241,13 +241,15 @@ class Recorder(TorchDispatchMode, PassRecord):
         tensors may be real that have twins on the meta device in the other.
         """
         (args, kwargs), (model_args, model_kwargs) = run_call, model_call
-        is_answerable = not depends_on_values(func) or self._knows_values(args, kwargs)
-        result = self._answer_by_values(func, model_args, model_kwargs) if is_answerable and self.stands_in else None
+        runs_on_values = depends_on_values(func) and not self._lacks_values(args, kwargs)
+        result = None
+        if self.stands_in and not runs_on_values:
+            result = self._answer_by_values(func, model_args, model_kwargs)
         is_answered = result is not None
-        if is_answered or not is_answerable:
-            key = None
         if not is_answered:
             result = self._run_kernel(func, args, kwargs, model_call)
+        if is_answered or runs_on_values:
+            key = None  # other values may lead to another result
         plan = self.plans.find(key)
         if plan is None:
             plan = make_plan(func, kind, args, kwargs, result, self.device)
@@ -260,8 +262,8 @@ class Recorder(TorchDispatchMode, PassRecord):
             self.live.mark_as_made(tensors_in(result), tensors_among(args, kwargs))
         return result
 
-    def _knows_values(self, args: Any, kwargs: Any) -> bool:
-        """Return whether an operator may be answered by known values: real tensors alone have their own on meta."""
+    def _lacks_values(self, args: Any, kwargs: Any) -> bool:
+        """Return whether an operator gets tensors without values: on the meta device it may get real ones alone."""
         if not self.on_meta:
             return self.stands_in
         return all(tensor.is_meta for tensor in tensors_among(args, kwargs))

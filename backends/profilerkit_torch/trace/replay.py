@@ -107,9 +107,8 @@ def _describe_outputs(
     outputs = list(tensors_in(result))
     if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
         return None
-    if may_return_arguments(func) and not in_place:
-        return None
-    if not in_place and not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments)):
+    shares_memory = not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments))
+    if not in_place and (may_return_arguments(func) or shares_memory):
         return None
     results = (result,) if isinstance(result, torch.Tensor) else result
     if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):

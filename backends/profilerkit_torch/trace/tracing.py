@@ -152,16 +152,18 @@ def _try_kind(inventory: Inventory, inputs: ModelInputs, kind: InferencePass) ->
             return outcome  # the next kind can do what this one cannot
         if isinstance(outcome.error, LeftBehindError):
             break  # other tensors without values would be left behind as well
-    first, last = failures[0], failures[-1].error
+    first, last_error = failures[0], failures[-1].error
     if not has_values(inventory):
-        if isinstance(last, LeftBehindError):
-            return _add_note(last.trace, str(last))
+        if isinstance(last_error, LeftBehindError):
+            return _add_note(last_error.trace, str(last_error))
         return _join_failures(first, failures)
     outcome = _try_way(_with_values, inventory, inputs, kind)
     if not isinstance(outcome, ModelTrace):
         return _join_failures(outcome, failures)
-    cause = last if isinstance(last, LeftBehindError) else f"on shapes alone {_summarize(first.error)}"
-    return _add_note(outcome, f"counted in a real run: {cause}")
+    why = f"on shapes alone {_summarize(first.error)}"
+    if isinstance(last_error, LeftBehindError):
+        why = str(last_error)
+    return _add_note(outcome, f"counted in a real run: {why}")
 
 
 def _join_failures(reported: _Failure, others: Sequence[_Failure]) -> _Failure:
