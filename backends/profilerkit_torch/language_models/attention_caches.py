@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from profilerkit import InputError
@@ -26,9 +27,12 @@ def find_windows(model: nn.Module, cache_windows: Mapping[int, int]) -> dict[str
 
 def find_limits(model: nn.Module, cache: Iterable[CacheLayer]) -> dict[str, int | None]:
     """Return how many entries each attention attends to at most by its path, where an indexer chooses them."""
-    limits = {find_layer(part.path): part.most_read for part in cache if part.most_read is not None}
-    by_index = {int(path.rpartition(".")[2]): limit for path, limit in limits.items() if path[-1:].isdigit()}
-    return dict(_list_by_path(model, by_index))
+    limits: dict[int, int] = {}
+    for part in cache:
+        index = find_layer(part.path).rpartition(".")[2]
+        if part.most_read is not None and index.isdigit():
+            limits[int(index)] = part.most_read
+    return dict(_list_by_path(model, limits))
 
 
 def _list_by_path(model: nn.Module, values: Mapping[int, int]) -> Iterator[tuple[str, int]]:
@@ -84,18 +88,17 @@ def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> Late
     if len(set(layers)) != 1:
         return None
     latent = replace(layers[0], layers=len(layers), most_attended=find_most_attended(model.config))
-    seen = round(sum(layer.bytes_per_token for layer in cache))
-    dtype = DTYPES.get(find_dtype(model))
-    item = 4 if dtype is None else dtype.itemsize
+    item = DTYPES.get(find_dtype(model), torch.float32).itemsize
     latents = latent.layers * (latent.rank + latent.rope) * item
     expanded = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value) * item
-    rest = seen - (expanded if seen >= expanded else latents)
-    if rest < 0:
+    cached = round(sum(layer.bytes_per_token for layer in cache))
+    index_bytes = cached - (expanded if cached >= expanded else latents)
+    if index_bytes < 0:
         raise InputError(
-            f"{type(model).__name__} has latent attention of {latents:,} bytes a token, but its cache adds {seen:,}: "
+            f"{type(model).__name__} has latent attention of {latents:,} bytes a token, but its cache adds {cached:,}: "
             "llm does not know this kind of it; kv_bytes(model, context) gives the bytes of its own cache"
         )
-    return replace(latent, index_bytes=rest)
+    return replace(latent, index_bytes=index_bytes)
 
 
 def _read_latent(module: nn.Module) -> LatentAttention | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from profilerkit import InputError
 
@@ -52,32 +52,46 @@ def find_generating_class(config: Any) -> type:
     It is the class that the configuration names, else the usual one for its type. Of an encoder-decoder that is the
     whole: its decoder alone, which transformers offers for some, is another model.
     """
+    kind = type(config).__name__
+    require_no_encoder(config, kind)
+    generating = _find_named_class(config) or _find_usual_class(config)
+    if generating is not None:
+        return generating
+    reason = "transformers has no language model for it"
+    if getattr(config, "is_encoder_decoder", False):
+        reason = "it is an encoder-decoder, and transformers does not list it as one of text"
+    raise _make_error(config, kind, reason)
+
+
+def _find_named_class(config: Any) -> type | None:
+    """Return the first class that a configuration names and that generates text."""
     import transformers
 
-    kind = type(config)
-    require_no_encoder(config, kind.__name__)
-    named = [getattr(transformers, name, None) for name in getattr(config, "architectures", None) or ()]
-    for candidate in named:
-        if isinstance(candidate, type) and getattr(candidate, "can_generate", lambda: False)():
-            return candidate
-    is_encoder_decoder = bool(getattr(config, "is_encoder_decoder", False))
-    mappings = [transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
+    for name in getattr(config, "architectures", None) or ():
+        named = getattr(transformers, name, None)
+        if isinstance(named, type) and getattr(named, "can_generate", lambda: False)():
+            return named
+    return None
+
+
+def _find_usual_class(config: Any) -> type | None:
+    """Return the class of transformers that generates text for a type of configurations; None if it has none."""
+    import transformers
+
+    mappings: list[Any] = [transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
     if find_sound_positions(config):
         mappings.append(transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING)
-    if not is_encoder_decoder:
+    if not getattr(config, "is_encoder_decoder", False):
         mappings.insert(0, transformers.MODEL_FOR_CAUSAL_LM_MAPPING)
     for mapping in mappings:
-        usual: Any = mapping[kind] if kind in mapping else None
+        usual: type[Any] | None = mapping.get(type(config), None)
         # A class that is for the part about text alone would leave out the others.
         if usual is not None and not isinstance(getattr(config, "text_config", None), usual.config_class):
-            return cast(type, usual)
-    whole: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(kind, None)
-    if whole is not None and whole.main_input_name == "input_ids":  # others cannot do without an image
-        return cast(type, whole)
-    reason = "transformers has no language model for it"
-    if is_encoder_decoder:
-        reason = "it is an encoder-decoder, and transformers does not list it as one of text"
-    raise _make_error(config, kind.__name__, reason)
+            return usual
+    models_of_images: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+    whole: type[Any] | None = models_of_images.get(type(config), None)
+    # Only one that can do without an image.
+    return whole if whole is not None and whole.main_input_name == "input_ids" else None
 
 
 def find_sound_positions(config: Any) -> int | None:
@@ -88,10 +102,12 @@ def find_sound_positions(config: Any) -> int | None:
     import transformers
 
     positions = getattr(config, "max_source_positions", None)
-    is_sound = type(config) in transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING and hasattr(config, "num_mel_bins")
-    is_text = type(config) in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-    is_halved = getattr(config, "num_conv_layers", None) is None  # Speech2Text says how often its layers halve it
-    return positions if is_sound and not is_text and is_halved and isinstance(positions, int) else None
+    takes_sound = type(config) in transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING and hasattr(config, "num_mel_bins")
+    takes_text = type(config) in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    if not takes_sound or takes_text or not isinstance(positions, int):
+        return None
+    # Speech2Text names the positions of its input, and how many convolutions shorten it.
+    return positions if getattr(config, "num_conv_layers", None) is None else None
 
 
 def _make_error(config: Any, kind: str, reason: str) -> InputError:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from profilerkit import InputError, ModelInputs
+from profilerkit import InputError, ModelInputs, ModelTrace
 from profilerkit.error_text import error_line
 from profilerkit_predict.language_models.image_sizes import ImageSize
-from profilerkit_predict.language_models.records import InputEncoder, InputKind
+from profilerkit_predict.language_models.records import InputEncoder, InputKind, WeightPart
 from profilerkit_predict.language_models.weights import list_layer_weights, weight_parts
 
 from ..trace.operator_facts import tensors_in
@@ -49,15 +49,21 @@ def find_input_encoder(
     width = find_number(find_text_configuration(language_model.config), "hidden_size")
     tokens = sum(count for count, features in encoding.rows if features == width)
     if trace.failure is not None or not tokens:
-        cause = trace.failure.__cause__ or trace.failure if trace.failure is not None else None
-        why = f"returned nothing of {width} features" if cause is None else error_line(cause)
+        why = f"returned nothing of {width} features"
+        if trace.failure is not None:
+            why = error_line(trace.failure.__cause__ or trace.failure)
         raise InputError(f"{kind}: the encoder of {name} cannot be followed with {taken.size}: {why}; leave it out")
+    macs = sum(operator.macs for operator in trace.operators)
+    parts = _list_weight_parts(trace, language_model.config)
+    return InputEncoder(kind, taken.size, tokens, macs, parts, taken.notes)
+
+
+def _list_weight_parts(trace: ModelTrace, config: Any) -> tuple[WeightPart, ...]:
+    """Return the weights of the layers that encode an input, as the configuration has them stored."""
     called = {layer.path for layer in trace.layers if layer.calls}
     weights = [weight for weight in list_layer_weights(trace, (), 1) if weight.layer.path in called]
-    storage = find_storage(trace, language_model.config)
-    macs = sum(operator.macs for operator in trace.operators)
-    parts = weight_parts(weights, storage.formats, storage.packed)
-    return InputEncoder(kind, taken.size, tokens, macs, parts, taken.notes)
+    storage = find_storage(trace, config)
+    return weight_parts(weights, storage.formats, storage.packed)
 
 
 class _EncoderInput(NamedTuple):
@@ -71,7 +77,8 @@ class _EncoderInput(NamedTuple):
 def _make_image(model: Any, size: ImageSize) -> _EncoderInput:
     """Return an image as the model's processor returns it; its pixels have no values."""
     processed = process_image(model.config, size, type(model).__name__)
-    dtype, names = DTYPES.get(find_dtype(model), torch.float32), inspect.signature(model.get_image_features).parameters
+    dtype = DTYPES.get(find_dtype(model), torch.float32)
+    names = inspect.signature(model.get_image_features).parameters
     tensors = {
         key: torch.empty_like(tensor, dtype=dtype, device="meta") if tensor.is_floating_point() else tensor
         for key, tensor in processed.tensors.items()

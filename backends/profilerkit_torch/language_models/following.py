@@ -23,12 +23,15 @@ from .models import make_language_model
 
 __all__ = ["Followed", "choose_length", "find_cache_growth", "follow", "list_cache_contents"]
 
-#: The fewest tokens of a prompt that tell one law from another, and those that recurrent layers are traced with: their
-#: reference code runs a loop over the tokens.
-_FEWEST, _RECURRENT = 4, 16
+#: The fewest tokens of a prompt that tell one law from another.
+_FEWEST = 4
+#: The tokens that recurrent layers are traced with: their reference code runs a loop over the tokens.
+_RECURRENT = 16
 #: A third length of a cache: so many times the first and one less, long enough to tell a stride of 128 tokens from
-#: others; and the one for recurrent layers.
-_THIRD, _THIRD_RECURRENT = 32, 2 * _RECURRENT + 1
+#: others.
+_THIRD = 32
+#: The third length for recurrent layers.
+_THIRD_RECURRENT = 2 * _RECURRENT + 1
 #: What configurations call the sizes of recurrent states.
 _RECURRENT_SIZES = ("state_size", "ssm_state_size", "mamba_d_state", "attention_hidden_size")
 
@@ -107,10 +110,11 @@ def choose_length(model: Any, prompt: int) -> tuple[int, list[str]]:
             )
         return sound, [f"the prompt is sound: {sound:,} positions of the encoder, whatever is said in it"]
     if _is_recurrent(model) and prompt > _RECURRENT:
-        return _RECURRENT, [
+        note = (
             f"traced with a prompt of {_RECURRENT} tokens, for its recurrent layers loop over them; longer ones follow "
             "from its laws"
-        ]
+        )
+        return _RECURRENT, [note]
     if prompt < _FEWEST:
         return _FEWEST, [f"traced with a prompt of {_FEWEST} tokens; shorter ones follow from its laws"]
     return prompt, []

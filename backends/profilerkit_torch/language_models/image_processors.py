@@ -59,10 +59,11 @@ def process_image(config: Any, size: ImageSize, name: str) -> ProcessedImage:
             f"image_size: into what {name} cuts an image of {size} does not follow from its configuration; give a "
             f"folder that has its {_FILES[0]} too, or leave image_size (--image-size) out"
         )
-    if config.vision_config.model_type == "pixtral":
+    if config.vision_config.model_type == "pixtral":  # the one processor whose limit the configuration has
         patches["size"] = {"longest_edge": config.vision_config.image_size}
-    limits = ", ".join(f"{key} {value:,}" for key, value in dict(patches.get("size", processor.size)).items() if value)
-    note = _BY_DEFAULT.format(kind=type(processor).__name__, limits=limits)
+    limits = dict(patches.get("size", processor.size))
+    shown_limits = ", ".join(f"{key} {value:,}" for key, value in limits.items() if value)
+    note = _BY_DEFAULT.format(kind=type(processor).__name__, limits=shown_limits)
     return ProcessedImage(_run(processor, size, name, patches), (note,))
 
 
@@ -90,8 +91,9 @@ def _make_usual_processor(config: Any) -> Any:
     from transformers import IMAGE_PROCESSOR_MAPPING
 
     tower = config.vision_config
+    described = tower if type(tower) in IMAGE_PROCESSOR_MAPPING else config
     with tempfile.TemporaryDirectory(prefix="profilerkit_") as folder:
-        (tower if type(tower) in IMAGE_PROCESSOR_MAPPING else config).save_pretrained(folder)
+        described.save_pretrained(folder)
         write_text(Path(folder) / _FILES[0], "{}")
         return _load_processor(Path(folder))
 
@@ -122,6 +124,8 @@ def _find_patches(config: Any) -> dict[str, Any]:
         return {}
     if tower.model_type == "pixtral":
         return {"patch_size": patch * (merged or 1)}
-    temporal = find_number(tower, "temporal_patch_size")
-    sizes = {"patch_size": patch, "merge_size": merged, "temporal_patch_size": temporal}
-    return {key: value for key, value in sizes.items() if value is not None} if merged else {}
+    if merged is None:
+        return {}
+    sizes = {"patch_size": patch, "merge_size": merged}
+    frames = find_number(tower, "temporal_patch_size")
+    return sizes if frames is None else {**sizes, "temporal_patch_size": frames}
