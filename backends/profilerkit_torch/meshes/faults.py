@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import torch
 from torch import nn
@@ -15,8 +16,10 @@ from .shares import count_bytes, find_share
 
 __all__ = ["note_growth", "note_repeated_reductions", "note_whole_weights"]
 
-#: The part of a rank's weights from which on a weight is worth a note; and how many are named.
-_LARGE, _SHOWN = 0.01, 3
+#: The part of a rank's weights from which on a weight is worth a note.
+_LARGE = 0.01
+#: How many weights a note names.
+_SHOWN = 3
 
 
 def note_whole_weights(model: nn.Module) -> Iterator[str]:
@@ -24,9 +27,10 @@ def note_whole_weights(model: nn.Module) -> Iterator[str]:
     weights = dict(model.named_parameters())
     spread = {name: _list_dimensions(weight) for name, weight in weights.items()}
     sizes = {name: count_bytes([find_share(weight)]) for name, weight in weights.items()}
-    large = [name for name in weights if sizes[name] > _LARGE * sum(sizes.values())]
-    for dimension in dict.fromkeys(dimension for dimensions in spread.values() for dimension in dimensions):
-        whole = sorted((name for name in large if dimension not in spread[name]), key=lambda name: -sizes[name])
+    least = _LARGE * sum(sizes.values())
+    large = sorted((name for name in weights if sizes[name] > least), key=lambda name: -sizes[name])
+    for dimension in dict.fromkeys(chain.from_iterable(spread.values())):
+        whole = [name for name in large if dimension not in spread[name]]
         if whole:
             named = ", ".join(f"{name} ({_show(sizes[name])})" for name in whole[:_SHOWN])
             others = f" and {len(whole) - _SHOWN} more" if len(whole) > _SHOWN else ""

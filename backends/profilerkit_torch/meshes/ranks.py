@@ -154,7 +154,8 @@ def _trace_step(
 
     Raises `DifferentBlocksError` where blocks are left out and may not be.
     """
-    recorder, note = skipped.recorder, rank.describe()
+    recorder = skipped.recorder
+    note = rank.describe()
     weights = _count_weights(recorder, scheme)
     input_bytes = recorder.start_with(tensors_in(tuple(inputs.leaves()), torch.is_tensor))
     one_thread = torch.autograd.set_multithreading_enabled(False)
@@ -182,12 +183,12 @@ def _trace_step(
     )
     return RankTrace(
         trace,
-        _count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
-        weights + recorder.find_peak(memory.peak_index),
-        weights + left,
-        dict(recorder.unknown),
-        scheme.optimizer_share,
-        exchanged,
+        gradient_bytes=_count_gradients(model) if scheme.gradient_bytes is None else scheme.gradient_bytes,
+        peak=weights + recorder.find_peak(memory.peak_index),
+        left=weights + left,
+        unknown=dict(recorder.unknown),
+        optimizer_share=scheme.optimizer_share,
+        exchanged=exchanged,
         description=note,
     )
 

@@ -127,10 +127,10 @@ class SkippedBlocks:
         """Call a block that runs, and mark where it begins, forward and back."""
         blocks = followed.blocks
         if index == 0:
-            followed.passages += [Passage(blocks, []), Passage(blocks, [])]
+            followed.passages += [Passage(blocks, []), Passage(blocks, [])]  # forward, and back
         elif followed.last is None:
             raise DifferentBlocksError("something runs between blocks")
-        elif index == blocks.left_out.stop:
+        elif index == blocks.left_out.stop:  # the first behind those that are left out
             self._require_call_before(followed)
         forward, backward = followed.passages[-2:]
         forward.marks.append(self._mark(index))
