@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import nn
 from torch.nn.parameter import is_lazy as is_unsized
 
 from ..compat.operators import FLOAT4, find_dtype
+from .tensors import PLAIN_TYPES
 
-__all__ = ["PLAIN_TYPES", "count_numbers", "count_stored_bytes"]
+__all__ = ["SPARSE_PARTS", "count_numbers", "count_stored_bytes"]
 
-#: Of these classes a tensor is just its elements; what packs them has one of its own.
-PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 #: How many numbers share one element.
 _PER_ELEMENT = {FLOAT4: 2}
 #: How many numbers share a byte in tensors that torch quantises itself, which count each number as an element.
 _PER_BYTE = {find_dtype(name): count for name, count in (("quint4x2", 2), ("quint2x4", 4))}
-#: What a sparse tensor of each layout is stored as.
+#: The methods that return what a sparse tensor is stored as, by its layout.
 _BY_ROW, _BY_COLUMN = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
-_STORED: dict[torch.layout, tuple[str, ...]] = {
+SPARSE_PARTS: dict[torch.layout, tuple[str, ...]] = {
     torch.sparse_coo: ("_indices", "_values"),
     torch.sparse_csr: _BY_ROW,
     torch.sparse_bsr: _BY_ROW,
@@ -47,7 +45,7 @@ def count_stored_bytes(tensor: torch.Tensor) -> int:
     if tensor.is_nested:
         return int(tensor.values().nbytes)
     if tensor.layout is not torch.strided and not tensor.is_mkldnn:
-        return sum(getattr(tensor, name)().nbytes for name in _STORED[tensor.layout])
+        return sum(getattr(tensor, name)().nbytes for name in SPARSE_PARTS[tensor.layout])
     if hasattr(tensor, "__tensor_flatten__"):
         names, _ = tensor.__tensor_flatten__()
         return sum(count_stored_bytes(getattr(tensor, name)) for name in names)

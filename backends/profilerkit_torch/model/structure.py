@@ -14,15 +14,13 @@ from profilerkit.process.contents import BYTES_OF, Contents, Identity
 from ..compat.modules import OF_STATE_DICTS
 from ..compat.tensors import count_writes
 from .modules import list_modules
-from .tensors import read_bytes
+from .tensors import PLAIN_TYPES, read_bytes
 
 __all__ = ["read_structure"]
 
 #: What no pass reads of a module; and its flag, which is read apart.
 _LEFT_OUT = OF_STATE_DICTS | {"training"}
 BYTES_OF["torch"] = read_bytes
-#: Tensors whose data may be put in another place by ``tensor.data = ...``, which counts as no write.
-_PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
 
 
 def read_structure(model: nn.Module, flags: bool = True) -> list[Any]:
@@ -66,14 +64,14 @@ def _add_special(value: Any, contents: Contents) -> bool:
 def _add_tensor(tensor: torch.Tensor, contents: Contents) -> None:
     """Write down which tensor it is, how large, and how often it was written to; values that the model may go by."""
     is_lazy = is_unsized(tensor)
-    has_address = type(tensor) in _PLAIN_TENSORS and tensor.layout is torch.strided
+    has_address = type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided
     contents.written += (
         Identity(tensor),
         None if is_lazy else tensor.shape,
         tensor.dtype,
         tensor.device,
         tensor.requires_grad,
-        tensor.data_ptr() if has_address else 0,
+        tensor.data_ptr() if has_address else 0,  # ``tensor.data = ...`` counts as no write
         0 if is_lazy or tensor.is_inference() else count_writes(tensor),
     )
     is_integer = not (tensor.is_floating_point() or tensor.is_complex())

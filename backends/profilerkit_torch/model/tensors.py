@@ -13,6 +13,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from ..compat.tensors import is_view, storage_address
 
 __all__ = [
+    "PLAIN_TYPES",
     "has_graph",
     "has_own_function",
     "has_storage",
@@ -25,6 +26,9 @@ __all__ = [
     "storage_key",
     "view_like",
 ]
+
+#: Of these classes a tensor is just its elements; what packs or wraps them has a class of its own.
+PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 
 
 def list_with_values(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
@@ -53,13 +57,12 @@ def has_graph(tensor: torch.Tensor) -> bool:
 def has_own_function(tensor: torch.Tensor) -> bool:
     """Return whether a tensor's class answers torch's functions itself, and leaves the operators to torch."""
     kind = type(tensor)
-    if kind in _PLAIN_TYPES:
+    if kind in PLAIN_TYPES:
         return False
     function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
     return function not in _FUNCTIONS and not hasattr(kind, "__tensor_flatten__")
 
 
-_PLAIN_TYPES = (torch.Tensor, nn.Parameter)
 #: Of plain tensors, and of parameters.
 _FUNCTIONS: tuple[Any, ...] = (
     vars(torch.Tensor)["__torch_function__"].__func__,
@@ -72,7 +75,7 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
     What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
     """
-    if type(alias) is torch.Tensor and type(tensor) in (torch.Tensor, nn.Parameter):  # nearly always, and quick
+    if type(alias) is torch.Tensor and type(tensor) in PLAIN_TYPES:  # nearly always, and quick
         strided = tensor.layout is alias.layout is torch.strided
         address = tensor.data_ptr() if strided else 0
         if address and address == alias.data_ptr():
@@ -84,9 +87,7 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
 def has_storage(tensor: torch.Tensor) -> bool:
     """Return whether a tensor's memory is there: FSDP frees that of gathered weights; reading it ends the process."""
-    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
-        return True
-    if not tensor.numel():
+    if not _is_dense(tensor) or not tensor.numel():
         return True
     if tensor.is_contiguous():
         last = tensor.numel() - 1
@@ -96,12 +97,17 @@ def has_storage(tensor: torch.Tensor) -> bool:
     return tensor.untyped_storage().nbytes() >= needed
 
 
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is a plain one with a single storage: neither sparse nor nested."""
+    return type(tensor) in PLAIN_TYPES and tensor.layout is torch.strided and not tensor.is_nested
+
+
 def read_bytes(tensor: torch.Tensor, most: int) -> bytes | None:
     """Return the bytes of a tensor of at most so many; None where they are not in one piece in the host's memory.
 
     They are read where they are: ``tensor.numpy()`` would make the tensor one that cannot be resized.
     """
-    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
+    if not _is_dense(tensor):
         return None
     size = tensor.numel() * tensor.element_size()
     if not 0 < size <= most or tensor.device.type != "cpu" or not has_storage(tensor):

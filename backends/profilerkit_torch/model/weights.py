@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.parameter import is_lazy as is_unsized
@@ -13,7 +13,8 @@ from profilerkit.trace.records import WeightRecord
 
 from ..compat.tensors import storage_address
 from ..costs.shapes import is_plain, replace_by_shapes
-from .stored_bytes import PLAIN_TYPES, count_numbers, count_stored_bytes
+from .stored_bytes import count_numbers, count_stored_bytes
+from .tensors import PLAIN_TYPES
 
 __all__ = ["note_quantization", "weight_record"]
 
@@ -38,31 +39,37 @@ def weight_record(
     ``key`` is the identity of one that is no tensor of the module's own; ``count`` how many numbers it stands for,
     where the tensor alone does not determine it.
     """
-    is_trained = tensor.requires_grad and key is None
-    ordinary = _ORDINARY.get(tensor.dtype)
-    if ordinary is not None and type(tensor) in PLAIN_TYPES and is_plain(tensor):  # nearly always, and quick
-        elements, (dtype, size) = tensor.numel(), ordinary
-        return WeightRecord(
-            name,
-            identities.setdefault(key or _identify(tensor), len(identities)),
-            elements if count is None else count,
-            elements * size,
-            dtype,
-            is_trained,
-            persistent,
-            tuple(tensor.shape),
-        )
-    lazy = is_unsized(tensor)
+    content = _read_content(tensor)
     return WeightRecord(
         name,
-        identities.setdefault(key or (id(tensor) if lazy else _identify(tensor)), len(identities)),
-        count_numbers(tensor) if count is None else count,
-        0 if lazy else count_stored_bytes(tensor),
-        _name_dtype(tensor.dtype),
-        is_trained,
+        identities.setdefault(key or _identify(tensor), len(identities)),
+        content.numbers if count is None else count,
+        content.bytes,
+        content.dtype,
+        tensor.requires_grad and key is None,
         persistent,
-        () if lazy else tuple(replace_by_shapes(tensor) if tensor.is_nested else tensor.shape),
+        content.shape,
     )
+
+
+class _Content(NamedTuple):
+    """How many numbers a tensor stands for, the bytes that these are stored in, their dtype, and the tensor's shape."""
+
+    numbers: int
+    bytes: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def _read_content(tensor: torch.Tensor) -> _Content:
+    ordinary = _ORDINARY.get(tensor.dtype)
+    if ordinary is not None and type(tensor) in PLAIN_TYPES and is_plain(tensor):  # nearly always, and quick
+        dtype, size = ordinary
+        return _Content(tensor.numel(), tensor.numel() * size, dtype, tuple(tensor.shape))
+    if is_unsized(tensor):
+        return _Content(0, 0, _name_dtype(tensor.dtype), ())
+    shape = replace_by_shapes(tensor) if tensor.is_nested else tensor.shape
+    return _Content(count_numbers(tensor), count_stored_bytes(tensor), _name_dtype(tensor.dtype), tuple(shape))
 
 
 @cache
@@ -72,7 +79,7 @@ def _name_dtype(dtype: torch.dtype) -> str:
 
 def _identify(tensor: torch.Tensor) -> Any:
     """Return what two parameters share exactly where they are tied: the same elements of the same storage."""
-    if not tensor.numel():
+    if is_unsized(tensor) or not tensor.numel():
         return id(tensor)
     try:
         storage = storage_address(tensor.untyped_storage())

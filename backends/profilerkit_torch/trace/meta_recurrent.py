@@ -14,6 +14,8 @@ import torch
 
 from profilerkit.costs import recurrent
 
+from ..model.tensors import PLAIN_TYPES
+
 __all__ = ["RECURRENT"]
 
 
@@ -74,8 +76,7 @@ def _list_weight_shapes(gates: int, features: int, hidden: int, out: int, has_bi
 def _are_alike(tensors: Sequence[torch.Tensor]) -> bool:
     """Return whether all are plain tensors on the meta device and of one dtype."""
     return all(
-        type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_meta and tensor.dtype is tensors[0].dtype
-        for tensor in tensors
+        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is tensors[0].dtype for tensor in tensors
     )
 
 

@@ -11,16 +11,15 @@ from typing import Any
 
 import torch
 
+from ..model.tensors import PLAIN_TYPES
+
 __all__ = ["SIZES"]
 
 
 def _are_alike(first: torch.Tensor, *others: Any) -> bool:
     """Return whether all are plain contiguous tensors on the meta device and of one dtype; None is left out."""
     return all(
-        type(tensor) in (torch.Tensor, torch.nn.Parameter)
-        and tensor.is_meta
-        and tensor.dtype is first.dtype
-        and tensor.is_contiguous()
+        type(tensor) in PLAIN_TYPES and tensor.is_meta and tensor.dtype is first.dtype and tensor.is_contiguous()
         for tensor in (first, *others)
         if tensor is not None
     )

@@ -6,23 +6,20 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-from torch import nn
 
 from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.trace.records import TensorInfo
 
 from ..compat.modes import is_function_mode_active, unseen_by_functions
 from ..costs import replace_by_shapes
+from ..model.tensors import PLAIN_TYPES
 
 __all__ = ["tensor_info", "tensor_infos"]
-
-#: Tensors of these classes have nothing to add to torch's answers, so that no mode need be asked.
-_PLAIN = (torch.Tensor, nn.Parameter)
 
 
 def tensor_info(tensor: torch.Tensor) -> TensorInfo:
     """Return shape and dtype of a tensor; a nested one counts as long as its longest samples."""
-    if type(tensor) in _PLAIN and is_function_mode_active():
+    if type(tensor) in PLAIN_TYPES and is_function_mode_active():  # modes have nothing to add to torch's answers
         with unseen_by_functions():
             return tensor_info(tensor)
     if tensor.is_nested:

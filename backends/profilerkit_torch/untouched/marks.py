@@ -11,12 +11,12 @@ import torch
 from profilerkit.process.restoring import for_each
 
 from ..compat.modules import ACCUMULATION_HOOKS, GRADIENT_HOOKS
+from ..model.tensors import PLAIN_TYPES
 from .snapshots import refill
 
 __all__ = ["note_marks"]
 
 _HOOKS = (*GRADIENT_HOOKS, *ACCUMULATION_HOOKS)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _read_all = attrgetter("__dict__", *_HOOKS)
 #: What a tensor without attributes and hooks has; one that had hooks has an empty mapping for them.
 _BARE: Any = ({}, *[None] * len(_HOOKS)) if _HOOKS else {}
@@ -68,7 +68,7 @@ def _add_inner_tensors(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Return tensors, and those that each wrapper tensor is made of."""
     tensors = list(tensors)
     for tensor in tensors:  # those that are added are looked at too
-        if type(tensor) not in _PLAIN and hasattr(tensor, "__tensor_flatten__"):
+        if type(tensor) not in PLAIN_TYPES and hasattr(tensor, "__tensor_flatten__"):
             names, _ = tensor.__tensor_flatten__()
             inner = [getattr(tensor, name) for name in names]
             tensors += [part for part in inner if isinstance(part, torch.Tensor)]

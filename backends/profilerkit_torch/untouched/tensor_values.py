@@ -12,6 +12,7 @@ from profilerkit.process.restoring import call_each
 
 from ..compat.autograd import set_version
 from ..compat.tensors import count_writes, has_shared_elements
+from ..model.stored_bytes import SPARSE_PARTS
 from ..model.tensors import has_storage, list_with_values
 
 __all__ = ["KeptValue", "KeptVersion", "list_versions", "restore_versions", "write_back", "write_back_alone"]
@@ -78,12 +79,8 @@ def _list_places(tensor: torch.Tensor) -> torch.Tensor:
 
 def _is_equal(tensor: torch.Tensor, value: torch.Tensor) -> bool:
     """Return whether a tensor has these values; False where they cannot be compared."""
-    if tensor.layout is torch.sparse_coo:  # to copy to one would give it other storage, with nothing having changed
-        return _has_equal_parts(tensor, value, ("_indices", "_values"))
-    if tensor.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
-        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
-        parts = ("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")
-        return _has_equal_parts(tensor, value, (*parts, "values"))
+    if tensor.layout in SPARSE_PARTS:  # to copy to one would give it other storage, with nothing having changed
+        return _has_equal_parts(tensor, value, SPARSE_PARTS[tensor.layout])
     if tensor.is_nested and tensor.layout is torch.strided:  # it has no shape, its samples do
         return all(map(torch.equal, tensor.unbind(), value.unbind()))
     try:
