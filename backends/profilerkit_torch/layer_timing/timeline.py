@@ -165,18 +165,24 @@ class Timeline:
         asks for a tensor that was made before it, and the last call of the layer before it is the nearest.
         """
         running = self._frames[-1].call
-        frame = next(frame for frame in reversed(self._frames) if frame.task is not None)
-        if running is None or frame.node is None:
+        backward = next(frame for frame in reversed(self._frames) if frame.task is not None)
+        node = backward.node
+        if running is None or node is None:
             return running
-        paths = self._stack.paths[id(self._layers[index])]
-        unordered = [call for path in paths for call in running.run.of_path.get(path, ())]
-        calls = sorted(unordered, key=lambda call: call.order)
-        later = [call for call in calls if call.first > frame.node.number]
-        if frame.node.runs_layers and later:
-            frame.repeats[index] += 1
-            return later[min(frame.repeats[index], len(later)) - 1]
-        before = [call for call in calls if call.first <= frame.node.number]
+        calls = self._list_calls(index, running.run)
+        later = [call for call in calls if call.first > node.number]
+        if node.runs_layers and later:
+            backward.repeats[index] += 1
+            number = min(backward.repeats[index], len(later))
+            return later[number - 1]
+        before = [call for call in calls if call.first <= node.number]
         return (before or calls or [running])[-1]
+
+    def _list_calls(self, index: int, run: TimedRun) -> list[Call]:
+        """Return the calls of a layer in a pass, under all of its paths, in their order."""
+        paths = self._stack.paths[id(self._layers[index])]
+        calls = [call for path in paths for call in run.of_path.get(path, ())]
+        return sorted(calls, key=lambda call: call.order)
 
     def _leave(self, raised: bool, number: int) -> None:
         while self._frames and self._frames[-1].task is not None:  # a backward pass that raised inside the call
@@ -206,20 +212,20 @@ class Timeline:
         frame.repeats.clear()
         call = self._find_call(subject, frame.call)
         if frame.ended and frame.call is not None and not _is_of_same_outermost(call, frame.call):
-            self._drop_elapsed()
+            self._drop_elapsed()  # unseen nodes may have taken that time
         frame.call, frame.ended = call, False
         if call is not None:
             call.run.has_backward = True
             call.backward.hooks += 1
 
     def _find_call(self, subject: Node | Accumulation | None, running: Call | None) -> Call | None:
-        """Return the call that a node belongs to, which begins after a node of another call; None if there is none."""
+        """Return the call that a node belongs to, which begins after one of the running call; None if none is known."""
         if not isinstance(subject, Accumulation):
             return None if subject is None else subject.call
         if running is not None:
             return running.run.last_call(subject.paths)
-        run = self.runs[-1] if self.runs else None
-        return run.last_call(subject.paths) if run is not None and run.calls else None
+        last_run = self.runs[-1] if self.runs else None
+        return last_run.last_call(subject.paths) if last_run is not None and last_run.calls else None
 
     def _end_node(self, subject: Any, task: int) -> None:
         frame = self._find_backward_frame(task)
