@@ -79,7 +79,7 @@ def list_reachable(values: Any, depth: int = _DEPTH, visited: dict[int, int] | N
             continue
         visited[id(opened.holder)] = depth
         yield opened.holder
-        if opened.holder is value and hasattr(value, "__dict__"):
+        if opened.holder is value and hasattr(value, "__dict__"):  # attributes beside items or slots
             yield value.__dict__
         if depth > 1 and len(opened.inside) <= _LONG:
             yield from list_reachable(opened.inside, depth - 1, visited)

@@ -105,14 +105,19 @@ def _find_channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
 
 
 def _is_channels_last(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Return whether strides grow from the channels over the last dimension to the first, as torch decides it."""
-    smallest = 0
+    """Return whether strides grow from the channels over the last dimension to the first, as torch decides it.
+
+    That is ``is_channels_last_strides_2d`` in ``c10/core/MemoryFormat.h``.
+    """
     if strides[1] == 0:
         return False
+    least = 0
     for dim in (1, *range(len(sizes) - 1, 1, -1), 0):
-        if sizes[dim] == 0 or strides[dim] < smallest or (dim == 0 and smallest == strides[1]):
+        if sizes[dim] == 0 or strides[dim] < least:
             return False
-        smallest = strides[dim] * max(sizes[dim], 1)
+        if dim == 0 and least == strides[1]:  # of (samples, 1, 1, 1) both layouts are alike: torch takes the other
+            return False
+        least = strides[dim] * sizes[dim]
     return True
 
 

@@ -41,12 +41,15 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
         if any(isinstance(value, torch.ScriptObject) for value in attributes.values())
     }
     for path, module in list_shown_layers(inventory.layers, calls):
-        has_own = read_parameters(module) or read_buffers(module) or id(module) in packing
-        parameters, buffers = _read_weights(module, identities, id(module) in packing) if has_own else ([], [])
+        parameters: list[WeightRecord] = []
+        buffers: list[WeightRecord] = []
+        if read_parameters(module) or read_buffers(module) or id(module) in packing:
+            parameters, buffers = _read_weights(module, identities, id(module) in packing)
         if inventory.holds_keras:
             keras_weights, keras_states = _read_keras_weights(module, identities, trained)
             parameters += keras_weights
             buffers += keras_states
+        is_keras_layer = inventory.holds_keras and is_keras(module)
         records.append(
             LayerRecord(
                 path,
@@ -55,7 +58,7 @@ def layer_records(inventory: Inventory, calls: dict[str, list[LayerCall]]) -> tu
                 tuple(parameters),
                 tuple(buffers),
                 tuple(calls.get(path, ())),
-                write_settings(module) if inventory.holds_keras and is_keras(module) else _read_configuration(module),
+                write_settings(module) if is_keras_layer else _read_configuration(module),
             )
         )
     return tuple(records)

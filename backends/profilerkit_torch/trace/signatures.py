@@ -52,7 +52,10 @@ def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) ->
 
 
 def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:
-    """Add each value: its type and itself, of a tensor its shape, which is no type, and more; and who wrote to it."""
+    """Add what a key has of each value, and who wrote to it; return whether the origin of all tensors is known.
+
+    A key has the type of a value and the value itself, and of a tensor the shape and what else decides the outputs.
+    """
     are_known = True
     for value in values:
         kind = type(value)
