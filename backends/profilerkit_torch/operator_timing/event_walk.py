@@ -49,7 +49,8 @@ class EventWalk:
     """
 
     def __init__(self, thread: int, find_row: Callable[[str, str | None, bool], Row | None]) -> None:
-        self._main, self._find_row = thread, find_row
+        self._main = thread
+        self._find_row = find_row
         self._stacks: defaultdict[int, list[OpenEvent]] = defaultdict(list)
         self._makers: defaultdict[int, NodeMakers] = defaultdict(NodeMakers)
         #: By thread, the layer of the last node.
@@ -73,8 +74,7 @@ class EventWalk:
         if event.kind is EventKind.LAYER:
             return OpenEvent(event, order, event.name, is_backward)
         layer = self._find_layer(event, around)
-        is_in_row = around is not None and around.row is not None and around.event.kind is not EventKind.NODE
-        outer = around if is_in_row else None
+        outer = _find_owner(around)
         if event.kind is EventKind.RANGE:
             return OpenEvent(event, order, layer, is_backward, outer.row if outer else None, outer)
         if event.number >= 0:
@@ -89,9 +89,8 @@ class EventWalk:
         return None if event.thread == self._main else ""
 
     def _open_node(self, event: Event, order: int, around: OpenEvent | None) -> OpenEvent:
-        is_in_engine = around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name
-        if around is not None and is_in_engine:
-            return OpenEvent(event, order, around.layer, True, around.row, around)
+        if around is not None and around.event.kind is EventKind.NODE and around.event.name == event.name:
+            return OpenEvent(event, order, around.layer, True, around.row, around)  # in the engine's event around it
         if event.number >= 0:
             self._last_node[event.thread] = self._makers[event.forward_thread].find_layer(event.number) or ""
         layer = self._last_node.setdefault(event.thread, "")
@@ -124,6 +123,16 @@ def _close_innermost(stack: list[OpenEvent]) -> OpenEvent:
     if stack:
         stack[-1].inside += closed.event.end - closed.event.start
     return closed
+
+
+def _find_owner(around: OpenEvent | None) -> OpenEvent | None:
+    """Return what is around an event if that has its row: an operator, or a range in one.
+
+    A node has a row too, but what it runs has rows of its own.
+    """
+    if around is None or around.row is None or around.event.kind is EventKind.NODE:
+        return None
+    return around
 
 
 def _find_nearest_operator(opened: OpenEvent | None) -> OpenEvent | None:

@@ -27,7 +27,8 @@ class OperatorLedger:
         self, phase: str, on_device: bool = False, is_free: Callable[[str], bool] = lambda name: False
     ) -> None:
         self.phase: str = phase
-        self._on_device, self._is_free = on_device, is_free
+        self._on_device = on_device
+        self._is_free = is_free
         #: By the name of the operator and the layer.
         self._rows: dict[tuple[str, str], Row] = {}
         self._whole: list[float] = []
@@ -74,9 +75,12 @@ class OperatorLedger:
         if row is None or event.kind not in (EventKind.NODE, EventKind.OPERATOR):
             return
         is_node = event.kind is EventKind.NODE
-        on_host = Kernel(event.name, event.end - event.start - closed.inside)
-        for kernel in event.kernels if self._on_device else (on_host,):
-            row.charge(number, kernel, is_call=not (is_node and outer is not None))  # the engine has counted it
+        if self._on_device:
+            for kernel in event.kernels:
+                row.charge(number, kernel, is_call=True)
+        else:
+            # A node lies in the engine's work around it: both are one call.
+            row.charge(number, _measure_on_host(closed), is_call=not is_node or outer is None)
         operator = CalledOperator(event.name, tuple(closed.called), is_node or self._is_free(event.name))
         if outer is None:
             row.called.append(OrderedCall(closed.order, operator))
@@ -84,6 +88,12 @@ class OperatorLedger:
             outer.called.append(operator)
         else:  # a call of the device's driver, or the node inside the engine's work around it
             outer.called += closed.called
+
+
+def _measure_on_host(closed: OpenEvent) -> Kernel:
+    """Return what an event took itself, without those inside it, as a kernel of its own name."""
+    event = closed.event
+    return Kernel(event.name, event.end - event.start - closed.inside)
 
 
 def _measure_backward(events: Sequence[Event]) -> float:

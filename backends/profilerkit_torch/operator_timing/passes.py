@@ -127,9 +127,9 @@ def _run_passes(
     run: Callable[[], object], passes: int, activities: Sequence[ProfilerActivity], ledger: OperatorLedger
 ) -> None:
     """Run the model under the profiler, in sessions of as many passes as memory allows; the first has one."""
-    done, at_once = 0, 1
-    while done < passes:
-        number = min(at_once, passes - done)
-        events = run_session(run, number, activities, ledger.add)
-        at_once = max(1, _EVENTS_OF_A_SESSION * number // max(1, events))
-        done += number
+    remaining, of_session = passes, 1
+    while remaining:
+        of_session = min(of_session, remaining)
+        events = run_session(run, of_session, activities, ledger.add)
+        remaining -= of_session
+        of_session = max(1, _EVENTS_OF_A_SESSION * of_session // max(1, events))

@@ -183,6 +183,22 @@ def test_on_a_device_the_seconds_are_those_of_the_kernels() -> None:
     assert (found["aten::view", ""].seconds, found["aten::view", ""].calls) == ((0.0,), 1)
 
 
+def test_a_kernel_that_a_node_itself_starts_on_a_device_is_one_call_of_it() -> None:
+    inner = node("FlashBackward", 52, 68, number=4)._replace(kernels=(Kernel("flash", 0.25),))
+    events = [
+        make_range(EventKind.PASS, "pass", 0, 100),
+        make_range(EventKind.LAYER, "fc", 10, 40),
+        op("FlashForward", 20, 30, number=4),
+        node("FlashBackward", 50, 70, number=4),  # the engine's work around the node
+        inner,
+    ]
+    row = rows(add_up("backward", events, on_device=True))["FlashBackward", "fc"]
+    assert (row.calls, row.seconds, kernels(row)) == (1, (0.25,), {"flash": (1, (0.25,))})
+    # The host takes 20 seconds, 16 of them for the node in the engine's work: one call of both together.
+    on_host = rows(add_up("backward", events))["FlashBackward", "fc"]
+    assert (on_host.calls, kernels(on_host)) == (1, {"FlashBackward": (1, (20.0,))})
+
+
 def test_nodes_that_run_in_another_thread_find_their_layers() -> None:
     events = [
         make_range(EventKind.PASS, "pass", 0, 100),
