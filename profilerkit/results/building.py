@@ -96,16 +96,16 @@ class _Computed:
     has_run: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        inputs = self.statuses[Inputs.NAME].value if Inputs.NAME in self.statuses else None
+        # Not from the status's value: that of some is a text, drawn when it is first read.
+        outcomes = {key: status.outcome for key, status in self.statuses.items()}
+        inputs = outcomes[Inputs.NAME].value if Inputs.NAME in outcomes else None
         self.inputs = inputs if isinstance(inputs, ModelInputs) else None
-        self.trace = self.statuses[Trace.NAME].value if Trace.NAME in self.statuses else None
+        self.trace = outcomes[Trace.NAME].value if Trace.NAME in outcomes else None
         self.metrics = [status for status in self.statuses.values() if isinstance(status, Metric)]
         shown = [status for key, status in self.statuses.items() if self.names is None or key in self.names]
         values = [origin.outcome.value for status in shown for origin in list_origins(status)]
         self.traces = [value for value in (self.trace, *values) if isinstance(value, ModelTrace)]
-        # Not from the status's value: that of some is a text, drawn when it is first read.
-        outcomes = [status.outcome for status in self.statuses.values()]
-        self.has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes)
+        self.has_run = any(isinstance(outcome.value, Measurement) or outcome.runs for outcome in outcomes.values())
 
     def make_records(self) -> list[StatusRecord]:
         """Return the records of the metrics that the report has."""
