@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from ..process.containment import contained
 from .computation import Computation
 from .function import JointFunction, describe
+from .registry import Binding
+from .remembered import Resolved
 from .returned import read_outcomes
 
 __all__ = ["measure_jointly"]
@@ -33,24 +36,38 @@ def _has_same(computation: Computation, name: str, function: JointFunction) -> b
     return same and computation.applies(computation.registry[name].function)
 
 
+class _Participant(NamedTuple):
+    """One model of a joint measurement: its computation, its own function for the key, and the arguments of that."""
+
+    computation: Computation
+    binding: Binding
+    arguments: Resolved
+
+    @classmethod
+    def resolve(cls, computation: Computation, name: str) -> _Participant:
+        """Resolve the arguments of the function that computes a key."""
+        binding = computation.registry[name]
+        return cls(computation, binding, computation.resolve(binding))
+
+    def find_group(self) -> object | None:
+        """Return the object that the remembered value shares with those measured together with it; None without one."""
+        remembered = self.computation.memory.recall(self.binding, self.arguments)
+        return None if remembered is None else remembered.group
+
+
 def _measure(computations: Sequence[Computation], name: str, function: JointFunction) -> None:
-    bindings = [computation.registry[name] for computation in computations]
     try:
-        resolved = [computation.resolve(binding) for computation, binding in zip(computations, bindings, strict=True)]
-        memories = [
-            computation.memory.recall(binding, arguments)
-            for computation, binding, arguments in zip(computations, bindings, resolved, strict=True)
-        ]
-        groups = {id(memory.group) if memory and memory.group else None for memory in memories}
-        if len(groups) == 1 and None not in groups:
-            return
-        with contained(bindings[0].plugin, describe(function)):
-            returned = function.measure_together([arguments.values for arguments in resolved])
+        participants = [_Participant.resolve(computation, name) for computation in computations]
+        groups = [participant.find_group() for participant in participants]
+        if groups[0] is not None and all(group is groups[0] for group in groups):
+            return  # they were measured together before
+        with contained(participants[0].binding.plugin, describe(function)):
+            returned = function.measure_together([participant.arguments.values for participant in participants])
     except Exception:  # said again, and kept, when the failing model is measured alone
         _measure_without_failing(computations, name, function)
         return
     group = object()
-    for computation, binding, arguments, value in zip(computations, bindings, resolved, returned, strict=True):
+    for (computation, binding, arguments), value in zip(participants, returned, strict=True):
         outcomes = read_outcomes(binding.function, binding.key, value, arguments.trace)
         computation.store(binding, outcomes, arguments, group)
 

@@ -221,9 +221,8 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
         for function in registry.functions()
         if any(read.get(name, False) is not False for name in function.COMPUTED_WITH)
     ]
-    if "batch_sizes" in read and not any(
-        "batch_sizes" in function.COMPUTED_WITH for function in requested_by_arguments
-    ):
+    takes_several = any("batch_sizes" in function.COMPUTED_WITH for function in requested_by_arguments)
+    if "batch_sizes" in read and not takes_several:
         raise ArgumentError(
             f"batch_size={arguments.get('batch_size')!r}: several batch sizes are for a function that takes "
             "'batch_sizes', and none is registered; register one, or give one batch size"

@@ -43,21 +43,27 @@ def load_model(spec: str, trust: bool = False) -> Any:
     except MemoryError:
         raise
     except Exception as error:
-        cause = error.__cause__ if isinstance(error, (ModelFailedError, PluginFailedError)) else error
-        missing = _find_missing_framework(cause)
-        if missing is not None:
-            raise missing from cause
-        if isinstance(error, PluginFailedError):
-            raise ModelFailedError(str(error)) from cause
-        if isinstance(error, ProfilerKitError):  # the loader has said what is wrong and what to do
+        is_wrapped = isinstance(error, (ModelFailedError, PluginFailedError))
+        raised_by_code = error.__cause__ if is_wrapped else error
+        better = _find_missing_framework(raised_by_code) or _explain_loader_error(error, offer, spec)
+        if better is None:
             raise
-        raise ModelFailedError(
-            f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
-            f"{error}; {offer.plugin.workaround}"
-        ) from error
+        raise better from raised_by_code
     if model is None:
         raise ModelFailedError(f"{spec!r} gave None instead of a model; is there a return missing in what builds it?")
     return model
+
+
+def _explain_loader_error(error: Exception, offer: Offer[LoaderInfo], spec: str) -> ModelFailedError | None:
+    """Return what to raise for an error of a loader; None for one that says itself what is wrong and what to do."""
+    if isinstance(error, PluginFailedError):
+        return ModelFailedError(str(error))
+    if isinstance(error, ProfilerKitError):
+        return None
+    return ModelFailedError(
+        f"model loader {offer.item.name!r} of plugin {offer.plugin} raised {type(error).__name__} for {spec!r}: "
+        f"{error}; {offer.plugin.workaround}"
+    )
 
 
 def _find_missing_framework(error: BaseException | None) -> BackendNotInstalledError | None:

@@ -133,26 +133,24 @@ class _Computed:
         return tuple(dict.fromkeys((*settings, *traced)))
 
     def find_batch_sizes(self) -> dict[str, int]:
-        """Return the batch size of the inputs that each metric was computed from, where there are some that tell it.
+        """Return by metric the batch size of the inputs that it was computed from, if these tell one."""
+        uses = [
+            (metric.NAME, origin)
+            for metric in self.metrics
+            for origin in list_origins(metric)
+            if isinstance(origin, Inputs)
+        ]
+        distinct = {id(inputs): inputs for _, inputs in uses}  # most metrics share theirs, which are asked once
+        sizes = {number: self._find_batch_size(inputs) for number, inputs in distinct.items()}
+        return {name: size for name, inputs in uses if (size := sizes[id(inputs)]) is not None}
 
-        Many metrics share their inputs, which are asked once. A trace that was made with them has what the layers took:
-        the backend need not make another one.
-        """
-        # A trace without the layers that are ignored says less of samples.
-        traced = None if self.arguments.get("ignore") else self.statuses.get(Trace.NAME)
-        sizes: dict[int, int | None] = {}
-        batches = {}
-        for metric in self.metrics:
-            for source in list_origins(metric):
-                if not isinstance(source, Inputs):
-                    continue
-                if id(source) not in sizes:
-                    trace = traced.value if traced is not None and source in traced.sources else None
-                    sizes[id(source)] = find_batch_size(source.value, self.backend, self.model, trace)
-                size = sizes[id(source)]
-                if size is not None:
-                    batches[metric.NAME] = size
-        return batches
+    def _find_batch_size(self, inputs: Inputs) -> int | None:
+        """Return the batch size of inputs; a trace that was made with them spares the backend another one."""
+        traced = self.statuses.get(Trace.NAME)
+        is_trace_with_them = traced is not None and inputs in traced.sources
+        is_whole = not self.arguments.get("ignore")  # without the ignored layers a trace says less of samples
+        trace = self.trace if is_trace_with_them and is_whole else None
+        return find_batch_size(inputs.value, self.backend, self.model, trace)
 
     def list_notes(
         self, conditions: Sequence[str], batches: Mapping[str, int], records: Sequence[StatusRecord]

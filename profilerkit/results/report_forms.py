@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -83,22 +83,27 @@ def _read_timeline(plain: Any, where: str) -> MemoryTimeline | None:
 
 def _read_record(plain: dict[str, Any], where: str) -> StatusRecord:
     """Return the record of a metric; raises `ValueError` if its value does not fit its completeness or its bounds."""
-    ends = {name: from_plain(plain.get(name), f"{where}.{name}") for name in ("low", "high")}
-    fields = {name: value for name, value in plain.items() if name not in ends}
+    low, high = (_read_end(plain, name, where) for name in ("low", "high"))
+    fields = {name: value for name, value in plain.items() if name not in ("low", "high")}
     record = convert({**fields, "value": from_plain(plain.get("value"), f"{where}.value")}, StatusRecord, where)
     has_value = record.completeness in (Completeness.COMPLETE, Completeness.PARTIAL)
     if has_value == (record.value is None):
         raise ValueError(f"{where}.value is {record.value!r:.60} where completeness is {record.completeness.value}")
     if not record.is_applicable and record.completeness is not Completeness.UNAVAILABLE:
         raise ValueError(f"{where}.is_applicable is false where completeness is {record.completeness.value}")
-    for name, end in ends.items():
-        if end is not None and type(end) not in (int, float):
-            raise ValueError(f"{where}.{name} is {short(end)}, no number")
     is_bounded = record.completeness is Completeness.PARTIAL and "low" in plain and is_number(record.value)
-    return replace(record, bounds=_read_bounds(record.value, **ends, where=where) if is_bounded else None)
+    return replace(record, bounds=_join_ends(record.value, low, high, where)) if is_bounded else record
 
 
-def _read_bounds(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
+def _read_end(plain: Mapping[str, Any], name: str, where: str) -> float | None:
+    end = from_plain(plain.get(name), f"{where}.{name}")
+    if end is not None and type(end) not in (int, float):
+        raise ValueError(f"{where}.{name} is {short(end)}, no number")
+    number: float | None = end
+    return number
+
+
+def _join_ends(value: Any, low: float | None, high: float | None, where: str) -> Bounds | None:
     """Return the two ends of a partial number; None for a plain lower bound, and for a measurement."""
     if isinstance(value, Measurement) or (low == value and high is None):
         return None

@@ -55,17 +55,15 @@ def divide(rows: Sequence[Row], by: str, most: int) -> Part:
     """
     opener = _Opener(rows, by)
     model = opener.pass_through(Part("", (rows[0],)))
-    room, closed = most, list[Part]()
-    while True:
-        whole = [model, *(part for _, part in model.walk())]
-        candidates = [part for part in whole if part.kind == "layers" and not part.inside and part not in closed]
-        candidates = [part for part in candidates if opener.share(part) >= _LEAST_OPENED]
-        if not candidates:
-            return model
-        largest = max(candidates, key=opener.share)
+    room = most
+    waiting = opener.select_to_open([model])
+    while waiting:
+        largest = max(waiting, key=opener.share)
         largest.inside = opener.open(largest, room)
         room -= len(largest.inside)
-        closed.append(largest)
+        position = waiting.index(largest)
+        waiting[position : position + 1] = opener.select_to_open(largest.inside)  # in the order of the model
+    return model
 
 
 class _Selection(NamedTuple):
@@ -88,6 +86,10 @@ class _Opener:
     def share(self, *parts: Part) -> float:
         """Return what parts have of the whole, together."""
         return sum(part.sum(self._by) or 0 for part in parts) / (self._root[self._by] or 1)
+
+    def select_to_open(self, parts: Sequence[Part]) -> list[Part]:
+        """Return those of some parts that are layers with much of the whole."""
+        return [part for part in parts if part.kind == "layers" and self.share(part) >= _LEAST_OPENED]
 
     def pass_through(self, part: Part) -> Part:
         """Return what a part holds, as long as that is one part alone."""

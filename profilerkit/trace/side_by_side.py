@@ -16,16 +16,12 @@ Row = Mapping[str, Any]
 
 
 class _Line:
-    """One row of the table: the layer in each model that has it, by the model's index, and how deep it lies."""
+    """One row of the table: the layer in each model that has it, by the model's index."""
 
-    def __init__(self, model: int, row: Row, depth: int) -> None:
+    def __init__(self, model: int, row: Row) -> None:
+        #: The layer in the first model that has it: later models only join the lines of earlier ones.
+        self.first = row
         self.rows: dict[int, Row] = {model: row}
-        self.depth = depth
-
-    @property
-    def first(self) -> Row:
-        """The layer in the first model that has it."""
-        return self.rows[min(self.rows)]
 
 
 def name_column(column: str, model: str) -> str:
@@ -46,7 +42,7 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
     Raises `ValueError` where one of the reports holds no layers.
     """
     tables = [require_layers(report) for report in reports]
-    lines = [_Line(0, row, row["depth"]) for row in tables[0]]
+    lines = [_Line(0, row) for row in tables[0]]
     lines_of_first = {line.first["path"]: line for line in lines}
     for index in range(1, len(tables)):
         matched = match_layers(tables[0], tables[index], is_foreign=is_foreign(reports[0], reports[index]))
@@ -56,17 +52,17 @@ def in_one_table(reports: Sequence[HasLayers], columns: Sequence[str]) -> Table:
 
 def _insert(lines: list[_Line], model: int, layers: Sequence[Row], matched: Mapping[str, _Line]) -> None:
     """Put the layers of a model into the lines that they are matched with, and the others into lines of their own."""
-    at = -1
+    position = -1  # of the line of the layer before
     for row in layers:
         line = matched.get(row["path"]) or _find_added(lines, model, row)
-        if line is None:
-            at += 1
-            while at < len(lines) and lines[at].depth > row["depth"]:
-                at += 1
-            lines.insert(at, _Line(model, row, row["depth"]))
-        else:
+        if line is not None:
             line.rows[model] = row
-            at = lines.index(line)
+            position = lines.index(line)
+            continue
+        position += 1
+        while position < len(lines) and lines[position].first["depth"] > row["depth"]:
+            position += 1  # past what earlier models have inside the layer before
+        lines.insert(position, _Line(model, row))
 
 
 def _find_added(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
@@ -83,7 +79,7 @@ def _find_added(lines: Sequence[_Line], model: int, row: Row) -> _Line | None:
 def _make_rows(lines: Sequence[_Line], reports: Sequence[HasLayers], columns: Sequence[str]) -> Iterator[Row]:
     for line in lines:
         first = line.first
-        row = {"path": first["path"], "type": first["type"], "depth": line.depth, "is_leaf": first["is_leaf"]}
+        row = {"path": first["path"], "type": first["type"], "depth": first["depth"], "is_leaf": first["is_leaf"]}
         for column in columns:
             for index, report in enumerate(reports):
                 layer = line.rows.get(index)

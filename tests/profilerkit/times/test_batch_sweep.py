@@ -237,7 +237,7 @@ def test_several_batch_sizes_that_nobody_would_read() -> None:
 
 
 def test_other_functions_get_one_batch_size() -> None:
-    assert first_of_several({"batch_size": [8, 1, 8], "device": None}) == {
+    assert first_of_several({"batch_size": (8, 1), "device": None}) == {
         "batch_size": 8,
         "batch_sizes": (8, 1),
         "device": None,
