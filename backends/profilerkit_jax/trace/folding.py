@@ -12,12 +12,21 @@ from .values import Value
 
 __all__ = ["fold"]
 
+
+def _divide(x: Any, y: Any) -> Any:
+    """Return a quotient; one of integers is rounded towards zero, where Python rounds down."""
+    if np.asarray(x).dtype.kind not in "iu":
+        return x / y
+    quotient = abs(int(x)) // abs(int(y))
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
 #: Primitives over single numbers.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "and": np.bitwise_and,
     "ceil": np.ceil,
-    "div": lambda x, y: x / y if np.asarray(x).dtype.kind == "f" else _quotient(int(x), int(y)),
+    "div": _divide,
     "eq": np.equal,
     "floor": np.floor,
     "ge": np.greater_equal,
@@ -35,7 +44,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "clamp": lambda low, x, high: np.clip(x, low, high),
     "select_n": lambda which, *cases: cases[int(which)],
 }
-#: Primitives that give the same number, in another shape or dtype.
+#: Primitives that give the same number in another shape or dtype: they may give it for any number of elements.
 _SAME = ("broadcast_in_dim", "convert_element_type", "copy", "reshape", "squeeze", "stop_gradient", "transpose")
 
 
@@ -55,11 +64,6 @@ def fold(name: str, equation: Any, inputs: Sequence[Value]) -> Any:
             return None
 
 
-def _quotient(x: int, y: int) -> int:
-    """Return a quotient of integers, rounded towards zero."""
-    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-
-
 def _convert(number: Any, aval: Any) -> Any:
     """Return a number in the dtype of an output; None for a dtype that numpy lacks."""
     dtype = getattr(aval, "dtype", None)
@@ -68,7 +72,7 @@ def _convert(number: Any, aval: Any) -> Any:
     array = np.asarray(number)
     with np.errstate(all="ignore"):
         try:
-            if array.dtype.kind in "fV" and dtype.kind in "iu":
+            if array.dtype.kind in "fV" and dtype.kind in "iu":  # V: a narrow float of ml_dtypes
                 return np.asarray(_nearest(float(array), np.iinfo(dtype)), dtype)[()]
             return array.astype(dtype)[()]
         except (TypeError, ValueError):

@@ -261,6 +261,7 @@ def test_a_long_loop_is_counted_without_running_it() -> None:
         (lambda: jnp.int32(-7) // jnp.int32(2), 0),
         (lambda: lax.div(jnp.int32(7), jnp.int32(2)) - 1, 2),
         (lambda: jnp.uint8(250) + jnp.uint8(8), 2),
+        (lambda: jnp.bfloat16(3) / jnp.bfloat16(4) * jnp.bfloat16(2), 1),  # 1.5, cut
     ],
 )
 def test_numbers_of_the_program_are_folded_as_xla_computes_them(number: Any, index: int) -> None:
