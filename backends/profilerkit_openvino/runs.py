@@ -40,9 +40,12 @@ def resolve_device(device: DeviceLike) -> str:
     Raises `DeviceNotAvailableError` for one that OpenVINO does not find here.
     """
     device = DEVICE("device", device)
+    if device is None:
+        device = Device.CPU
+    name = device.value if isinstance(device, Device) else str(device).lower()
     here = [name.lower() for name in open_runtime().available_devices]
-    name = "cpu" if device is None else device.value if isinstance(device, Device) else str(device).lower()
-    if name not in here and not (name == "gpu" and "gpu.0" in here):
+    is_first_gpu = name == "gpu" and "gpu.0" in here  # of several, which have numbers
+    if name not in here and not is_first_gpu:
         raise DeviceNotAvailableError(f"device {device!r} is not there; OpenVINO finds here: {', '.join(here)}")
     return name
 
@@ -63,9 +66,8 @@ def compile_model(
 def make_call(model: Any, request: Any, inputs: ModelInputs) -> Callable[[], Any]:
     """Return what runs one pass, and returns an array, or several by their names."""
     bound = bind_inputs(declare(model), inputs)
-    feeds = {
-        index: _wrap(array, node) for index, (array, node) in enumerate(zip(bound.values(), model.inputs, strict=True))
-    }
+    wrapped = [_wrap(array, declared) for array, declared in zip(bound.values(), model.inputs, strict=True)]
+    feeds = dict(enumerate(wrapped))
     names = [_name(output) for output in model.outputs]
 
     def call() -> Any:
@@ -86,7 +88,7 @@ def _name(output: Any) -> str:
 
 def _wrap(array: Any, declared: Any) -> Any:
     """Return an array, or a tensor of OpenVINO's for a dtype that numpy lacks."""
-    if np.asarray(array).dtype.isbuiltin == 1:
+    if np.asarray(array).dtype.isbuiltin == 1:  # one of numpy's own dtypes; those of ml_dtypes have 2
         return np.ascontiguousarray(array)
     return openvino.Tensor(array.view(f"u{array.dtype.itemsize}"), array.shape, declared.get_element_type())
 

@@ -114,8 +114,10 @@ class Walk:
         constant = is_made_of_constants(node, [value.constant for value in inputs])
         outputs = [self.make_value(output, constant=constant) for output in node.outputs()]
         values.update({(node.get_name(), index): value for index, value in enumerate(outputs)})
+        if kind == "Constant":
+            return
         if constant:
-            self.constants += kind != "Constant"
+            self.constants += 1
         elif kind == "If":
             self._walk_branches(node, inputs, outputs, values, times)
         elif list_inner(node):
@@ -129,9 +131,9 @@ class Walk:
         cost, missing = OPERATORS.price(_describe_call(name, node, inputs, outputs))
         macs, flops = cost.macs * times, cost.flops * times
         lengths = RECURRENT[name].lengths if name in RECURRENT else None
-        if lengths is not None and not inputs[lengths].constant:
-            every = Branch.of([(self.paths[self.node], macs, flops)])
-            self.work.choices.append(Choice((every, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
+        if lengths is not None and not inputs[lengths].constant:  # it does between nothing and all of the work
+            all_work = Branch.of([(self.paths[self.node], macs, flops)])
+            self.work.choices.append(Choice((all_work, Branch({})), 0, _LENGTHS.format(node.get_friendly_name())))
         hides = name == "ScaledDotProductAttention" and _hides_scores(node, inputs)
         self.work.executed.append(Executed(name, self.node, inputs, outputs, times, macs, flops, missing, hides))
 
@@ -145,7 +147,7 @@ class Walk:
     def _walk_branches(
         self, node: Any, inputs: Sequence[Value], outputs: Sequence[Value], values: Values, times: int
     ) -> None:
-        """Go over both branches of an ``If``, and count the more expensive one; where a constant decides, that one."""
+        """Go over both branches of an ``If``; count the one that a constant condition takes, else the dearer one."""
         bodies = [self._walk_branch(node, index, inputs, times) for index in range(len(list_inner(node)))]
         condition = read_constant(node.input_value(0).get_node())
         if condition is not None:
@@ -154,7 +156,8 @@ class Walk:
         else:
             counted, other = sorted(bodies, key=lambda body: body.work.price, reverse=True)
             self.work.add(self._count_first(node, counted, other, _DEARER))
-        for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):  # made in the branch
+        # An output is the buffer that the branch has made, with the sizes that the node declares.
+        for index, (output, result) in enumerate(zip(outputs, counted.outputs, strict=True)):
             values[node.get_name(), index] = Value(result.number, False, output.info, output.shape, output.bytes)
 
     def _walk_branch(self, node: Any, index: int, inputs: Sequence[Value], times: int) -> Body[Value]:
@@ -175,21 +178,21 @@ class Walk:
         The loop is noted as two operators: one before its body, as what it hands to a turn is alive while the body
         runs, and one after it.
         """
-        graph, name, turns = list_inner(node)[0], node.get_type_name(), _count_turns(node)
+        [graph], name, turns = list_inner(node), node.get_type_name(), _count_turns(node)
         parameters = graph.get_parameters()
-        same = {
+        same_in_all_turns = {
             (parameters[entry.body_parameter_index].get_name(), 0): inputs[entry.input_index]
             for entry in node.get_input_descriptions()
-            if type(entry).__name__.startswith("Invariant")  # the same in every turn
+            if type(entry).__name__.startswith("Invariant")
         }
-        fresh = {
+        made_for_a_turn = {
             (parameter.get_name(), 0): self.make_value(parameter.output(0))
             for parameter in parameters
-            if (parameter.get_name(), 0) not in same
+            if (parameter.get_name(), 0) not in same_in_all_turns
         }
         times_of_body = times * turns.counted
-        self.work.executed.append(Executed(name, self.node, inputs, tuple(fresh.values()), times_of_body))
-        body = self._walk_body(graph, {**same, **fresh}, times_of_body)
+        self.work.executed.append(Executed(name, self.node, inputs, tuple(made_for_a_turn.values()), times_of_body))
+        body = self._walk_body(graph, {**same_in_all_turns, **made_for_a_turn}, times_of_body)
         work = body.work
         if turns.doubt:
             work = self._count_first(node, Body(work, ()), Body(Work(), ()), turns.doubt)
@@ -203,25 +206,27 @@ class Walk:
 
 def _count_turns(node: Any) -> _Turns:
     """Return how often the body of a loop runs, as far as OpenVINO or the limit of a ``Loop`` tells."""
-    number = node.get_num_iterations()
-    if number >= 0:
+    number, kind = node.get_num_iterations(), node.get_type_name()
+    if number >= 0:  # -1 where OpenVINO does not know it
         return _Turns(number)
-    limit = read_constant(node.input_value(0).get_node()) if node.get_type_name() == "Loop" else None
+    limit = read_constant(node.input_value(0).get_node()) if kind == "Loop" else None
     if limit is not None and int(limit.item()) >= 0:
         return _Turns(int(limit.item()), _MAY_STOP)
-    return _Turns(1, _MAY_NOT_RUN, f"{node.get_type_name()} of an unknown number of turns")
+    return _Turns(1, _MAY_NOT_RUN, f"{kind} of an unknown number of turns")
 
 
 def _hides_scores(node: Any, inputs: Sequence[Value]) -> bool:
-    """Return whether a mask takes scores of attention away; one number in its place stands before a scale."""
+    """Return whether a mask takes scores of attention away; a single number only fills its place before a scale."""
     reads_mask = len(inputs) > 3 and (inputs[3].shape is None or inputs[3].shape.numel > 1)
     return reads_mask or bool(node.get_attributes()["causal"])
 
 
 def _name_operator(node: Any) -> str:
-    """Return the type of a node, with the set it is of unless that is one of OpenVINO's own."""
-    kind, version = node.get_type_info().name, str(node.get_type_info().version_id or "")
-    return kind if version.startswith("opset") or not version else f"{version}::{kind}"
+    """Return the type of a node, with its operator set unless that is one of OpenVINO's own: ``opset13``."""
+    info = node.get_type_info()
+    operator_set = str(info.version_id or "")
+    is_own = not operator_set or operator_set.startswith("opset")
+    return info.name if is_own else f"{operator_set}::{info.name}"
 
 
 def _describe_call(name: str, node: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> Call:

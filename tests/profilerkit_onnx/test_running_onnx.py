@@ -173,7 +173,7 @@ def test_on_a_gpu_inputs_and_outputs_stay_there(monkeypatch: pytest.MonkeyPatch)
         def run_with_iobinding(self, binding: Binding) -> None:
             told.append("runs")
 
-    monkeypatch.setattr("profilerkit_onnx.running.runs._value", lambda array, *place: place)
+    monkeypatch.setattr("profilerkit_onnx.running.runs._make_value", lambda array, *place: place)
     call = make_call(Session(), {"x": X}, "cuda:1", None)
     assert [call(), call()] == ["made", "made"]
     assert told == [("input", "x", ("cuda", 1)), ("output", "y", "cuda", 1), *("runs", "waits") * 2]

@@ -34,7 +34,7 @@ class StepBytes(NamedTuple):
 
 
 def divide_memory(leaves: Sequence[Leaf], inputs: Iterable[Any], memory: Memory) -> StepBytes:
-    """Return what the bytes are for that XLA reserves; of what is returned, the gradients are known."""
+    """Return what the bytes are for that XLA reserves: what a step returns are its gradients and its outputs."""
     gradients = _count_bytes(leaf.value for leaf in leaves if is_trained(leaf))
     return StepBytes(
         weights=_count_bytes(leaf.value for leaf in leaves),
@@ -60,8 +60,9 @@ def divide_by_layer(parts: StepBytes, trace: ModelTrace) -> Counter[Purpose]:
             sizes[Purpose("weights", layer.path)] += weight.bytes
             if weight.trainable and weight in layer.parameters:
                 sizes[Purpose("gradients", layer.path)] += weight.bytes
+    in_layers = sum_parts(sizes)
     for part, size in parts._asdict().items():
-        sizes[Purpose(part, "")] += size - sum_parts(sizes).get(part, 0)
+        sizes[Purpose(part, "")] += size - in_layers.get(part, 0)
     return Counter({purpose: size for purpose, size in sizes.items() if size})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
 from typing import Any
 
 import jax
@@ -23,15 +22,14 @@ def list_weights(leaves: Iterable[Leaf], types: Mapping[str, str]) -> Iterator[P
     for index, leaf in enumerate(leaves):
         if not leaf.is_counted:
             continue
-        path = _find_layer(leaf, types)
-        name = ".".join(leaf.path[len(path.split(".")) if path else 0 :]) or "value"
+        depth = _find_depth(leaf, types)
+        layer, name = ".".join(leaf.path[:depth]), ".".join(leaf.path[depth:])
         is_shape = isinstance(leaf.value, jax.ShapeDtypeStruct)  # one may stand for many arrays
         identity = index if is_shape else identities.setdefault(id(leaf.value), index)
-        trainable = (
-            leaf.is_parameter and leaf.trainable and not str(leaf.value.dtype).startswith(("int", "uint", "bool"))
-        )
-        record = _record(name, identity, leaf.value, trainable, leaf.persistent)
-        yield PlacedWeight(path, record, leaf.is_parameter)
+        is_discrete = str(leaf.value.dtype).startswith(("int", "uint", "bool"))  # it has no gradient
+        trainable = leaf.is_parameter and leaf.trainable and not is_discrete
+        record = _record(name or "value", identity, leaf.value, trainable, leaf.persistent)
+        yield PlacedWeight(layer, record, leaf.is_parameter)
 
 
 def list_constants(constants: Iterable[Any], first: int) -> Iterator[PlacedWeight]:
@@ -41,12 +39,13 @@ def list_constants(constants: Iterable[Any], first: int) -> Iterator[PlacedWeigh
         yield PlacedWeight("", record, is_parameter=False)
 
 
+def _find_depth(leaf: Leaf, types: Mapping[str, str]) -> int:
+    """Return how many keys of an array's path are the path of its innermost layer: none in the model itself."""
+    depths = range(len(leaf.path) - 1, 0, -1)
+    return next((depth for depth in depths if ".".join(leaf.path[:depth]) in types), 0)
+
+
 def _record(name: str, identity: int, value: Any, trainable: bool, persistent: bool) -> WeightRecord:
     shape, dtype = Shape(int(size) for size in value.shape), value.dtype
     size = shape.numel * int(getattr(dtype, "itemsize", 0))
     return WeightRecord(name, identity, shape.numel, size, str(dtype), trainable, persistent, tuple(shape))
-
-
-def _find_layer(leaf: Leaf, types: Mapping[str, str]) -> str:
-    around = list(accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}"))
-    return next((path for path in reversed(around) if path in types), "")

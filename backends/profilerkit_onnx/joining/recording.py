@@ -1,7 +1,8 @@
 """From the file of onnxruntime's profiler to the seconds of kernels in layers.
 
-The file has the nodes of the graph that was run, by their names. What the runtime makes of a graph depends on the level
-of its rewrites: the graph is rewritten here by each level, and the one is taken whose nodes the file has.
+The file has the names of the nodes that ran. Which nodes the runtime makes of a graph depends on the level of its
+rewrites, which the file does not tell: the graph is rewritten here by each level, and the one is taken whose nodes have
+these names.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ def _read_passes(profile: ProfileFile) -> list[ProfiledPass]:
 
 
 def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: ProfiledPass) -> _RewrittenGraph:
-    """Return the graph of the level of rewrites whose nodes have most of the names in a pass; of the first of several.
+    """Return the rewritten graph whose nodes have most of the names in a pass; of the first level of several.
 
-    Raises `ProfileFileError` if the runtime rewrites the graph by none of them.
+    Raises `ProfileFileError` if the runtime rewrites the graph by no level.
     """
     names = [kernel.name for kernel in profiled.kernels]
     graphs: list[_RewrittenGraph] = []
@@ -94,19 +95,20 @@ def _find_level(model: ModelProto, inputs: ModelInputs | None, profiled: Profile
             problem = error
             continue
         layers = _list_layers_by_name(nodes)
-        graphs.append(_RewrittenGraph(nodes, level, sum(name in layers for name in names)))
-        if graphs[-1].matches == len(names):
-            break
+        graph = _RewrittenGraph(nodes, level, sum(name in layers for name in names))
+        if graph.matches == len(names):
+            return graph
+        graphs.append(graph)
     if not graphs:
         raise ProfileFileError(f"onnxruntime cannot make the graph ready here, so nothing is joined: {problem}")
     return max(graphs, key=lambda graph: graph.matches)
 
 
 def _list_layers_by_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]]:
-    """Return the layers of nodes by what a profile of the model calls them; several nodes may share a name.
+    """Return the layers of nodes by the names that a profile of the model has for them; nodes may share a name.
 
-    Here each name has the index of the written node behind it (`_NUMBER`). The runtime calls a node without a name by
-    its operator and that index.
+    Here the name of a node has the index of the written node in it (`_NUMBER`). The runtime names a node that has no
+    name by its operator and that index.
     """
     layers: dict[str, list[str | None]] = {}
     for node in nodes:
@@ -120,30 +122,32 @@ def _list_layers_by_name(nodes: Sequence[RanNode]) -> dict[str, list[str | None]
 
 def _sum_up(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> KernelTimes:
     """Return the seconds of each operator in each layer; of several nodes of one name the first runs first."""
-    layers = _list_layers_by_name(nodes)
+    layers_by_name = _list_layers_by_name(nodes)
     times = KernelTimes()
-    for single in passes:
-        repeats: Counter[str] = Counter()
-        for kernel in single.kernels:
-            of_name = layers.get(kernel.name, [None])
-            layer = of_name[min(repeats[kernel.name], len(of_name) - 1)]
-            repeats[kernel.name] += 1
-            around = "" if kernel.name in layers else kernel.name
-            times.add(kernel.seconds, kernel.operator, layer, around=around)
+    for profiled in passes:
+        runs: Counter[str] = Counter()
+        for kernel in profiled.kernels:
+            layers = layers_by_name.get(kernel.name)
+            if layers is None:
+                times.add(kernel.seconds, kernel.operator, None, around=kernel.name)
+                continue
+            layer = layers[min(runs[kernel.name], len(layers) - 1)]
+            runs[kernel.name] += 1
+            times.add(kernel.seconds, kernel.operator, layer, around="")
     return times
 
 
 def _make_recording(
     rewritten: _RewrittenGraph, kernels: tuple[RecordedKernel, ...], passes: Sequence[ProfiledPass]
 ) -> Recording:
-    providers = sorted(
-        {str(kernel.facts.get("provider", "")) for single in passes for kernel in single.kernels} - {"", "None"}
-    )
-    seconds = tuple(single.seconds for single in passes)
+    facts = [kernel.facts for profiled in passes for kernel in profiled.kernels]
+    providers = sorted({str(entry["provider"]) for entry in facts if entry.get("provider")})
+    seconds = tuple(profiled.seconds for profiled in passes)
+    seconds_of_kernels = sum(kernel.seconds for kernel in kernels)
     return Recording(
         kernels,
         seconds,
-        max(mean(seconds) - sum(kernel.seconds for kernel in kernels), 0.0),
+        max(mean(seconds) - seconds_of_kernels, 0.0),
         device=", ".join(provider.removesuffix(_PROVIDER) for provider in providers),
         on_device=any(provider != f"CPU{_PROVIDER}" for provider in providers),
         by=f"the names of the graph's nodes, as the runtime rewrites it at level {rewritten.level!r}",

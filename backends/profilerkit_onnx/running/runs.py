@@ -22,8 +22,10 @@ from .sessions import make_options, make_session
 __all__ = ["make_call", "make_feeds", "prepare_run"]
 
 Feeds = Mapping[str, Any]
-#: What onnxruntime takes an array of one of ml_dtypes for: the integers of the same width.
+#: The integers by which onnxruntime takes an array of a dtype of ml_dtypes, by the bytes of an element.
 _BITS = {1: np.uint8, 2: np.uint16}
+#: What ``isbuiltin`` of a dtype is for those of ml_dtypes, such as bfloat16.
+_REGISTERED = 2
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def make_feeds(model: ModelProto, inputs: ModelInputs) -> dict[str, Any]:
 def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callable[[], Any]:
     """Return what runs one pass and returns when the device is done; the inputs are on the device already."""
     names = [output.name for output in session.get_outputs()]
-    run = _on_device(session, feeds, device) if not device.startswith("cpu") else _on_cpu(session, feeds)
+    run = _make_cpu_run(session, feeds) if device.startswith("cpu") else _make_device_run(session, feeds, device)
 
     def call() -> Any:
         try:
@@ -62,31 +64,33 @@ def make_call(session: Any, feeds: Feeds, device: str, inputs: object) -> Callab
     return call
 
 
-def _on_cpu(session: Any, feeds: Feeds) -> Callable[[], Any]:
-    if all(np.asarray(array).dtype.isbuiltin != 2 for array in feeds.values()):
+def _make_cpu_run(session: Any, feeds: Feeds) -> Callable[[], Any]:
+    if all(np.asarray(array).dtype.isbuiltin != _REGISTERED for array in feeds.values()):
         return lambda: session.run(None, dict(feeds))
-    values = {name: _value(array) for name, array in feeds.items()}
+    values = {name: _make_value(array) for name, array in feeds.items()}
     names = [output.name for output in session.get_outputs()]
     return lambda: [value.numpy() for value in session.run_with_ort_values(names, values)]
 
 
-def _value(array: Any, *device: Any) -> Any:
-    """Return the value that onnxruntime takes for an array, on a device; dtypes of ml_dtypes go by their bits."""
+def _make_value(array: Any, *device: Any) -> Any:
+    """Return the value that onnxruntime takes for an array, on a device (kind and index)."""
     values = onnxruntime().OrtValue
-    if array.dtype.isbuiltin != 2:
+    if array.dtype.isbuiltin != _REGISTERED:
         return values.ortvalue_from_numpy(array, *device)
     element = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return values.ortvalue_from_numpy_with_onnx_type(array.view(_BITS[array.dtype.itemsize]), element)
+    bits = array.view(_BITS[array.dtype.itemsize])
+    return values.ortvalue_from_numpy_with_onnx_type(bits, element)  # on the CPU: onnxruntime offers no other place
 
 
-def _on_device(session: Any, feeds: Feeds, device: str) -> Callable[[], Any]:
-    """Bind inputs and outputs to the memory of the device, so that no pass copies them."""
-    short, _, index = device.partition(":")
+def _make_device_run(session: Any, feeds: Feeds, device: str) -> Callable[[], Any]:
+    """Return what runs a pass with inputs and outputs in the memory of a device, so that no pass copies them."""
+    kind, _, number = device.partition(":")
+    index = int(number or 0)
     binding = session.io_binding()
     for name, array in feeds.items():
-        binding.bind_ortvalue_input(name, _value(array, short, int(index or 0)))
+        binding.bind_ortvalue_input(name, _make_value(array, kind, index))
     for output in session.get_outputs():
-        binding.bind_output(output.name, short, int(index or 0))
+        binding.bind_output(output.name, kind, index)
 
     def run() -> Any:
         session.run_with_iobinding(binding)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from profilerkit import ModelInputs, ModelTrace
 from profilerkit.costs import Cost
@@ -21,7 +21,7 @@ from profilerkit.costs import Cost
 from .tracing import trace_model
 from .values import Origin, Value
 from .walk import Visit, Walk
-from .weight_values import Read, WeightCounter
+from .weight_values import Elements, Read, WeightCounter
 
 __all__ = ["trace_of_nonzero"]
 
@@ -43,8 +43,8 @@ class _Factor(NamedTuple):
 _SECOND = (_Factor(1),)
 _BOTH = (_Factor(0), _Factor(1))
 _ATTENTION = ("Attention", "com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention")
-#: What each operator multiplies and may be weights; of any other operator, all of its inputs. Attention is between
-#: activations, and weights that are packed into few bits are not looked at.
+#: The factors of each operator's products; of an operator that is not named here, all of its inputs. Attention itself
+#: has activations as both factors, and weights that are packed into few bits are not looked at: these have none.
 _FACTORS: dict[str, tuple[_Factor, ...]] = {
     **dict.fromkeys(["Conv", "ConvTranspose", "DeformConv", "com.microsoft::NhwcConv"], _SECOND),
     **dict.fromkeys(["com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv"], _SECOND),
@@ -95,24 +95,30 @@ class _NonzeroWalk(Walk):
 
     def _count_nonzero_macs(self, visit: Visit, macs: int) -> int:
         """Return how many of an operator's multiply-accumulates are with elements of its weights that are not zero."""
-        name, inputs = visit.operator, visit.inputs
+        weights = self._count_weights(visit)
+        if weights is None or not weights.total:
+            return macs
+        on_weights = macs
+        activations = visit.inputs[0]
+        if visit.operator in _PROJECTING and activations is not None and activations.shape is not None:
+            positions = math.prod(activations.shape[:2])  # batch times length
+            on_weights = positions * weights.total
+        return macs - on_weights + on_weights * weights.nonzero // weights.total
+
+    def _count_weights(self, visit: Visit) -> Elements | None:
+        """Return the elements of all weights of an operator; None where a zero point is not known before a run."""
+        inputs = visit.inputs
         nonzero = total = 0
-        for factor in _FACTORS.get(name, tuple(map(_Factor, range(len(inputs))))):
+        for factor in _FACTORS.get(visit.operator, tuple(map(_Factor, range(len(inputs))))):
             weight, zero_point = _find_input(inputs, factor.input), _find_input(inputs, factor.zero_point)
             if weight is None or not self._is_weight(weight):
                 continue
             if zero_point is not None and not zero_point.constant:
-                return macs
-            axis = 0 if name == "com.microsoft::QGemm" and factor.input and _is_transposed(visit.node) else factor.axis
-            elements = self.counter.count(weight, zero_point, axis)
+                return None
+            elements = self.counter.count(weight, zero_point, _find_axis(visit, factor))
             nonzero += elements.nonzero
             total += elements.total
-        if not total:
-            return macs
-        on_weights = macs
-        if name in _PROJECTING and inputs[0] is not None and inputs[0].shape is not None:
-            on_weights = math.prod(inputs[0].shape[:2]) * total
-        return macs - on_weights + on_weights * nonzero // total
+        return Elements(nonzero, total)
 
     def _is_weight(self, value: Value) -> bool:
         """Return whether a value is a weight: a matrix or more, that follows from tensors of the file."""
@@ -124,6 +130,9 @@ def _find_input(inputs: Sequence[Value | None], index: int | None) -> Value | No
     return inputs[index] if index is not None and index < len(inputs) else None
 
 
-def _is_transposed(node: NodeProto) -> bool:
-    """Return whether a product takes its second factor transposed."""
-    return any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+def _find_axis(visit: Visit, factor: _Factor) -> int:
+    """Return the dimension of a factor along which its zero points lie; the second one of a QGemm may be transposed."""
+    if visit.operator == "com.microsoft::QGemm" and factor.input:
+        is_transposed = any(attribute.name == "transB" and attribute.i for attribute in visit.node.attribute)
+        return 0 if is_transposed else factor.axis
+    return factor.axis
