@@ -23,11 +23,12 @@ from typing import Any, ClassVar
 from weakref import ref
 
 from .object_facts import (
+    copy_content,
+    count_items,
     hash_items,
     hash_memory,
     is_installed,
     is_value,
-    list_entries,
     list_globals,
     list_slots,
     read_attribute,
@@ -174,22 +175,25 @@ class Contents:
         return True
 
     def _add_container(self, value: Any, kind: type, depth: float) -> None:
-        self.written += (kind, len(value))
-        if not value or depth <= 0 or not self._follow(value):
+        length = count_items(value)
+        self.written += (kind, length)
+        if not length or depth <= 0 or not self._follow(value):
             return
         depth -= _INTO_CONTAINER
-        if len(value) > _LONGEST:
+        if length > _LONGEST:
             self.written.append(hash_items(value))
-        elif isinstance(value, dict):
-            for key, item in list_entries(value):
+            return
+        content = copy_content(value)
+        if isinstance(value, dict):
+            for key, item in content.items():
                 self.add(key, depth)
                 self.add(item, depth)
         elif isinstance(value, (set, frozenset)):
-            plain = [item for item in value if type(item) in _PLAIN]
+            plain = [item for item in content if type(item) in _PLAIN]
             self.written.append(frozenset(plain))
-            self.written.append(frozenset(id(item) for item in value if type(item) not in _PLAIN))
+            self.written.append(frozenset(id(item) for item in content if type(item) not in _PLAIN))
         else:
-            for item in value:
+            for item in content:
                 self.add(item, depth)
 
     def _add_object(self, value: Any, kind: type, depth: float) -> None:

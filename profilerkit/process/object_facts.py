@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import zlib
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Iterator
 from types import CodeType, FunctionType, MemberDescriptorType
 from typing import Any
 
 __all__ = [
+    "copy_content",
+    "count_items",
     "hash_items",
     "hash_memory",
     "is_installed",
     "is_value",
-    "list_entries",
     "list_globals",
     "list_slots",
     "read_attribute",
@@ -23,6 +24,8 @@ __all__ = [
     "read_strides",
 ]
 
+#: Python's containers, a class before its base.
+_CONTAINERS = (OrderedDict, dict, list, tuple, set, frozenset, deque)
 #: Where Python and packages are installed, whose functions keep caches and the like in global variables.
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib is imported for it alone
 _PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
@@ -74,18 +77,35 @@ def is_value(kind: type) -> bool:
     return getattr(kind, "__eq__", None) is not object.__eq__
 
 
-def list_entries(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the entries of a dict in their order, which `OrderedDict` keeps in a way of its own.
+def count_items(container: Any) -> int:
+    """Return how many items a container has, as Python's base class tells it; see `copy_content`."""
+    base = _find_base(container)
+    return len(container) if base is None else base.__len__(container)
 
-    A proxy, as TensorFlow puts around dicts, claims to be one and is none.
+
+def copy_content(container: Any) -> Any:
+    """Return what a container holds, as a plain dict or list, by the methods of Python's base class.
+
+    A subclass may raise where it is asked, or compute something. A proxy, as TensorFlow puts around dicts, only claims
+    to be a container, and is asked itself.
     """
-    is_dict = issubclass(type(value), dict) and not issubclass(type(value), OrderedDict)
-    return dict.items(value) if is_dict else list(value.items())
+    if type(container) is dict or type(container) is list:
+        return container.copy()
+    base = _find_base(container)
+    if isinstance(container, dict):
+        return dict(container.items() if base is None else base.items(container))
+    return list(container if base is None else base.__iter__(container))
+
+
+def _find_base(container: Any) -> Any:
+    """Return the class of Python's that a container has or is derived from; None for a proxy."""
+    return next((base for base in _CONTAINERS if issubclass(type(container), base)), None)
 
 
 def hash_items(value: Any) -> int:
     """Return the items of a long container as one number: by their values if all have one, or by their identity."""
-    items: Any = list_entries(value) if isinstance(value, dict) else value
+    content = copy_content(value)
+    items: Any = content.items() if isinstance(value, dict) else content
     unordered = isinstance(value, (set, frozenset))
     try:
         return hash(frozenset(items) if unordered else tuple(items))

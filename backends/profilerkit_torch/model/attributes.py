@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit.keras_layers import keras_bookkeeping
-from profilerkit.process.object_facts import list_slots
+from profilerkit.process.object_facts import copy_content, count_items, list_slots
 
 from ..compat.modules import OWN
 
@@ -61,14 +61,14 @@ def list_further_attributes(module: nn.Module, has_keras: bool = True) -> dict[s
     }
 
 
-def list_reachable(values: Any, depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
-    """Yield the containers and tensors that a container of values leads to, such as a module's attributes.
+def list_reachable(values: Iterable[Any], depth: int = _DEPTH, visited: dict[int, int] | None = None) -> Iterator[Any]:
+    """Yield the containers and tensors that values lead to, such as those of a module's attributes.
 
     Of plain objects that is their ``__dict__``; one that has ``__slots__`` is yielded itself. ``visited`` has by ``id``
     how far each value was followed: none is followed twice, also in several calls with one ``visited``.
     """
     visited = {} if visited is None else visited
-    for value in values.values() if isinstance(values, dict) else values:
+    for value in values:
         if type(value) in _NOWHERE:  # most are: this comes first
             continue
         if isinstance(value, torch.Tensor):
@@ -81,8 +81,8 @@ def list_reachable(values: Any, depth: int = _DEPTH, visited: dict[int, int] | N
         yield opened.holder
         if opened.holder is value and hasattr(value, "__dict__"):  # attributes beside items or slots
             yield value.__dict__
-        if depth > 1 and len(opened.inside) <= _LONG:
-            yield from list_reachable(opened.inside, depth - 1, visited)
+        if depth > 1:
+            yield from list_reachable(_look_into(opened.inside), depth - 1, visited)
 
 
 class _Opened(NamedTuple):
@@ -107,6 +107,14 @@ def _open(value: Any) -> _Opened | None:
         filled = [content for slot in slots if (content := read_slot(slot, value)) is not EMPTY]
         return _Opened(value, [*filled, *(attributes or {}).values()])
     return None if attributes is None else _Opened(attributes, attributes)
+
+
+def _look_into(container: Any) -> Any:
+    """Return what is in a container, of a dict its values; nothing of a long one."""
+    if count_items(container) > _LONG:
+        return ()
+    content = copy_content(container)
+    return content.values() if isinstance(container, dict) else content
 
 
 #: Stands for the content of a slot that is not filled.

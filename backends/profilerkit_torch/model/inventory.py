@@ -168,7 +168,7 @@ class Inventory:
         for module, attributes in self.further_attributes:
             if self.holds_keras:
                 visited = {}
-            for value in list_reachable(attributes, visited=visited):
+            for value in list_reachable(attributes.values(), visited=visited):
                 if isinstance(value, torch.Tensor):
                     if not (value.is_meta and self.holds_keras and is_keras(module)):
                         reached.tensors.append(value)

@@ -108,7 +108,7 @@ def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:
     yield from list_direct_tensors(modules, read_parameters)
     yield from list_direct_tensors(modules, read_buffers)
     for module in modules:
-        for value in list_reachable(list_further_attributes(module)):
+        for value in list_reachable(list_further_attributes(module).values()):
             if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
                 yield value
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from types import CellType
 from typing import Any
 
-from profilerkit.process.object_facts import list_slots
+from profilerkit.process.object_facts import copy_content, list_slots
 
 from ..model.attributes import EMPTY
-from .snapshots import SlotsSnapshot, copy_container, refill
+from .snapshots import SlotsSnapshot, refill
 
 __all__ = ["FUNCTION_CACHE", "Cell", "Container", "FunctionCache", "Holder", "Namespace", "Slots", "read_cell"]
 
@@ -140,18 +140,16 @@ class Container(Holder):
 
     def __init__(self, container: Any, name: str) -> None:
         super().__init__(name)
-        self._container, self._before = container, copy_container(container)
+        self._container, self._before = container, copy_content(container)
 
     def list_changes(self) -> Iterator[tuple[Any, Any]]:
         """Yield the values that are new, of a dict those under another key too."""
-        if isinstance(self._container, dict):
-            current = list(self._container.items())
-            yield from ((key, value) for key, value in current if self._before.get(key, EMPTY) is not value)
+        current = copy_content(self._container)
+        if isinstance(current, dict):
+            yield from ((key, value) for key, value in current.items() if self._before.get(key, EMPTY) is not value)
         else:
             previous = set(map(id, self._before))
-            yield from (
-                (index, value) for index, value in enumerate(list(self._container)) if id(value) not in previous
-            )
+            yield from ((index, value) for index, value in enumerate(current) if id(value) not in previous)
 
     def restore(self) -> None:
         """Put the content back."""

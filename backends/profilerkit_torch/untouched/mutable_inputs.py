@@ -7,14 +7,14 @@ from typing import Any
 import torch
 
 from profilerkit import ModelInputs
-from profilerkit.process.object_facts import list_slots
+from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import call_each, for_each, restored
 
 from ..compat.modes import unseen_by_subclasses
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.tensors import has_graph, is_twin, list_aliases, view_like
 from .marks import note_marks
-from .snapshots import SlotsSnapshot, copy_container, refill
+from .snapshots import SlotsSnapshot, refill
 from .tensor_data import note_tensors
 
 __all__ = ["InputObjects", "list_input_tensors", "on_device"]
@@ -62,7 +62,7 @@ class InputObjects:
         self.tensors: list[torch.Tensor] = [value for value in values if isinstance(value, torch.Tensor)]
         #: The tensors that are inputs themselves, and those that objects lead to.
         self.all_tensors = [*(leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)), *self.tensors]
-        self._contents = [(value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)]
+        self._contents = [(value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)]
         self._slots = [SlotsSnapshot(value, list_slots(type(value))) for value in values if list_slots(type(value))]
         with unseen_by_subclasses():
             #: The tensors with values, each with another one over the same data.

@@ -17,7 +17,7 @@ from torch import nn
 
 from profilerkit import ModelChangedWarning
 from profilerkit.process.locks import Lock
-from profilerkit.process.object_facts import list_slots
+from profilerkit.process.object_facts import copy_content, list_slots
 from profilerkit.process.restoring import Step, call_each, for_each, restored
 from profilerkit.process.user_lines import find_stack_level
 
@@ -28,7 +28,7 @@ from .caller_context import apart, note_modes
 from .marks import note_marks
 from .process_settings import SettingsSnapshot
 from .process_state import note_process
-from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, copy_container, list_own_classes, refill
+from .snapshots import ClassSnapshot, ModuleSnapshots, SlotsSnapshot, list_own_classes, refill
 from .tensor_data import note_sizes, note_tensors
 from .tensor_values import KeptValue, list_versions, restore_versions, write_back
 
@@ -97,7 +97,7 @@ def _note_model(inventory: Inventory, kept: Iterable[torch.Tensor]) -> list[Step
         *map(ClassSnapshot, list_own_classes(inventory, with_attributes=True)),
         *_list_slots_snapshots(inventory),
     ]
-    contents = [(container, copy_container(container)) for container in inventory.containers]
+    contents = [(container, copy_content(container)) for container in inventory.containers]
     return [
         partial(call_each, [snapshot.restore for snapshot in snapshots]),
         *note_tensors(inventory.twins, inventory.parameters),

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from profilerkit.process.object_facts import copy_content
 from profilerkit.process.restoring import assign_dict, call_each, for_each
 
 from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
 
-__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "copy_container", "list_own_classes", "refill"]
+__all__ = ["ClassSnapshot", "ModuleSnapshots", "SlotsSnapshot", "list_own_classes", "refill"]
 
 #: The flag of a class that Python code has made: ``Py_TPFLAGS_HEAPTYPE``.
 _MADE_BY_A_STATEMENT = 1 << 9
@@ -52,7 +53,7 @@ class ClassSnapshot:
         # Special names are Python's: the annotations and the fields of a dataclass are many, and no cache.
         values = list_reachable([value for name, value in self.attributes.items() if name[:2] != "__"])
         self.contents: list[tuple[Any, Any]] = [
-            (value, copy_container(value)) for value in values if isinstance(value, CONTAINERS)
+            (value, copy_content(value)) for value in values if isinstance(value, CONTAINERS)
         ]
 
     def restore(self) -> None:
@@ -106,7 +107,7 @@ class ModuleSnapshots:
         self.containers: list[Any] = _list_containers(self.attributes)
         self.lengths: list[int] = [*map(len, self.containers)]
         self.contents: list[tuple[Any, Any]] = [
-            (container, copy_container(container)) for container in compress(self.containers, self.lengths)
+            (container, copy_content(container)) for container in compress(self.containers, self.lengths)
         ]
         self.generators: list[_GeneratorState] = [
             state
@@ -192,11 +193,6 @@ def _read_generator(value: Any) -> _GeneratorState | None:
     return None
 
 
-def copy_container(container: Any) -> Any:
-    """Return a plain copy of a container, not of what is in it."""
-    return dict(container) if isinstance(container, dict) else list(container)
-
-
 def _are_same(current: Sequence[dict[Any, Any]], saved: Sequence[dict[Any, Any]]) -> bool:
     """Return whether mappings have the same objects in the same order: no ``__eq__`` is called."""
     join = chain.from_iterable
@@ -212,8 +208,9 @@ _VALUES = methodcaller("values")
 
 def refill(container: Any, content: Any) -> None:
     """Give a container its content back, by the methods of its base class: a subclass may refuse to be changed."""
-    if len(container) == len(content) and all(map(is_, container, content)):
-        if not isinstance(container, dict) or all(map(is_, container.values(), content.values())):
+    current = container if type(container) in CONTAINERS else copy_content(container)
+    if len(current) == len(content) and all(map(is_, current, content)):
+        if not isinstance(container, dict) or all(map(is_, current.values(), content.values())):
             return
         if type(container) is dict:  # with the same names in the same order
             container.update(content)

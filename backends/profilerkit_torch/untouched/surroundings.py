@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from profilerkit import ModelInputs
+from profilerkit.process.object_facts import count_items
 
 from ..model.attributes import CONTAINERS, list_reachable
 from ..model.inventory import Inventory
@@ -130,7 +131,7 @@ class Surroundings:
             self._noted[id(value)] = value
             if not isinstance(value, CONTAINERS):
                 self.holders.append(Slots(value, name))
-            elif len(value) <= _LONG:
+            elif count_items(value) <= _LONG:
                 self.holders.append(Container(value, name))
 
 

@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 import types
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -479,6 +479,43 @@ def test_a_mapping_that_refuses_to_be_changed_is_put_back_all_the_same() -> None
     run_profile(model, ones(2, 4))
     assert facts(model) == before
     assert list(model.named) == ["b", "a"]
+
+
+def refuse(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError
+
+
+#: What a container is asked by, all of which a subclass may refuse.
+QUESTIONS = "__len__ __iter__ __contains__ __getitem__ __bool__ __eq__ __reversed__ __repr__ keys values items get copy"
+
+
+@pytest.mark.parametrize("kind", [tuple, list, dict, OrderedDict, set, frozenset, deque])
+def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
+    refusals: dict[str, Any] = dict.fromkeys(QUESTIONS.split(), refuse) | {"__hash__": kind.__hash__}
+    content = {"a": 1} if issubclass(kind, dict) else ["a"]
+    container = type("Refusing", (kind,), refusals)(content)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.container = container
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if issubclass(kind, dict):
+                kind.__setitem__(self.container, "b", 2)
+            elif hasattr(kind, "clear"):
+                kind.clear(self.container)
+            result: torch.Tensor = self.layer(x)
+            return result
+
+    model = Model()
+    for _ in range(2):  # the second profile compares the model with what it was
+        report = profile(model, ones(2, 4), metrics=["macs", "training_macs", "memory_footprint"], strict=True)
+        assert (report["macs"], report["training_macs"]) == (2 * 4 * 4, 2 * 2 * 4 * 4)
+    profile(model, ones(2, 4), metrics=["execution_time"], max_seconds=0.01, strict=True)
+    assert model.container is container
+    assert (dict(kind.items(container)) if issubclass(kind, dict) else list(kind.__iter__(container))) == content
 
 
 def test_a_big_vocabulary_costs_no_time() -> None:
