@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pytest
 from replacing import replace
 
@@ -243,9 +242,6 @@ def test_other_functions_get_one_batch_size() -> None:
         "device": None,
     }
     assert first_of_several({"batch_size": 8}) == {"batch_size": 8}
-    number = np.array(8)
-    assert first_of_several({"batch_size": number}) == {"batch_size": number}
-    assert first_of_several({"batch_size": np.array([1, 8])}) == {"batch_size": 1, "batch_sizes": (1, 8)}
     assert first_of_several({}) == {}
 
 
