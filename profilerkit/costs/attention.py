@@ -58,8 +58,10 @@ def multi_head_attention(
     rows = batch * 2 * (length + keys)
     attending = attention(scores, width // heads, width // heads, has_mask)
     if need_weights:
-        moved = batch * length * width * c.MULTIPLY + scores * (average_weights * c.ADD - c.MULTIPLY)
-        attending = Cost(attending.macs, attending.flops + moved)
+        scaled_queries = batch * length * width * c.MULTIPLY
+        scaled_scores = scores * c.MULTIPLY
+        mean = scores * c.ADD if average_weights else 0
+        attending = Cost(attending.macs, attending.flops - scaled_scores + scaled_queries + mean)
     return Cost.of_macs(rows * width * width, rows * width * c.ADD).plus(attending)
 
 

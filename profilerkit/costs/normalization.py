@@ -100,7 +100,12 @@ def batch_norm_gradient(
     """
     if training and by_input:
         return _by_input()
-    return by_input * c.MULTIPLY + by_scale * (_standardize() + c.MULTIPLY + c.ADD) + by_shift * c.ADD
+    operations = c.MULTIPLY if by_input else 0
+    if by_scale:
+        operations += _standardize() + c.MULTIPLY + c.ADD
+    if by_shift:
+        operations += c.ADD
+    return operations
 
 
 @per_element
@@ -121,8 +126,16 @@ def layer_norm_gradient(scaled: bool, by_input: bool = True, by_scale: bool = Tr
 
     n is computed for the scale where the gradient by the input has not done so.
     """
-    of_input = _by_input() + scaled * c.MULTIPLY if by_input else by_scale * _standardize()
-    return of_input + by_scale * (c.MULTIPLY + c.ADD) + by_shift * c.ADD
+    operations = 0
+    if by_input:
+        operations += _by_input() + (c.MULTIPLY if scaled else 0)
+    elif by_scale:
+        operations += _standardize()
+    if by_scale:
+        operations += c.MULTIPLY + c.ADD
+    if by_shift:
+        operations += c.ADD
+    return operations
 
 
 def rms_norm_gradient(elements: int, roots: int, scaled: bool, by_input: bool = True, by_scale: bool = True) -> Cost:
@@ -131,10 +144,14 @@ def rms_norm_gradient(elements: int, roots: int, scaled: bool, by_input: bool = 
     With ``g = dy * scale``, by the input ``g * r``, the sum of ``g * x``, and the mean's share ``s / n * 2 * x ** 1``
     added; ``s = -0.5 * sum * r ** 3`` for each root. By the scale ``dy * (x * r)`` and the sum.
     """
-    share = c.DIVIDE + c.MULTIPLY + c.POWER + c.MULTIPLY + c.ADD
-    operations = scaled * c.MULTIPLY + c.MULTIPLY + (c.MULTIPLY + c.ADD) + share
-    of_input = elements * operations + roots * (2 * c.MULTIPLY + c.POWER)
-    return Cost(0, by_input * of_input + by_scale * elements * (c.MULTIPLY + c.ADD))
+    flops = 0
+    if by_input:
+        share = c.DIVIDE + c.MULTIPLY + c.POWER + c.MULTIPLY + c.ADD
+        operations = (c.MULTIPLY if scaled else 0) + c.MULTIPLY + (c.MULTIPLY + c.ADD) + share
+        flops += elements * operations + roots * (2 * c.MULTIPLY + c.POWER)
+    if by_scale:
+        flops += elements * (c.MULTIPLY + c.ADD)
+    return Cost(0, flops)
 
 
 def weight_norm_gradient(elements: int, norms: int) -> Cost:

@@ -81,8 +81,10 @@ def grid_sample_gradient(gradients: int, neighbours: int, dimensions: int, by_in
     does not depend on the grid.
     """
     if neighbours == 1:
-        return Cost(0, gradients * by_input * c.ADD)
-    operations = by_input * (c.MULTIPLY + c.ADD) + dimensions * by_grid * (2 * c.MULTIPLY + c.ADD)
+        return Cost(0, gradients * c.ADD if by_input else 0)
+    operations = c.MULTIPLY + c.ADD if by_input else 0
+    if by_grid:
+        operations += dimensions * (2 * c.MULTIPLY + c.ADD)
     return Cost(0, gradients * neighbours * operations)
 
 

@@ -74,8 +74,9 @@ def layers_gradient(
     Each takes as many multiply-accumulates as the forward pass, less ``unwanted_macs``: what the first layer's input or
     the first states would take where nobody needs their gradient. A bias takes the sum over positions.
     """
-    macs = positions * matrix_elements * (1 + by_weights) - unwanted_macs
-    return Cost.of_macs(macs, positions * (units * gates_gradient(kind) + by_weights * bias_elements * c.ADD))
+    products = positions * matrix_elements
+    by_states = Cost.of_macs(products - unwanted_macs, positions * units * gates_gradient(kind))
+    return by_states.plus(Cost.of_macs(products, positions * bias_elements * c.ADD)) if by_weights else by_states
 
 
 def cell_after_products(kind: str, states: int, bias_elements: int) -> Cost:
@@ -85,13 +86,13 @@ def cell_after_products(kind: str, states: int, bias_elements: int) -> Cost:
 
 def lstm_cell_gradient(states: int, bias_elements: int, cell_gradient: bool) -> Cost:
     """``dh * tanh(c)``, ``dh * o``, four products of dc, five sigmoids and tanhs; an addition where dc came in too."""
-    operations = 6 * c.MULTIPLY + 5 * c.ELEMENTARY_GRADIENT + cell_gradient * c.ADD
+    operations = 6 * c.MULTIPLY + 5 * c.ELEMENTARY_GRADIENT + (c.ADD if cell_gradient else 0)
     return Cost(0, states * operations + bias_elements * c.ADD)
 
 
 def gru_cell_gradient(states: int, has_bias: bool) -> Cost:
     """Four products, a negation, an addition, three sigmoids and tanhs; each of two biases takes three sums."""
-    operations = 4 * c.MULTIPLY + c.NEGATE + c.ADD + 3 * c.ELEMENTARY_GRADIENT + has_bias * 6 * c.ADD
+    operations = 4 * c.MULTIPLY + c.NEGATE + c.ADD + 3 * c.ELEMENTARY_GRADIENT + (6 * c.ADD if has_bias else 0)
     return Cost(0, states * operations)
 
 
@@ -103,5 +104,9 @@ def lstm_with_joined_product(
     Peepholes are a product and an addition for each of three gates (Gers and Schmidhuber 2000); the constant bias of
     the forget gate is one addition more.
     """
-    operations = gates("lstm") + peepholes * 3 * (c.MULTIPLY + c.ADD) + forget_bias * c.ADD
+    operations = gates("lstm")
+    if peepholes:
+        operations += 3 * (c.MULTIPLY + c.ADD)
+    if forget_bias:
+        operations += c.ADD
     return Cost.of_macs(positions * matrix_elements, positions * units * operations)

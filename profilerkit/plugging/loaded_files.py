@@ -96,14 +96,15 @@ class Namespace:
         own_folders = self._current_folders()
         if all(PathFinder.find_spec(top, [folder]) is None for folder in own_folders):
             return False
-        holds_portion = False  # of a namespace package; a regular package later on the path takes precedence
+        holds_portion = False  # a folder without __init__.py: a portion of a namespace package
         for folder in sys.path if self.is_in_use else self.path:
             spec = PathFinder.find_spec(top, [folder])
             if spec is None:
                 continue
-            if spec.loader is not None:
-                return folder in own_folders and not _is_installed(top, spec)
-            holds_portion = holds_portion or folder in own_folders
+            is_own = folder in own_folders
+            if spec.loader is not None:  # a module or a regular package, which wins over portions before it
+                return is_own and not _is_installed(top, spec)
+            holds_portion = holds_portion or is_own
         return holds_portion
 
     def _current_folders(self) -> list[str]:
@@ -158,7 +159,7 @@ class Namespace:
         """
         with path_restored():
             self._callers_path = set(sys.path)
-            hidden = self._hidden = {}
+            self._hidden = {}
             self._hide(top for top in {name.partition(".")[0] for name in sys.modules} if self.holds(top))
             finder = _PlainNames(self)
             _loading.append(finder)
@@ -169,15 +170,19 @@ class Namespace:
             try:
                 yield
             finally:
-                self._keep_path()  # first, since the folders that the code has added are told by the path
-                self.is_in_use = False
-                self._answers.clear()
-                _loading.pop()
-                sys.meta_path.remove(finder)
-                self._drop_plain_names(finder.names)
-                self._keep_modules()
-                sys.modules.update(hidden)
-                self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
+                self._leave(finder)
+
+    def _leave(self, finder: _PlainNames) -> None:
+        """End the use: keep what the file's code has imported and added, and put back what the caller had."""
+        self._keep_path()  # while it is in use: the folders that the code has added are told by the path
+        self.is_in_use = False
+        self._answers.clear()
+        _loading.pop()
+        sys.meta_path.remove(finder)
+        self._drop_plain_names(finder.names)  # before the full names go too, by which these modules are known
+        self._keep_modules()
+        sys.modules.update(self._hidden)
+        self.builtins.update({**vars(builtins), "__import__": self.import_for_code})
 
     def _keep_path(self) -> None:
         """Keep the folders in which the file's code searches: the caller's path is restored."""

@@ -97,6 +97,7 @@ class Comparison(Result):
         if not any(record is not None and record.sign for record in records):
             return ratio
         reference, value = (Bounds() if record is None else record.ends or Bounds() for record in records)
+        # The smallest value over the largest reference, and the other way round; of an unknown end nothing is known.
         low = value.low / reference.high if value.low is not None and reference.high else 0.0
         high = value.high / reference.low if value.high is not None and reference.low else math.inf
         return replace(ratio, low=low, high=high)
