@@ -89,7 +89,7 @@ def _find_paths(nodes: Sequence[Any]) -> dict[str, str | None]:
     for node in reversed(nodes):  # what reads a result runs later: its layer is known already
         path = _read_path(node)
         if path is None:
-            readers = [paths[target.get_node().get_name()] for target in read_consumers(node)]
+            readers = [paths[target.get_node().get_name()] for target in read_consumers(node, paths)]
             path = _find_common([reader for reader in readers if reader is not None])
         paths[node.get_name()] = path
     return paths

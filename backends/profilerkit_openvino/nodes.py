@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,10 @@ def read_constant(node: Any) -> Any:
         return None
 
 
-def read_consumers(node: Any) -> list[Any]:
-    """Return the inputs of other nodes that read what a node makes."""
-    return [target for output in node.outputs() for target in output.get_target_inputs()]
+def read_consumers(node: Any, graph: Container[str]) -> list[Any]:
+    """Return the inputs that read what a node makes, of the nodes whose names are in ``graph``.
+
+    Nodes of another model may read it too: where a model was made of a part of that one, both share their nodes.
+    """
+    targets = [target for output in node.outputs() for target in output.get_target_inputs()]
+    return [target for target in targets if target.get_node().get_name() in graph]

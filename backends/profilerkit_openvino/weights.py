@@ -109,7 +109,7 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
 
 def _trace_uses(node: Any, is_constant: Mapping[str, bool]) -> Iterator[_Use]:
     """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run."""
-    for target in read_consumers(node):
+    for target in read_consumers(node, is_constant):
         user = target.get_node()
         yield _Use(user, target.get_index())
         if is_constant[user.get_name()]:

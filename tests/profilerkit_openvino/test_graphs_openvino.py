@@ -34,6 +34,18 @@ def model(result: Any, *given: Any) -> Any:
     return openvino.Model([result] if not isinstance(result, list) else result, list(given), "net")
 
 
+def test_a_model_made_of_a_part_of_another_is_counted_by_itself() -> None:
+    """Both share the first matrix, of 5 x 3, which the other model also scales; the second one is of 4 x 5."""
+    given = ops.parameter([2, 3], np.float32)
+    weight = ops.constant(np.ones((5, 3), np.float32))
+    first = linear(given, weight)
+    second = linear(ops.relu(first), ops.constant(np.ones((4, 5), np.float32)))
+    whole = model([second, ops.multiply(weight, np.float32(2))], given)
+    reports = [profile(one, np.ones((2, 3), np.float32), metrics=COUNTS) for one in (whole, model(first, given))]
+    assert [report["macs"] for report in reports] == [2 * 3 * 5 + 2 * 5 * 4, 2 * 3 * 5]
+    assert [report["total_params"] for report in reports] == [15 + 20, 15]
+
+
 # Weights --------------------------------------------------------------------------------------------------------------
 
 
