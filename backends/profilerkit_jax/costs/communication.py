@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from profilerkit.costs import reduction
+from profilerkit.costs.numbers import is_float
 
 from .registry import Cost, PrimitiveCall, UnknownCostError, register_free, register_op_costs
 
@@ -22,17 +23,9 @@ _SENT = """
 """
 register_free(*_SENT.split())
 #: Those of what is sent that exchange something by themselves.
-_EXCHANGED = [
-    "all_gather",
-    "all_gather_invariant",
-    "all_gather_reduced",
-    "all_to_all",
-    "pbroadcast",
-    "ppermute",
-    "precv",
-    "psend",
-    "ragged_all_to_all",
-]
+_EXCHANGED = """
+    all_gather all_gather_invariant all_gather_reduced all_to_all pbroadcast ppermute precv psend ragged_all_to_all
+""".split()
 
 
 @register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
@@ -40,17 +33,15 @@ def all_reduce(call: PrimitiveCall) -> Cost:
     """Around a ring, one addition (or comparison) for each element; of one device there is nothing to add."""
     if _count_devices(call) == 1:
         return Cost(0, 0)
-    # operations on integers are no FLOPs; one primitive may reduce arrays of several dtypes
-    floats = [shape for shape, dtype in zip(call.inputs, call.input_dtypes, strict=True) if "float" in dtype]
-    return reduction.all_reduce(sum(shape.numel for shape in floats))
+    # One primitive may reduce arrays of several dtypes; operations on integers are no FLOPs.
+    added = [shape for shape, dtype in zip(call.inputs, call.input_dtypes, strict=True) if is_float(dtype)]
+    return reduction.all_reduce(sum(shape.numel for shape in added))
 
 
 @register_op_costs(*(f"{name}{form}" for name in _SCATTERED for form in _FORMS))
 def reduce_scatter(call: PrimitiveCall) -> Cost:
     """Each device keeps its share of the sums, of as many summands as there are devices."""
-    devices = call.params.get("axis_size") or _count_devices(call)
-    if devices is None:
-        devices = 2  # the fewest that have anything to add
+    devices = call.params.get("axis_size") or _count_devices(call) or 2  # the fewest that have anything to add
     return reduction.all_reduce(call.outputs[0].numel, int(devices))
 
 

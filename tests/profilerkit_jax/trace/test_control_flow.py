@@ -318,6 +318,15 @@ def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
 # Numbers that are known ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("dtype", "flops"), [("float32", 32), ("bfloat16", 32), ("complex64", 64), ("int32", 0)])
+def test_a_sum_over_devices_is_an_addition_of_each_element(dtype: str, flops: int) -> None:
+    """Each of 4 devices has 4 x 8 of the 16 x 8 elements; the addition of complex numbers is two of real ones."""
+    mesh = jax.sharding.AbstractMesh((4,), ("batch",))
+    spec = PartitionSpec("batch")
+    mapped = jax.shard_map(lambda x: lax.psum(x, "batch"), mesh=mesh, in_specs=spec, out_specs=PartitionSpec())
+    assert trace_function(mapped, S((16, 8), dtype)).flops == flops
+
+
 def test_single_numbers_of_the_program_cost_nothing() -> None:
     trace = trace_function(lambda x: x * (jnp.float32(2.0) * 3.0 + 1.0), MATRIX)
     assert trace.flops == 16
