@@ -152,7 +152,7 @@ def find_needed_part(closed: Any, outputs: Sequence[bool], instantiate: bool = F
 
     With ``instantiate`` it keeps all of its inputs. None if this release has another way to find out.
     """
-    leave_out = find(PATHS[0])
+    leave_out = find("jax.interpreters.partial_eval.dce_jaxpr")
     if leave_out is None:
         return None
     part, needed = leave_out(closed.jaxpr, list(outputs), instantiate=instantiate)
@@ -173,18 +173,16 @@ def evaluate(equation: Any, arrays: Sequence[Any]) -> Sequence[Any]:
 
     Raises `NotOfferedError` if this release has no such way to run an equation.
     """
-    as_function, jaxpr, closed, debug_info = map(find, PATHS[1:])
-    if as_function is None or jaxpr is None or closed is None or debug_info is None:
+    jaxpr, closed_jaxpr = find("jax.extend.core.Jaxpr"), find("jax.extend.core.ClosedJaxpr")
+    debug_info = find("jax.api_util.debug_info")
+    if jaxpr is None or closed_jaxpr is None or debug_info is None:
         raise NotOfferedError("this release of JAX cannot run an equation by itself")
-    variables, values = [], []
-    for variable, array in zip(equation.invars, arrays, strict=True):
-        if not hasattr(variable, "val") and variable not in variables:
-            variables.append(variable)
-            values.append(array)
-    about = debug_info("a value", as_function, (), {}, result_paths_thunk=lambda: ())
-    program = closed(jaxpr((), variables, equation.outvars, [equation], debug_info=about), ())
-    outputs: Sequence[Any] = as_function(program)(*values)
-    return outputs
+    # A variable that the equation reads twice is one input; numbers that stand in the equation are none.
+    pairs = zip(equation.invars, arrays, strict=True)
+    inputs = {variable: array for variable, array in pairs if not hasattr(variable, "val")}
+    about = debug_info("a value", evaluate, (), {}, result_paths_thunk=lambda: ())
+    program = jaxpr((), list(inputs), equation.outvars, [equation], debug_info=about)
+    return make_function(closed_jaxpr(program, ()))(*inputs.values())
 
 
 class ScopeName(NamedTuple):

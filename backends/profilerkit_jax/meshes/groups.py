@@ -69,21 +69,25 @@ def _read_parts(text: str, axes: Mapping[str, int]) -> dict[str, _Part]:
 def _list_groups_of_mesh(
     devices: np.ndarray, axes: Mapping[str, int], parts: Mapping[str, _Part]
 ) -> list[tuple[int, ...]]:
-    """Return the groups along parts of the axes of a mesh: each axis is cut in three, its part in the middle."""
+    """Return the groups along parts of the axes of a mesh.
+
+    Each axis is cut in three dimensions, its part in the middle. Devices that differ in the middle dimensions alone are
+    a group.
+    """
     sizes: list[int] = []
-    dimensions: dict[str, int] = {}
+    middle: dict[str, int] = {}  # the index of the middle dimension of each axis
     for name, size in axes.items():
         part = parts.get(name, _Part(size, 1))
-        dimensions[name] = len(sizes) + 1
+        middle[name] = len(sizes) + 1
         sizes += [part.outside, part.size, size // (part.outside * part.size)]
-    along = [dimensions[name] for name in parts]
+    along = [middle[name] for name in parts]
     others = [index for index in range(len(sizes)) if index not in along]
     group_size = prod(part.size for part in parts.values())
     return _list_rows(devices.reshape(sizes).transpose([*others, *along]).reshape(-1, group_size))
 
 
 def _read_order(text: str) -> np.ndarray:
-    """Return devices as ``[4,2]T(1,0)`` has them, which is so many counted through, transposed; or as a list."""
+    """Return the devices in an order such as ``[4,2]T(1,0)``: numbered in this shape, then transposed; or a list."""
     order = _ORDER.match(text)
     if order is None:
         return np.array(_read_numbers(text))

@@ -71,10 +71,12 @@ def _require_function(model: RankModel) -> None:
 
 def _divide(traced: Traced, subject: Subject, shardings: Sequence[NamedSharding]) -> DeviceProgram:
     """Return the program of one device; the gradients are spread as the weights are, and XLA spreads all else."""
-    trained = [sharding for leaf, sharding in zip(subject.leaves, shardings, strict=False) if is_trained(leaf)]
-    free = len(traced.jaxpr.jaxpr.outvars) - len(trained)
-    shapes = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in traced.jaxpr.jaxpr.invars]
-    step = jax.jit(make_function(traced.jaxpr), in_shardings=tuple(shardings), out_shardings=[*[None] * free, *trained])
+    jaxpr = traced.jaxpr.jaxpr
+    of_gradients = [sharding for leaf, sharding in zip(subject.leaves, shardings, strict=False) if is_trained(leaf)]
+    of_others = [None] * (len(jaxpr.outvars) - len(of_gradients))
+    shapes = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in jaxpr.invars]
+    out_shardings = [*of_others, *of_gradients]  # the gradients come last
+    step = jax.jit(make_function(traced.jaxpr), in_shardings=tuple(shardings), out_shardings=out_shardings)
     return compile_program(step.lower(*shapes))
 
 
@@ -105,17 +107,15 @@ def _read_step(share: _Share, program: DeviceProgram, model: RankModel) -> RankT
     exchanged = tuple(_list_exchanged(walk, share, model.mesh, len(trace.operators)))
     step_bytes = divide_memory(share.subject.leaves, share.traced.inputs, program.memory)
     missing = {f"the share of {name}, which is counted as a whole": 1 for name in walk.unknown}
+    idle = note_idle(model.mesh, (placed.collective for placed in exchanged))
+    rank_trace = replace(
+        trace,
+        memory=reserve(step_bytes, len(trace.operators)),
+        uncounted={**trace.uncounted, **missing},
+        notes=(model.describe(), *trace.notes, *idle),
+    )
     return RankTrace(
-        replace(
-            trace,
-            memory=reserve(step_bytes, len(trace.operators)),
-            uncounted={**trace.uncounted, **missing},
-            notes=(
-                model.describe(),
-                *trace.notes,
-                *note_idle(model.mesh, (placed.collective for placed in exchanged)),
-            ),
-        ),
+        rank_trace,
         step_bytes.gradients,
         divide_by_layer(step_bytes, trace),
         divide_by_layer(step_bytes._replace(temporaries=0), trace),

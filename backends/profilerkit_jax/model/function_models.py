@@ -55,7 +55,8 @@ def _is_module(value: Any) -> bool:
 
 def _wrap_modules(model: JaxModel, modules: Sequence[Any], subjects: Sequence[Subject]) -> Subject:
     """Return the subject of a function around modules: theirs are the arrays, and it runs with copies of them."""
-    name = model.name or (_find_name(model.function) if _is_named(model.function) else subjects[0].name)
+    name_of_function = _find_name(model.function) if _is_named(model.function) else ""
+    name = model.name or name_of_function or subjects[0].name
     parts = list(map(_Part, modules, subjects))
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
@@ -86,7 +87,8 @@ def _run_with_copies(
 ) -> tuple[Any, list[Any]]:
     """Return what a function gives with copies of modules that hold these values, and what that changed of their state.
 
-    The subject of the first module makes its copy, and calls with it what makes those of the others.
+    A subject makes a copy of its module only for a function that it calls with it. So these calls are nested: inside
+    the call of the first module, the others are copied in the same way; the innermost call runs the function.
     """
     if not parts:
         return run(function), []
@@ -113,6 +115,7 @@ def _find_name(function: Any) -> str:
 
 def _is_named(function: Any) -> bool:
     """Return whether a function has a name of the user's."""
-    name = str(getattr(function, "__name__", "__"))
+    name = str(getattr(function, "__name__", ""))
+    is_generated = not name or name.startswith(("__", "<unnamed"))  # a method such as __call__, a transformed lambda
     is_of_library = str(getattr(function, "__module__", "")).partition(".")[0] in LIBRARIES
-    return not (name.startswith(("__", "<unnamed")) or is_of_library)
+    return not is_generated and not is_of_library

@@ -54,8 +54,8 @@ def note_assumed_batch(trace: ModelTrace, inputs: ModelInputs) -> ModelTrace:
 
 
 def _count_in_trace(trace: ModelTrace, shapes: Collection[tuple[int, ...]]) -> int | None:
-    layouts_or_none = {layer.path: _find_layout(layer) for layer in trace.layers}
-    layouts = {path: layout for path, layout in layouts_or_none.items() if layout is not None}
+    pairs = ((layer.path, _find_layout(layer)) for layer in trace.layers)
+    layouts = {path: layout for path, layout in pairs if layout is not None}
     return samples.count_samples(trace, layouts, shapes)
 
 
@@ -65,8 +65,8 @@ def _list_shapes(inputs: ModelInputs) -> list[tuple[int, ...]]:
 
 def _may_have_one_sample(subject: Subject, shapes: Collection[tuple[int, ...]]) -> bool:
     """Return whether a weight has as many dimensions as an input or one more, as where a layer takes one sample."""
-    ranks_of_samples = {len(leaf.value.shape) - more for leaf in subject.leaves for more in (0, 1)}
-    return any(shape and len(shape) in ranks_of_samples for shape in shapes)
+    ranks = {len(leaf.value.shape) for leaf in subject.leaves}
+    return any(shape and (len(shape) in ranks or len(shape) + 1 in ranks) for shape in shapes)
 
 
 def _find_layout(layer: LayerRecord) -> InputLayout | None:
@@ -76,13 +76,13 @@ def _find_layout(layer: LayerRecord) -> InputLayout | None:
     a sample has only its features, and what goes into a product may have any number of dimensions in front of these.
     The weight of a normalization has the dimensions that it normalizes over: those of a sample, where no others are.
     """
+    weight_rank = max((len(weight.shape) for weight in layer.parameters), default=0)
     if layer.type == _ATTENTION:
         return InputLayout(2, is_sequence=True)
     if layer.type in _NORMALIZATIONS:
-        return InputLayout(max((len(weight.shape) for weight in layer.parameters), default=0), only_single=True)
-    sample_rank = max((len(weight.shape) for weight in layer.parameters), default=0) - 1
-    if layer.type in _CONVOLUTIONS and sample_rank > 1:
-        return InputLayout(sample_rank)
-    if layer.type in _PRODUCTS and sample_rank == 1:
+        return InputLayout(weight_rank, only_single=True)
+    if layer.type in _CONVOLUTIONS and weight_rank > 2:
+        return InputLayout(weight_rank - 1)
+    if layer.type in _PRODUCTS and weight_rank == 2:
         return InputLayout(1, only_single=True)
     return None

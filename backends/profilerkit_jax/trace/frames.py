@@ -105,8 +105,11 @@ class Frames:
         before = self._last_opened.get(instance, [])
         for depth, (name, layer) in enumerate(self._list_layers(stack)):
             scope = _OpenScope(chain[-1], name, instance)
-            is_same_call = layer is not None or before[depth : depth + 1] == [scope]
-            path = self._name_user_scope(chain[-1].path, name) if layer is None else layer
+            if layer is None:  # a scope of the user's has no number: it goes on as long as equation follows equation
+                path = self._name_user_scope(chain[-1].path, name)
+                is_same_call = depth < len(before) and before[depth] == scope
+            else:
+                path, is_same_call = layer, True
             chain.append(self._find_call(scope, path, is_same_call, is_backward))
             opened.append(scope)
         self._last_opened[instance] = opened
@@ -127,8 +130,9 @@ class Frames:
 
         The scope of a single equation, which is ours, and that of what is computed again are no layers either.
         """
-        is_doubled = name in self._doubled or name.partition(".")[0] in self._doubled
-        return "->" in name or name.startswith(("eqx.nn.", EQUATION, _RECOMPUTED)) or is_doubled
+        if "->" in name or name.startswith(("eqx.nn.", EQUATION, _RECOMPUTED)):
+            return True
+        return name in self._doubled or name.partition(".")[0] in self._doubled
 
     def _name_user_scope(self, around: str, name: str) -> str:
         """Return the path of a scope of the user's, which differs from that of every layer of the model."""

@@ -22,22 +22,25 @@ __all__ = ["list_calls", "order_types"]
 def list_calls(
     executed: Sequence[Executed], inputs: Sequence[Value], outputs: Sequence[Value], marks: Marks
 ) -> dict[str, list[LayerCall]]:
-    """Return the calls of each layer: as the equations tell them, else as they were seen, for a layer without any."""
+    """Return the calls of each layer: as its equations tell them; of a layer without any, as the marks have them."""
     calls = _count_turns(layer_calls(executed, [equation.chain for equation in executed], inputs, outputs), executed)
-    silent = {path: seen for path, seen in marks.calls.items() if path not in calls}
-    for path, seen in silent.items():
-        calls[path] = [_complete(call, calls, silent) for call in seen]
+    without_equations = {path: marked for path, marked in marks.calls.items() if path not in calls}
+    for path, marked in without_equations.items():
+        calls[path] = [_complete(call, calls, without_equations) for call in marked]
     return calls
 
 
-def _complete(call: LayerCall, calls: Mapping[str, Sequence[LayerCall]], silent: Mapping[str, object]) -> LayerCall:
-    """Return a call without equations with its caller, if that is a layer, and as often as that is called."""
+def _complete(
+    call: LayerCall, calls: Mapping[str, Sequence[LayerCall]], without_equations: Mapping[str, object]
+) -> LayerCall:
+    """Return a call without equations: with its caller, if that is a layer, and as often as that is called."""
     if call.caller is None:
         return call
     path = call.caller[0]
-    around = calls.get(path, ())
-    caller = call.caller if path in calls or path in silent else None
-    return replace(call, caller=caller, times=around[0].times if around else 1)
+    around = calls.get(path)
+    if around:
+        return replace(call, times=around[0].times)
+    return call if path in without_equations else replace(call, caller=None)
 
 
 def _count_turns(calls: Mapping[str, Sequence[LayerCall]], executed: Sequence[Executed]) -> dict[str, list[LayerCall]]:
@@ -77,6 +80,6 @@ def order_types(subject: Subject, called_types: Mapping[str, str], user_scopes: 
     first, then = (subject.types, called_types) if keeps_own_order else (called_types, subject.types)
     types = {"": subject.types[""]}
     for path in [*first, *then, *user_scopes]:
-        for layer in reversed([*walk_outwards(path)]):
+        for layer in reversed(list(walk_outwards(path))):
             types.setdefault(layer, all_types.get(layer, UNMET))
     return types

@@ -21,13 +21,17 @@ from .values import Value
 
 __all__ = ["Loop", "Made", "Number", "Origin", "Slice", "Stored", "Turns", "compute", "make_origin"]
 
-#: Primitives whose results differ from run to run, once their key does.
+#: How the names of primitives begin that make random numbers.
 _RANDOM = ("random_", "rng_", "threefry")
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop that takes slices of values: how often it runs."""
+    """A loop that takes slices of values.
+
+    Attributes:
+        length: How often it runs.
+    """
 
     length: int
 
@@ -41,10 +45,10 @@ class Origin(ABC):
     """What the elements of a value follow from.
 
     Attributes:
-        inputs: The origins that it is computed of.
-        loops: The loops in each turn of which it is another.
-        is_stored: Whether elements of an array that the model or the program holds are among them; others follow from
-            sizes and numbers alone.
+        inputs: The origins that it is computed from.
+        loops: The loops around it in which it differs from turn to turn.
+        is_stored: Whether it follows from elements of an array that the model or the program holds, and not from sizes
+            and numbers alone.
     """
 
     inputs: tuple[Origin, ...]
@@ -53,7 +57,7 @@ class Origin(ABC):
 
     @abstractmethod
     def array(self, inputs: Sequence[Any], turns: Turns) -> Any:
-        """Return the elements, from those of the inputs."""
+        """Return the elements of the value, from the elements of its inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +126,10 @@ class Made(Origin):
 
 
 def make_origin(equation: Any, inputs: Sequence[Value], origins: Sequence[Origin | None], index: int) -> Made | None:
-    """Return the origin of an output of an equation; None if one without origin, an effect or chance has part in it."""
+    """Return the origin of an output of an equation.
+
+    None if an input has none, and for an equation that has an effect or makes random numbers.
+    """
     sources = [
         Number.of(value) if origin is None and value.scalar is not None else origin
         for value, origin in zip(inputs, origins, strict=True)
@@ -140,13 +147,13 @@ def compute(origin: Origin, turns: Turns) -> Any:
     Raises `NotOfferedError` for a primitive that cannot be run by itself.
     """
     arrays: dict[int, Any] = {}
-    waiting = [origin]
+    waiting = [origin]  # no recursion: a chain of equations may be longer than Python's stack
     while waiting:
         last = waiting[-1]
         needed = [source for source in last.inputs if id(source) not in arrays]
         if needed:
             waiting += needed
-            continue
-        waiting.pop()
-        arrays[id(last)] = last.array([arrays[id(source)] for source in last.inputs], turns)
+        else:
+            waiting.pop()
+            arrays[id(last)] = last.array([arrays[id(source)] for source in last.inputs], turns)
     return arrays[id(origin)]

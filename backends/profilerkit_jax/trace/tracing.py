@@ -107,16 +107,18 @@ def make_trace(subject: Subject, traced: Traced, passed: WalkedPass, training: b
     walk, inputs, results = passed
     work, marks = walk.work, traced.marks
     types = order_types(subject, marks.types, walk.frames.user_scopes)
+    # In branches that are not counted layers have a cost too: the ends of a count are compared with it.
     uncounted = [op for choice in work.choices for op in choice.list_uncounted()]
     count_whole_layers([*work.executed, *uncounted], subject, types, Calls(marks.calls, training))
     constants = list_constants(walk.arrays.values(), first=len(subject.leaves))
     weights = list_by_layer((*list_weights(subject.leaves, types), *constants))
     calls = list_calls(work.executed, inputs, results[: traced.outputs], marks)
+    lacking = dict.fromkeys(_list_lacking(walk, traced), 1)
     trace = ModelTrace(
         layer_records(types, weights, calls),
         tuple(map(_make_record, work.executed, list_reads(work.executed, inputs))),
         _measure_memory(passed, weights),
-        {**Work(uncounted).count_missing(), **work.count_missing(), **dict.fromkeys(_list_lacking(walk, traced), 1)},
+        {**Work(uncounted).count_missing(), **work.count_missing(), **lacking},
         METHOD,
         tuple(_list_notes(walk, traced, subject)),
         choices=tuple(choice.sum_up() for choice in work.choices),

@@ -25,16 +25,17 @@ from .work import Executed, Work
 
 __all__ = ["FOLLOWED", "LARGEST", "Handler", "Walk"]
 
-#: Primitives whose output is their first input in another form: XLA makes none of them where it can be read in place.
-_VIEWS = (
-    *("broadcast_in_dim", "copy", "name", "pvary", "reshape", "sharding_constraint", "slice", "squeeze"),
-    *("stop_gradient", "transpose"),
+#: Primitives whose output is their first input in another form: XLA reads that in place where it can.
+_VIEWS = tuple(
+    "broadcast_in_dim copy name pvary reshape sharding_constraint slice squeeze stop_gradient transpose".split()
 )
-#: Primitives that leave what their input is the sum of, or which number it is, as it was.
+#: Primitives whose output has the numbers of their input: it is a sum of as many elements.
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
 _NO_SCOPES = "this release of JAX does not tell the scopes of equations: layers and backward passes are not known"
-#: The most elements of a value that is looked at, where a condition depends on it, and of an array of the program.
-LARGEST, _SMALL = 1 << 20, 1 << 10
+#: The most elements of a value that is computed because a condition depends on it.
+LARGEST = 1 << 20
+#: The most elements of an array of the program that such a value is computed from.
+_LARGEST_STORED = 1 << 10
 
 #: Goes over an equation: the walk, the equation, its inputs, and where it stands; returns its outputs.
 Handler: TypeAlias = "Callable[[Walk, Any, Sequence[Value], Context], list[Value]]"
@@ -76,9 +77,9 @@ class Walk:
         """Return the value of an array that the program holds."""
         if getattr(value, "shape", ()) != ():
             self.arrays[id(value)] = value
-            origin = Stored.of(value) if math.prod(value.shape) <= _SMALL else None
+            origin = Stored.of(value) if math.prod(value.shape) <= _LARGEST_STORED else None
             return self.make_value(aval, constant=True, input_origin=origin)
-        is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)
+        is_number = isinstance(getattr(value, "dtype", None), np.dtype) or np.isscalar(value)  # and no random key
         return self.make_value(aval, constant=True, scalar=np.asarray(value)[()] if is_number else None)
 
     def make_constants(self, jaxpr: Any, stored: Iterable[Any]) -> list[Value]:
@@ -88,7 +89,7 @@ class Walk:
         ]
 
     def make_weight(self, aval: Any, value: Any) -> Value:
-        """Return the value of an array of the model, or of its shape."""
+        """Return the value of a weight; ``value`` is its array, or the shape of one."""
         return self.make_value(aval, constant=True)
 
     def make_slice(self, aval: Any, stacked: Value, loop: Loop) -> Value:
@@ -100,7 +101,7 @@ class Walk:
         return self.make_value(aval)
 
     def make_input(self, aval: Any, value: Any) -> Value:
-        """Return the value of an input, which is known if it was given."""
+        """Return the value of an input; ``value`` is its array if that was given, else None."""
         return self.make_value(aval, input_origin=None if value is None else Stored.of(value))
 
     def note_origins(self, equation: Any, inputs: Sequence[Value], outputs: Sequence[Value]) -> None:
@@ -196,7 +197,8 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
     name = equation.primitive.name
     number = fold(name, equation, inputs)
     if number is not None:
-        walk.folded += name not in _PASSING
+        if name not in _PASSING:
+            walk.folded += 1
         return [walk.make_value(equation.outvars[0].aval, constant=True, scalar=number)]
     outputs = [walk.make_value(variable.aval) for variable in equation.outvars]
     if outputs:
@@ -211,7 +213,7 @@ def _walk_plain(walk: Walk, equation: Any, inputs: Sequence[Value], context: Con
 
 
 def _count_summands(name: str, equation: Any, inputs: Sequence[Value]) -> int:
-    """Return how many elements the first output adds up in each of its own; 0 if it is no sum."""
+    """Return how many elements are added up in each element of the first output; 0 if it is no sum."""
     if name == "reduce_sum":
         sums = Shape(equation.outvars[0].aval.shape).numel
         return inputs[0].shape.numel // sums if sums else 0

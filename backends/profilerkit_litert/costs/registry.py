@@ -57,8 +57,10 @@ class LiteRTCall(OperatorCall):
         return [int(number) for number in np.ravel(self.read(index))]
 
     def array(self, index: int = 0) -> np.ndarray[Any, Any]:
-        """Return the values of an input, or an array of its shape that takes no memory."""
-        return np.asarray(self.read(index)) if self.is_known(index) else np.broadcast_to(np.int8(0), self.inputs[index])
+        """Return the values of an input; where they are not known, an array of its shape that takes no memory."""
+        if self.is_known(index):
+            return np.asarray(self.read(index))
+        return np.broadcast_to(np.int8(0), self.inputs[index])
 
     def is_known(self, *indices: int) -> bool:
         """Return whether the values of these inputs are known, or of all if none are named."""
@@ -73,7 +75,9 @@ def price(call: LiteRTCall) -> tuple[Cost, str]:
     """Return the cost of one run of an operator, with the activation fused into it, and what is not counted of it."""
     cost, missing = OPERATORS.price(call)
     fused = call.option("fusedActivationFunction", 0)
-    if missing or not fused or not call.has_floats or "LSTM" in call.type or "RNN" in call.type:
+    is_in_formula = "LSTM" in call.type or "RNN" in call.type  # that of a cell
+    is_free = not fused or not call.has_floats  # no operation on integers is a FLOP
+    if missing or is_in_formula or is_free:
         return cost, missing
     if fused not in _FUSED:
         return cost, f"the activation {fused} of {call.type}"

@@ -26,7 +26,9 @@ from .walk import Walk
 
 __all__ = ["read_layers", "trace_model", "walk_call"]
 
-METHOD = "shapes inferred along the graph"
+_METHOD = "shapes inferred along the graph"
+#: The most integers in an input that may be sizes.
+_MOST_SIZES = 64
 #: Operators whose output is their first input in another shape: it shares its buffer.
 _VIEWS = frozenset({"BITCAST", "EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
 
@@ -42,9 +44,8 @@ def trace_model(model: LiteRTModel, inputs: ModelInputs | None) -> ModelTrace:
     walk = Walk(model, [chain[-1].path for chain in scopes.chains], HANDLERS)
     try:
         values, outputs = walk_call(walk, inputs)
-        trace = trace_work(
-            walk.work, scopes, weights, values, outputs, _VIEWS, METHOD, _notes(walk), _name_nodes(model)
-        )
+        notes = _write_notes(walk)
+        trace = trace_work(walk.work, scopes, weights, values, outputs, _VIEWS, _METHOD, notes, _name_nodes(model))
         return replace(trace, unmade_weights=without_calls.unmade_weights)
     except Exception as error:  # whatever a damaged file leads to
         if walk.node >= 0:
@@ -88,11 +89,12 @@ def _describe_variables(graph: Graph) -> str:
 def _make_value(walk: Walk, model: LiteRTModel, index: int, tensor: Any) -> Value:
     """Return the value of an input; integers that are given may be sizes, and are known."""
     declared = model.graphs[model.signature.graph].tensors[index]
-    array = np.asarray(tensor) if np.asarray(tensor).dtype.kind in "iub" and np.size(tensor) <= 64 else None
-    return walk.make_value(declared, tuple(np.shape(tensor)), array=array)
+    array = np.asarray(tensor)
+    is_known = array.dtype.kind in "iub" and array.size <= _MOST_SIZES
+    return walk.make_value(declared, array.shape, array=array if is_known else None)
 
 
-def _notes(walk: Walk) -> list[str]:
+def _write_notes(walk: Walk) -> list[str]:
     notes = list(walk.notes)
     signatures = walk.model.signatures
     if len(signatures) > 1:

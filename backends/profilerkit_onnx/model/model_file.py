@@ -23,9 +23,9 @@ from .large_tensors import MalformedError, copy_tensor, fill_elements, with_elem
 
 __all__ = ["find_weight_folder", "open_values", "read_stamps", "read_whole", "remember_file", "stamp_file"]
 
-#: Under which a model that was read from a file keeps the path of that file, in whose folder its weights may lie, and
-#: what tells whether the file is still the same. Messages of protobuf take no attributes, and no weak references. No
-#: file can know these names, so none can lead to another folder.
+#: The keys, among a model's metadata, of the path of the file that it was read from, in whose folder its weights may
+#: lie, and of what tells whether that file is still the same. Messages of protobuf take no attributes, and no weak
+#: references. No file can know these keys, so none can lead to another folder.
 _PATH, _STAMP = (f"profilerkit.{word}.{secrets.token_hex(16)}" for word in ("path", "stamp"))
 
 

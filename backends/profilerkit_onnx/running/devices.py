@@ -44,12 +44,15 @@ def resolve_device(device: DeviceLike) -> str:
             "or install onnxruntime-gpu and a driver for the GPU"
         )
     requested = _SHORT[device] if device is None or isinstance(device, Device) else str(device)
-    named = _NAME.fullmatch(requested.removesuffix(_SUFFIX))
-    if named is None or named[1].lower() not in here:
+    match = _NAME.fullmatch(requested.removesuffix(_SUFFIX))
+    provider = "" if match is None else match[1].lower()
+    if match is None or provider not in here:
         raise DeviceNotAvailableError(
             f"device {device!r} is not there; the installed onnxruntime runs on: {', '.join(here)}"
         )
-    return named[1].lower() + (f":{int(named[2])}" if named[2] is not None and named[1].lower() != "cpu" else "")
+    if match[2] is None or provider == "cpu":
+        return provider
+    return f"{provider}:{int(match[2])}"
 
 
 def choose_providers(device: str) -> list[Any]:
@@ -58,4 +61,5 @@ def choose_providers(device: str) -> list[Any]:
     here = providers_here()
     if short == "cpu":
         return [here["cpu"]]
-    return [(here[short], {"device_id": index}) if index else here[short], here["cpu"]]
+    first = (here[short], {"device_id": index}) if index else here[short]
+    return [first, here["cpu"]]

@@ -21,8 +21,8 @@ from .shape_rules import (
     broadcast,
     copy_types,
     follow_standard,
-    move_channels,
     multiply_matrices,
+    put_channels_second,
 )
 from .values import Value
 
@@ -51,11 +51,12 @@ def _multiply_packed(node: RuleNode) -> Types:
 
 def _attend(node: RuleNode, past_index: int = 4, element: int = 0) -> Types:
     """Queries, keys and values come of one product: the outputs are the result, and the keys and values so far."""
-    x, sizes = node.shape(0), node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3
+    batch, length = node.shape(0)[:2]
+    _, _, width = node.get("qkv_hidden_sizes") or [node.shape(1)[1] // 3] * 3  # of all heads of the values
     heads = node.get("num_heads")
     past = node.shape(past_index)[3] if node.has(past_index) else 0
-    present = (2, x[0], heads, x[1] + past, sizes[2] // heads)
-    return [tensor_type(node.element(element), shape) for shape in ((*x[:2], sizes[2]), present)]
+    present = (2, batch, heads, length + past, width // heads)  # 2: keys and values
+    return [tensor_type(node.element(element), shape) for shape in ((batch, length, width), present)]
 
 
 def _attend_quantized(node: RuleNode) -> Types:
@@ -68,19 +69,20 @@ def _attend_multi_head(node: RuleNode) -> Types:
     query, heads = node.shape(0), node.get("num_heads")
     if len(query) == 5:  # queries, keys and values in one
         return [tensor_type(node.element(), (*query[:2], heads * query[4]))]
-    key = node.shape(1)
+    key, past_keys = node.shape(1), 6
     if len(key) == 5:  # keys and values in one
-        width, keys = heads * key[4], key[1]
+        keys, width = key[1], heads * key[4]
+    elif len(node.shape(2)) == 4:  # (batch, heads, length, width)
+        keys, width = key[2], heads * node.shape(2)[3]
     else:
-        value = node.shape(2)
-        width, keys = (heads * value[3], key[2]) if len(value) == 4 else (value[2], key[1])
-    past = node.shape(6)[2] if node.has(6) else 0
-    present = (query[0], heads, keys + past)
-    widths = (query[2] // heads, width // heads)
-    return [
-        tensor_type(node.element(), (*query[:2], width)),
-        *(tensor_type(node.element(), (*present, one_width)) for one_width in widths),
+        keys, width = key[1], node.shape(2)[2]
+    all_keys = keys + (node.shape(past_keys)[2] if node.has(past_keys) else 0)
+    shapes = [
+        (*query[:2], width),
+        (query[0], heads, all_keys, query[2] // heads),
+        (query[0], heads, all_keys, width // heads),
     ]
+    return [tensor_type(node.element(), shape) for shape in shapes]
 
 
 def _attend_grouped(node: RuleNode) -> Types:
@@ -101,9 +103,10 @@ def _embed(node: RuleNode) -> Types:
 
 def _run_recurrent(node: RuleNode) -> Types:
     """``(steps, directions, samples, units)``, and the last states."""
-    x, states = node.shape(0), node.shape(2)
-    last = (states[0], x[1], states[1])
-    return [tensor_type(node.element(), shape) for shape in ((x[0], states[0], x[1], states[1]), last, last)]
+    steps, samples = node.shape(0)[:2]
+    directions, units = node.shape(2)[:2]
+    last = (directions, samples, units)
+    return [tensor_type(node.element(), shape) for shape in ((steps, directions, samples, units), last, last)]
 
 
 def _normalize_sum(node: RuleNode) -> Types:
@@ -122,7 +125,7 @@ def _unblock(node: RuleNode) -> Types:
 def _block(node: RuleNode) -> Types:
     """Into the blocked layout, whose channels are in front."""
     x = node.shape(0)
-    return [tensor_type(node.element(), move_channels(x, 1) if node.get("channels_last", 0) else x)]
+    return [tensor_type(node.element(), put_channels_second(x) if node.get("channels_last", 0) else x)]
 
 
 def _enlarge(node: RuleNode) -> Types:

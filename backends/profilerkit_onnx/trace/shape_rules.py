@@ -24,8 +24,8 @@ __all__ = [
     "broadcast",
     "copy_types",
     "follow_standard",
-    "move_channels",
     "multiply_matrices",
+    "put_channels_second",
 ]
 
 #: The operator set whose operators stand for the runtime's.
@@ -98,15 +98,17 @@ def follow_standard(op: str, *indices: int, element: int = 0) -> Rule:
         has_channels_last = node.node.op_type.startswith("Nhwc") or bool(node.get("channels_last", 0))
         shapes = [node.shape(index) for index in indices if node.has(index)]
         if has_channels_last:
-            shapes[0] = move_channels(shapes[0], 1)
+            shapes[0] = put_channels_second(shapes[0])
         output = _infer_by_standard(op, node.node, shapes)
-        return [tensor_type(node.element(element), move_channels(output, -1) if has_channels_last else output)]
+        if has_channels_last:
+            output = Shape((output[0], *output[2:], output[1]))
+        return [tensor_type(node.element(element), output)]
 
     return rule
 
 
 def multiply_matrices(element: int, second: int = 1) -> Rule:
-    """Return the rule of ``(..., m, k) @ (..., k, n)``, either factor turned as the attributes say."""
+    """Return the rule of ``(..., m, k) @ (..., k, n)``, either factor transposed as the attributes say."""
 
     def rule(node: RuleNode) -> Types:
         first = turn(node.shape(0), bool(node.get("transA", 0)), bool(node.get("transBatchA", 0)))
@@ -116,9 +118,9 @@ def multiply_matrices(element: int, second: int = 1) -> Rule:
     return rule
 
 
-def move_channels(shape: Shape, to: int) -> Shape:
-    """Return a shape with the channels moved: from the end to the second place, or back."""
-    return Shape((shape[0], shape[-1], *shape[1:-1]) if to == 1 else (shape[0], *shape[2:], shape[1]))
+def put_channels_second(shape: Shape) -> Shape:
+    """Return a shape whose channels are last with the channels behind the batch."""
+    return Shape((shape[0], shape[-1], *shape[1:-1]))
 
 
 def _infer_by_standard(op: str, node: NodeProto, shapes: Sequence[Shape]) -> Shape:
