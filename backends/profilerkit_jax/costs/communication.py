@@ -25,7 +25,8 @@ register_free(*_SENT.split())
 #: Those of what is sent that exchange something by themselves.
 _EXCHANGED = """
     all_gather all_gather_invariant all_gather_reduced all_to_all pbroadcast ppermute precv psend ragged_all_to_all
-""".split()
+"""
+_EXCHANGES = frozenset((*_REDUCED, *_SCATTERED, *_EXCHANGED.split()))
 
 
 @register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
@@ -47,7 +48,7 @@ def reduce_scatter(call: PrimitiveCall) -> Cost:
 
 def is_communication(primitive: str) -> bool:
     """Return whether a primitive is an exchange of several devices by itself."""
-    return primitive.removesuffix("_start") in (*_REDUCED, *_SCATTERED, *_EXCHANGED)
+    return primitive.removesuffix("_start") in _EXCHANGES
 
 
 def _count_devices(call: PrimitiveCall) -> int | None:

@@ -26,8 +26,17 @@ from .work import Executed, Work
 __all__ = ["FOLLOWED", "LARGEST", "Handler", "Walk"]
 
 #: Primitives whose output is their first input in another form: XLA reads that in place where it can.
-_VIEWS = tuple(
-    "broadcast_in_dim copy name pvary reshape sharding_constraint slice squeeze stop_gradient transpose".split()
+_VIEWS = (
+    "broadcast_in_dim",
+    "copy",
+    "name",
+    "pvary",
+    "reshape",
+    "sharding_constraint",
+    "slice",
+    "squeeze",
+    "stop_gradient",
+    "transpose",
 )
 #: Primitives whose output has the numbers of their input: it is a sum of as many elements.
 _PASSING = (*_VIEWS, "convert_element_type", "reduce_precision")
