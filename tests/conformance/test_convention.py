@@ -90,9 +90,9 @@ def in_format(price: Callable[[OperatorCall], Cost | None], kind: type[OperatorC
 
 
 def in_onnx(probe: Probe) -> Callable[[], int]:
-    from profilerkit_onnx.costs import NodeCall, node_cost
+    from profilerkit_onnx.costs.registry import OPERATORS, NodeCall
 
-    return in_format(node_cost, NodeCall, str(probe.onnx))
+    return in_format(OPERATORS.cost, NodeCall, str(probe.onnx))
 
 
 def in_openvino(probe: Probe) -> Callable[[], int]:

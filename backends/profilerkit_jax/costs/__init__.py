@@ -7,10 +7,7 @@ from profilerkit.process.modules import import_modules
 from .registry import (
     UNCOUNTED,
     PrimitiveCall,
-    UnknownCostError,
-    UnknownShapeError,
     is_known,
-    primitive_cost,
     register_op_cost,
     scoped_costs,
 )
@@ -22,10 +19,7 @@ __all__ = [
     "FAMILIES",
     "UNCOUNTED",
     "PrimitiveCall",
-    "UnknownCostError",
-    "UnknownShapeError",
     "is_known",
-    "primitive_cost",
     "register_op_cost",
     "scoped_costs",
 ]

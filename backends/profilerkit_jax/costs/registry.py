@@ -28,7 +28,6 @@ __all__ = [
     "UnknownCostError",
     "UnknownShapeError",
     "is_known",
-    "primitive_cost",
     "register_elementwise",
     "register_free",
     "register_op_cost",
@@ -44,7 +43,6 @@ OPERATORS = OperatorCosts(COSTS, example="dot_general")
 UNCOUNTED: dict[str, str] = {}
 
 is_known: Callable[[str], bool] = OPERATORS.is_known
-primitive_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
 register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
 register_free: Callable[..., None] = OPERATORS.register_free
 register_op_cost: RegisterCost = OPERATORS.register

@@ -8,8 +8,7 @@ from typing import Any
 from profilerkit.costs import Cost
 
 from ..compat import parameters
-from ..costs import UNCOUNTED, PrimitiveCall, primitive_cost
-from ..costs.registry import Shapes
+from ..costs.registry import OPERATORS, UNCOUNTED, PrimitiveCall, Shapes
 from .frames import Context
 from .values import Value
 
@@ -30,7 +29,7 @@ def price(equation: Any, inputs: Sequence[Value], outputs: Sequence[Value], cont
         axis_sizes=context.axis_sizes,
         value=lambda index: inputs[index].scalar,
     )
-    cost = primitive_cost(call)
+    cost = OPERATORS.cost(call)
     return (Cost(0, 0), describe_missing(equation)) if cost is None else (cost, "")
 
 

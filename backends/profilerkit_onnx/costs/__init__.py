@@ -7,10 +7,7 @@ from profilerkit.process.modules import import_modules
 from .registry import (
     NodeCall,
     Shapes,
-    UnknownCostError,
-    UnknownShapeError,
     is_known,
-    node_cost,
     register_op_cost,
     scoped_costs,
 )
@@ -22,10 +19,7 @@ __all__ = [
     "FAMILIES",
     "NodeCall",
     "Shapes",
-    "UnknownCostError",
-    "UnknownShapeError",
     "is_known",
-    "node_cost",
     "register_op_cost",
     "scoped_costs",
 ]

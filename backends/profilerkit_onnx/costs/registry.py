@@ -27,7 +27,6 @@ __all__ = [
     "UnknownCostError",
     "UnknownShapeError",
     "is_known",
-    "node_cost",
     "register_elementwise",
     "register_free",
     "register_op_cost",
@@ -40,7 +39,6 @@ COSTS = CostRegistry("ONNX", called_with={"operator": CallForm(("call",))})
 OPERATORS = OperatorCosts(COSTS, example="Conv")
 
 is_known: Callable[[str], bool] = OPERATORS.is_known
-node_cost: Callable[[OperatorCall], Cost | None] = OPERATORS.cost
 register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
 register_free: Callable[..., None] = OPERATORS.register_free
 register_op_cost: RegisterCost = OPERATORS.register
