@@ -46,8 +46,10 @@ def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
     if not timed:
         return []
     boxes = [Box("", "", -1)]
+    places: dict[tuple[str, str], int] = {}  # of boxes, by phase and layer; those of the phases themselves by ""
     phases = {row["phase"] for row in timed}
-    places = {} if len(phases) > 1 else {(phase, ""): 0 for phase in phases}
+    if len(phases) == 1:  # the whole is that phase
+        places[phases.pop(), ""] = 0
     for row in sorted(timed, key=lambda row: row["order"]):
         if (row["phase"], "") not in places:
             places[row["phase"], ""] = len(boxes)
@@ -56,13 +58,17 @@ def lay_out_pass(report: Report, layers: Container[str]) -> list[Box]:
         around = _open_layers(boxes, places, row["phase"], inwards)
         calls = row.get("calls") or 1
         several = f"{calls} x " if is_number(calls) and calls > 1 else ""
-        boxes.append(Box(f"{several}{row['operator']}", row["layer"], around, row["operator"]))
-        _add(boxes, row)
+        missing = row.get("missing") or ""
+        boxes.append(Box(f"{several}{row['operator']}", row["layer"], around, row["operator"], missing=missing))
+        _add_work(boxes, row)
     return boxes
 
 
 def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: str, inwards: Sequence[str]) -> int:
-    """Return the place of the last layer's box in a phase; those that are not there yet are made, from the outside."""
+    """Return the place of the box of the last layer; boxes of layers that are not there yet are made, outer ones first.
+
+    ``inwards`` are the paths of layers, each inside the one before it; the first is that of the model: "".
+    """
     for outer, inner in pairwise(inwards):
         if (phase, inner) not in places:
             places[phase, inner] = len(boxes)
@@ -70,11 +76,10 @@ def _open_layers(boxes: list[Box], places: dict[tuple[str, str], int], phase: st
     return places[phase, inwards[-1]]
 
 
-def _add(boxes: Sequence[Box], row: Mapping[str, Any]) -> None:
+def _add_work(boxes: Sequence[Box], row: Mapping[str, Any]) -> None:
     """Add the seconds and MACs of an operator to its own box, which is the last one, and to all around it."""
     macs = row["macs"] if is_number(row.get("macs")) else None
     index = len(boxes) - 1
-    boxes[index].missing = row.get("missing") or ""
     while index >= 0:
         box = boxes[index]
         box.seconds += row["seconds"]

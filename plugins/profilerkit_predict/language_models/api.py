@@ -21,7 +21,7 @@ from .adapters import read_adapters
 from .arrivals import RATE
 from .caching import CacheBytes
 from .comparison import LanguageModelComparison
-from .engines import ANY_ENGINE, find_engine
+from .engines import ANY_ENGINE, EngineRule, find_engine
 from .followed import FactsSource, open_facts_source
 from .image_sizes import ImageSize, read_image_size
 from .layout import read_layout
@@ -132,18 +132,20 @@ def llm(
     if name is not None and len(models) > 1:
         raise ArgumentError(f"name={name!r} was given for {len(models)} models; leave it out")
     rule = find_engine(engine)
-    numbers = {"devices": devices, "prefill_tokens": prefill_tokens, "repetitions": repetitions}
-    numbers["block_size"] = rule.block_size if block_size is None else block_size
+    numbers = {
+        "devices": devices,
+        "prefill_tokens": prefill_tokens,
+        "repetitions": repetitions,
+        "block_size": rule.block_size if block_size is None else block_size,
+    }
     lengths_requested = {"prompt": prompt, "new": new, "shared_prefix": shared_prefix}
     numbers |= {key: value for key, value in lengths_requested.items() if value is not None}
     requested = {key: at_least(1)(key, value) for key, value in numbers.items()}
-    usual = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
-    share = _RESERVE("reserve", usual if reserve is None else reserve)
-    batches = tuple(dict.fromkeys(at_least(1)("batch", size) for size in _list_values(batch)))
-    if not batches:
-        raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
+    free_share = _read_reserve(reserve, rule)
+    batches = _read_batches(batch)
     formats = [None if item is None else find_weight_format(str(item)) for item in _list_values(weights)]
-    speculation, requests = read_speculation(draft_tokens, acceptance, draft), RATE("rate", rate)
+    speculation = read_speculation(draft_tokens, acceptance, draft)
+    requests = RATE("rate", rate)
     pixels = read_image_size(image_size, images)
     layout = read_layout(requested["devices"], parallel)
     stored = None if cache_dtype is None else find_weight_format(str(cache_dtype), "cache_dtype", "the cache")
@@ -158,18 +160,14 @@ def llm(
         layout.require_layers(facts.sizes.layers, facts.name)
         _require_decoder_alone(facts, draft_tokens=draft_tokens, shared_prefix=shared_prefix)
         prefix = requested.get("shared_prefix", 0)
-        if prefix >= lengths.prompt:
-            raise ArgumentError(
-                f"shared_prefix={shared_prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer "
-                "tokens than a prompt has"
-            )
+        _require_longer_prompt(lengths, prefix)
         adapters = read_adapters(facts, lora_rank, lora_adapters, lora_targets)
         open_drafter = partial(open_facts_source, dtype=dtype_name, backend=backend)
         drafter = find_drafter(draft, facts, sum(lengths), open_drafter)
         measured = None
         if FLAG("measure", measure):
             measured = source.generate(lengths, batches[0], requested["repetitions"])
-        request = Request(*lengths, requested["prefill_tokens"], share, requests)
+        request = Request(*lengths, requested["prefill_tokens"], free_share, requests)
         cache = partial(source.find_cache, block_size=requested["block_size"])
         for target, weight in product(targets, formats):
             if weight is None and facts.unknown_storage:
@@ -190,6 +188,30 @@ def llm(
             report = make_report(cost, request, batches, add_drafter(speculation, cost, drafter))
             reports.append(replace(report, measured=measured, cache_after=cache))
     return reports[0] if len(reports) == 1 else LanguageModelComparison(tuple(reports))
+
+
+def _read_reserve(reserve: float | None, rule: EngineRule) -> float:
+    """Return the share of memory that stays free: the requested one, that of an engine, or the usual one."""
+    usual = ANY_ENGINE.reserve if rule.reserve is None else rule.reserve
+    share: float = _RESERVE("reserve", usual if reserve is None else reserve)
+    return share
+
+
+def _read_batches(batch: int | Iterable[int]) -> tuple[int, ...]:
+    """Return the sizes of batches, each once."""
+    batches = tuple(dict.fromkeys(at_least(1)("batch", size) for size in _list_values(batch)))
+    if not batches:
+        raise ArgumentError("batch is empty: give a number of sequences from 1, or several: batch=(1, 8)")
+    return batches
+
+
+def _require_longer_prompt(lengths: Lengths, prefix: int) -> None:
+    """Raise `ArgumentError` for prompts that have nothing behind the tokens that all of them share."""
+    if prefix >= lengths.prompt:
+        raise ArgumentError(
+            f"shared_prefix={prefix} (--shared-prefix) of prompts of {lengths.prompt:,} tokens: give fewer tokens than "
+            "a prompt has"
+        )
 
 
 class _Followed(NamedTuple):
@@ -243,6 +265,7 @@ def kv_bytes_per_token(model: Any, context: int, *, dtype: Any = None, backend: 
 
 
 def _list_values(value: Any) -> list[Any]:
+    """Return the values of an argument that takes one or several."""
     single = value is None or isinstance(value, (str, DeviceInfo)) or not isinstance(value, Iterable)
     return [value] if single else list(value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,9 @@ class Estimate:
     tier: str
 
     def __str__(self) -> str:
-        ends = [("at least", self.low), ("at most", self.high)]
-        texts = [f"{word} {end:.4g}" for word, end in ends if end is not None]
-        return ", ".join([*([] if self.value is None else [f"{self.value:.4g}"]), *texts]) or "not known"
+        numbers = {"": self.value, "at least ": self.low, "at most ": self.high}
+        texts = [f"{words}{number:.4g}" for words, number in numbers.items() if number is not None]
+        return ", ".join(texts) or "not known"
 
 
 #: What stands for no estimate.
@@ -101,19 +101,19 @@ class Estimator:
         bound = step.seconds
         if bound is None or self.reason():
             return Estimate(None, bound, None, "calibrated")
-        total = self._estimate_but_attention(batch, new_tokens) + self._estimate_attention(
-            step, batch, new_tokens, cached
-        )
-        total = max(total, bound)
+        attention = self._estimate_attention(step, batch, new_tokens, cached)
+        total = max(self._estimate_but_attention(batch, new_tokens) + attention, bound)
         middle, low, high = self.calibration.correction("forward")
         value = max(total * middle, bound)
-        return Estimate(value, max(min(total * low, value), bound), value * high / middle, "calibrated")
+        lowest = max(min(total * low, value), bound)
+        return Estimate(value, lowest, value * high / middle, "calibrated")
 
     @property
     def _shapes(self) -> StepShapes:
         """What a step runs; nothing where `reason` says that it is not known."""
         traced = self.cost.facts.traced
-        return (traced.shapes if traced is not None else None) or StepShapes()
+        shapes = None if traced is None else traced.shapes
+        return StepShapes() if shapes is None else shapes
 
     def _estimate_but_attention(self, batch: int, new_tokens: int) -> float:
         """Return the seconds of products with weights and of other operators, whatever is in the cache."""
@@ -148,15 +148,16 @@ class Estimator:
     def _estimate_layer(self, shape: AttentionShape, batch: int, new_tokens: int, cached: int) -> float:
         """Return the seconds of attention in layers that are alike."""
         macs = count_macs([shape.pairs], batch, new_tokens, cached, attended=True)
+        # A row for each token and head: for a pair a head has ``columns`` in the score, and as many in the output.
         rows = max(1, batch * new_tokens * shape.pairs.rate // (2 * shape.columns))
-        sizes = (1, rows, shape.columns, max(1, macs // (rows * shape.columns)))
-        return shape.count * self._look_up("attention", shape.dtype, sizes, 2.0 * macs)
+        depth = max(1, macs // (rows * shape.columns))
+        return shape.count * self._look_up("attention", shape.dtype, (1, rows, shape.columns, depth), 2.0 * macs)
 
     def _estimate_other(self, shape: TrafficShape, tokens: int) -> float:
         """Return the seconds of operators without products that are alike."""
         moved = max(1.0, shape.token_bytes * tokens)
-        dtype = shape.dtype if self.calibration.table(shape.family, shape.dtype) else "float32"
-        table = self.calibration.table(shape.family, dtype)
+        tables = (self.calibration.table(shape.family, dtype) for dtype in (shape.dtype, "float32"))
+        table = next(filter(None, tables), None)
         seconds = table.seconds((moved,), moved, math.inf) if table is not None else self._estimate_bytes(moved)
         return shape.count * seconds
 
@@ -167,13 +168,13 @@ class Estimator:
 
     def _count_expert_bytes(self, tokens: int) -> float:
         """Return the bytes of experts that so many tokens are expected to use."""
-        parts = [(part, part.routing) for part in self.cost.facts.weights if part.routing is not None]
-        return sum(
-            count_stored_bytes(part, self.cost.weights)
-            * count_expected_experts(routing.experts, routing.experts_per_token, tokens)
-            / routing.experts
-            for part, routing in parts
-        )
+        total = 0.0
+        for part in self.cost.facts.weights:
+            if part.routing is not None:
+                experts = part.routing.experts
+                used = count_expected_experts(experts, part.routing.experts_per_token, tokens)
+                total += count_stored_bytes(part, self.cost.weights) * used / experts
+        return total
 
     def _estimate_bytes(self, count: float) -> float:
         """Return the least seconds of so many bytes among all weights, which no cache holds if they are many."""
@@ -184,18 +185,18 @@ class Estimator:
 def average(estimates: Iterable[Estimate]) -> Estimate | None:
     """Return the mean of estimates of one tier; None for none, or if a lower end is not known."""
     every = list(estimates)
-    lows = [estimate.low for estimate in every if estimate.low is not None]
-    if not every or len(lows) != len(every):
+    low = _average([estimate.low for estimate in every])
+    if low is None:
         return None
-    values = [estimate.value for estimate in every if estimate.value is not None]
-    highs = [estimate.high for estimate in every if estimate.high is not None]
-    count = len(every)
-    return Estimate(
-        sum(values) / count if len(values) == count else None,
-        sum(lows) / count,
-        sum(highs) / count if len(highs) == count else None,
-        every[0].tier,
-    )
+    value = _average([estimate.value for estimate in every])
+    high = _average([estimate.high for estimate in every])
+    return Estimate(value, low, high, every[0].tier)
+
+
+def _average(numbers: Sequence[float | None]) -> float | None:
+    """Return the mean of numbers; None for none, or if one is not known."""
+    present = [number for number in numbers if number is not None]
+    return sum(present) / len(present) if present and len(present) == len(numbers) else None
 
 
 def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate | None:
@@ -207,7 +208,7 @@ def compute_rate(amount: float, *parts: tuple[Estimate | None, int]) -> Estimate
     tier = next((part.tier for part, _ in parts if part is not None), None)
     times = [(part or _UNKNOWN, count) for part, count in parts]
     value = _divide(amount, [(time.value, count) for time, count in times])
-    low = _divide(amount, [(time.high, count) for time, count in times])
+    low = _divide(amount, [(time.high, count) for time, count in times])  # the longest times make the lowest rate
     high = _divide(amount, [(time.low, count) for time, count in times])
     return None if tier is None or high is None else Estimate(value, low, high, tier)
 

@@ -71,14 +71,9 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     sizes = [2**power for power in range(_LARGEST_BATCH.bit_length())]
     for index, report in enumerate(reports):
         rates = [_compute_rates(report, size) for size in sizes]
-        speeds, colour = [rate.step for rate in rates], COLOURS[index % len(COLOURS)]
-        fits = [fit.largest_batch for fit in report.fits if fit.largest_batch is not None]
-        inside = sum(size <= fits[0] for size in sizes) if fits else len(sizes)
-        axis.plot(sizes[:inside], speeds[:inside], "o-", color=colour, label=plain(report.title))
-        last_inside = max(inside - 1, 0)  # the dotted line begins where the other ends
-        axis.plot(sizes[last_inside:], speeds[last_inside:], ":", color=colour)
+        _plot_speeds(axis, report, sizes, [rate.step for rate in rates], COLOURS[index % len(COLOURS)])
         roof: Any = {"color": GREY, "linewidth": 1}
-        labels = (None, None) if index else ("products", "bytes")
+        labels = ("products", "bytes") if index == 0 else (None, None)  # the legend names the roofs once
         axis.plot(sizes, [rate.products for rate in rates], "--", label=labels[0], **roof)
         axis.plot(sizes, [rate.bytes for rate in rates], "-.", label=labels[1], **roof)
     axis.set_xscale("log", base=2)
@@ -86,6 +81,17 @@ def tokens_per_second(reports: Sequence[LanguageModelReport]) -> Any:
     axis.set_xlabel("Batch size (dotted: the cache does not fit)")
     axis.set_ylabel("Tokens per second, at most")
     return _finish(figure, axis, "tokens per second against batch")
+
+
+def _plot_speeds(
+    axis: Any, report: LanguageModelReport, sizes: Sequence[int], speeds: Sequence[float], colour: str
+) -> None:
+    """Draw the speeds of a report by the size of the batch: a line where the cache fits, dots from there on."""
+    largest_batches = [fit.largest_batch for fit in report.fits if fit.largest_batch is not None]
+    inside = sum(size <= largest_batches[0] for size in sizes) if largest_batches else len(sizes)
+    axis.plot(sizes[:inside], speeds[:inside], "o-", color=colour, label=plain(report.title))
+    last_inside = max(inside - 1, 0)
+    axis.plot(sizes[last_inside:], speeds[last_inside:], ":", color=colour)
 
 
 def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
@@ -106,7 +112,8 @@ def step_terms(reports: Sequence[LanguageModelReport]) -> Any:
         axis.set_ylabel(title)
     bars: dict[str, Any] = {}
     for axis in figure.axes:
-        bars |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+        handles, labels = axis.get_legend_handles_labels()
+        bars |= dict(zip(labels, handles, strict=True))
     figure.legend(bars.values(), bars, loc="outside right upper", fontsize="small", frameon=False)
     notes = [f"Batch {row.batch:,}, each device: lower bounds of times. The longest bar of a step binds it."]
     return finish(figure, (), "where a step goes", notes)
@@ -141,16 +148,18 @@ class _MemoryLine(NamedTuple):
 
 
 def _count_memory(report: LanguageModelReport, longest: int) -> _MemoryLine:
+    """Return the memory of a report, of its adapters and of what drafts, up to the longest context."""
     most = min(report.facts.sizes.longest_context or longest, longest)
     contexts = sorted({max(most * index // (_POINTS - 1), 1) for index in range(_POINTS)})
-    batch, speculation, costs = report.serving[-1].batch, report.speculation, [report.cost]
+    batch = report.serving[-1].batch
+    costs = [report.cost]
+    speculation = report.speculation
     if speculation is not None and speculation.drafter is not None:
         costs += [speculation.drafter] * speculation.drafters
     adapters = 0 if report.cost.adapters is None else report.cost.adapters.total_bytes
     weights = adapters + sum(cost.stored_weight_bytes for cost in costs)
-    return _MemoryLine(
-        contexts, [weights + sum(cost.cache_bytes(context, batch) for cost in costs) for context in contexts]
-    )
+    sizes = [weights + sum(cost.cache_bytes(context, batch) for cost in costs) for context in contexts]
+    return _MemoryLine(contexts, sizes)
 
 
 def _list_capacities(reports: Sequence[LanguageModelReport]) -> dict[str, float]:
@@ -174,10 +183,14 @@ class _Rates(NamedTuple):
 
 def _compute_rates(report: LanguageModelReport, batch: int) -> _Rates:
     """Return the rates of a step in the middle of the generation."""
-    cached, drafted = report.prompt + report.new // 2, report.speculation or NOTHING_DRAFTED
-    count, tokens = drafted.draft_tokens, batch * drafted.tokens_per_step
+    cached = report.prompt + report.new // 2
+    drafted = report.speculation or NOTHING_DRAFTED
+    checked = 1 + drafted.draft_tokens
+    steps = [report.cost(batch, checked, cached, checked)]
     draft = drafted.draft(batch, cached)
-    steps = [report.cost(batch, 1 + count, cached, 1 + count), *([] if draft is None else [draft.repeat(count)])]
+    if draft is not None:
+        steps.append(draft.repeat(drafted.draft_tokens))
+    tokens = batch * drafted.tokens_per_step
     seconds = sum(step.seconds or 0.0 for step in steps)
     products = sum(step.compute_seconds or 0.0 for step in steps)
     moved = sum(step.memory_seconds or 0.0 for step in steps)

@@ -39,26 +39,27 @@ def make_report(
 ) -> LanguageModelReport:
     """Return the report of a model on its devices, with a row for each batch size."""
     prompt, new, most_tokens, reserve, rate = request
-    has_memory = cost.device is not None and cost.device.memory is not None
-    fits = [fit(cost, batch, prompt + new, most_tokens, reserve, speculation) for batch in batches if has_memory]
-    needed = [one_fit.needed_devices for one_fit in fits] or [None] * len(batches)
+    fits: list[Fit] = []
+    if cost.device is not None and cost.device.memory is not None:
+        fits = [fit(cost, batch, prompt + new, most_tokens, reserve, speculation) for batch in batches]
     rows = []
-    for index, (size, count) in enumerate(zip(batches, needed, strict=True)):
-        row = predict_serving(cost, size, prompt, new, count, speculation)
-        burst = predict_burst(cost, size, prompt, most_tokens) if not cost.facts.is_encoder_decoder else None
-        arrivals = None
-        if rate is not None and index == len(batches) - 1:
-            arrivals = _predict_arrivals(cost, request, fits[index] if fits else None, speculation)
+    for index, batch in enumerate(batches):
+        of_batch = fits[index] if fits else None
+        needed_devices = None if of_batch is None else of_batch.needed_devices
+        row = predict_serving(cost, batch, prompt, new, needed_devices, speculation)
+        burst = None if cost.facts.is_encoder_decoder else predict_burst(cost, batch, prompt, most_tokens)
+        is_last = index == len(batches) - 1  # arrivals follow from what fits, whatever the batch: once is enough
+        arrivals = None if rate is None or not is_last else _predict_arrivals(cost, request, of_batch, speculation)
         rows.append(replace(row, burst=burst, arrivals=arrivals))
     return LanguageModelReport(
-        cost.facts.name,
-        cost.facts,
-        cost,
-        prompt,
-        new,
-        _name_weights(cost),
-        tuple(rows),
-        tuple(fits),
+        name=cost.facts.name,
+        facts=cost.facts,
+        cost=cost,
+        prompt=prompt,
+        new=new,
+        weights=_name_weights(cost),
+        serving=tuple(rows),
+        fits=tuple(fits),
         speculation=speculation,
         rate=rate,
     )

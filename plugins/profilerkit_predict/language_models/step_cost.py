@@ -127,16 +127,16 @@ class StepCost:
             require_context(self.facts.sizes.longest_context, piece.new_tokens + piece.cached, self.facts.name)
             self._require_traced_source(piece.new_tokens)
         traffic = count_cache_traffic(self.cache, pieces)
-        sequences, tokens = _count_sequences(pieces), _count_tokens(pieces)
+        sequences = _count_sequences(pieces)
+        weight_bytes = self.weight_bytes_read(_count_tokens(pieces), is_first=_has_first(pieces))
+        adapter_bytes = round(self._count_adapter_bytes(sequences, sequences))
         return Step(
-            "engine",
-            self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
-            self.weight_bytes_read(tokens, is_first=_has_first(pieces))
-            + round(self._count_adapter_bytes(sequences, sequences))
-            + self._count_encoder_bytes(pieces),
-            round(traffic.read),
-            round(traffic.written),
-            tuple(self._list_terms(pieces)),
+            execution="engine",
+            macs=self._count_macs(pieces) + self._count_adapter_macs(pieces) + self._count_encoder_macs(pieces),
+            weight_bytes=weight_bytes + adapter_bytes + self._count_encoder_bytes(pieces),
+            cache_read_bytes=round(traffic.read),
+            cache_write_bytes=round(traffic.written),
+            terms=tuple(self._list_terms(pieces)),
         )
 
     def _list_terms(self, pieces: Sequence[Piece]) -> Iterator[StepTerm]:
@@ -158,7 +158,7 @@ class StepCost:
         for name, amount in moved.items():
             if amount:
                 yield StepTerm(name, Resource.MEMORY, amount, amount / bandwidth if bandwidth else None)
-        link = self.device.link if self.device else None
+        link = self.device.link if self.device else None  # of both directions together
         for name, sent_bytes in self._count_sent_bytes(_count_tokens(device_pieces)).items():
             amount = sent_bytes / stages
             yield StepTerm(name, Resource.LINK, amount, amount / (link / 2) if link else None)
@@ -190,9 +190,8 @@ class StepCost:
             read[name] = read.get(name, 0) + part_bytes / spread / shares
         read["encoder"] = self._count_encoder_bytes(pieces) / shares
         own_sequences = _count_sequences(pieces)
-        read["adapters"] = (
-            self._count_adapter_bytes(own_sequences, min(sequences, own_sequences * replicas), replicas) / shares
-        )
+        in_batch = min(sequences, own_sequences * replicas)
+        read["adapters"] = self._count_adapter_bytes(own_sequences, in_batch, replicas) / shares
         return read
 
     def _count_macs(self, pieces: Iterable[Piece]) -> int:
@@ -219,12 +218,13 @@ class StepCost:
 
     def _count_sent_bytes(self, tokens: int) -> dict[str, float]:
         """Return the bytes that a device sends for so many tokens of its own, by what they are for."""
-        sizes, row = self.facts.sizes, (self.facts.sizes.width or 0) * dtype_bytes(self.facts.dtype)
-        experts = [part for part in self.facts.weights if part.routing is not None]
-        chosen = max((part.routing.experts_per_token for part in experts if part.routing is not None), default=0)
-        layers = sum(part.layers for part in experts)
+        sizes = self.facts.sizes
+        row_bytes = (sizes.width or 0) * dtype_bytes(self.facts.dtype)
         reductions = (sizes.layers or 0) * sizes.sums_of_a_layer
-        return self.layout.count_sent_bytes(tokens * row, reductions, layers, chosen if self.has_uniform_routing else 0)
+        layers = sum(part.layers for part in self.facts.weights if part.routing is not None)
+        routings = [part.routing for part in self.facts.weights if part.routing is not None]
+        chosen = max((routing.experts_per_token for routing in routings), default=0) if self.has_uniform_routing else 0
+        return self.layout.count_sent_bytes(tokens * row_bytes, reductions, layers, chosen)
 
     def estimate(self, batch: int, new_tokens: int = 1, cached: int = 0) -> Estimate | None:
         """Return the seconds of a step between two ends: an estimate by a calibration, a bound by a data sheet.

@@ -47,9 +47,10 @@ def place_on_mesh(
         )
     rank = read_rank(0 if arguments.get("rank") is None else arguments["rank"], mesh)
     parallelize = read_parallelize(arguments.get("parallelize"))
-    name = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend) or _find_backend(model)
+    stated = backend.name if isinstance(backend, Backend) else BACKEND("backend", backend)
     passes = 1 if arguments.get(PASSES) is None else at_least(1)(PASSES, arguments[PASSES])
-    return RankModel(model, mesh, parallelize, rank, passes, trust), RankBackend(backend_named(name))
+    rank_backend = RankBackend(backend_named(stated or _find_backend(model)))
+    return RankModel(model, mesh, parallelize, rank, passes, trust), rank_backend
 
 
 def _find_backend(build: Any) -> str:
@@ -65,12 +66,12 @@ def _find_file(build: Any) -> Path | None:
     """Return the Python file of a function, or of the text of one; None where it is in none."""
     if not isinstance(build, str):
         function = build.func if isinstance(build, partial) else build
-        file = getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None)
-    elif is_in_file(build):
-        file = build.rpartition(":")[0]
+        module = sys.modules.get(getattr(function, "__module__", ""))
+        name = getattr(module, "__file__", None)
     else:
-        return None
-    return Path(file) if file and Path(file).suffix == ".py" and Path(file).exists() else None
+        name = build.rpartition(":")[0] if is_in_file(build) else None
+    file = Path(name or "")
+    return file if file.suffix == ".py" and file.exists() else None
 
 
 def _list_imports(file: Path | None) -> set[str]:
@@ -79,8 +80,10 @@ def _list_imports(file: Path | None) -> set[str]:
         tree = None if file is None else parse_python(file.read_bytes())
     except OSError:
         return set()
+    if tree is None:
+        return set()
     names = set()
-    for node in () if tree is None else ast.walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -90,15 +90,18 @@ def _measure_case(backend: Backend, case: CalibrationCase, seconds: float, clock
     """Measure one case in about so many seconds."""
     made = case.make()
     operator = _find_operator(backend, case, made)
-    dtype, moved = operator.outputs[0].dtype, max(1.0, count_moved_bytes(operator))
+    dtype = operator.outputs[0].dtype
+    moved = max(1.0, count_moved_bytes(operator))
     taken = _time_call(made.call, seconds, clock)
     host_seconds = made.host_seconds()  # known now that it was called
-    if case.is_gradient:
+    if case.is_gradient:  # two products, by the weight and by the input
         name = f"{plain_name(operator.operator)}_backward"
         operator = msgspec.structs.replace(operator, operator=name, macs=2 * operator.macs, phase="backward")
-    kind = find_kind(operator) if operator.macs else find_family(operator)
-    sizes, work = (find_sizes(operator), 2.0 * operator.macs) if operator.macs else ((moved,), moved)
-    return _TablePoint(kind, dtype, Point(sizes, work, taken.shortest, taken.spread, host_seconds))
+    if operator.macs:
+        point = Point(find_sizes(operator), 2.0 * operator.macs, taken.shortest, taken.spread, host_seconds)
+        return _TablePoint(find_kind(operator), dtype, point)
+    point = Point((moved,), moved, taken.shortest, taken.spread, host_seconds)
+    return _TablePoint(find_family(operator), dtype, point)
 
 
 def _find_operator(backend: Backend, case: CalibrationCase, made: OperatorCall) -> OpRecord:
@@ -131,7 +134,8 @@ def in_spread_order(cases: Iterable[T], group_of: Callable[[T], str]) -> list[T]
 
 def _list_ends_first(number: int) -> list[int]:
     """Return the numbers below a number: both ends, then the middle of each gap that is left."""
-    order, gaps = list(dict.fromkeys((0, number - 1))), [(0, number - 1)]
+    order = [0] if number == 1 else [0, number - 1]
+    gaps = [(0, number - 1)]
     while gaps:
         low, high = gaps.pop(0)
         if high - low > 1:
@@ -155,7 +159,8 @@ def _time_call(call: Callable[[], object], seconds: float, clock: Callable[[], f
     """
     run = Run.of(call)
     has_own_clock = run is call  # and takes care of short calls itself
-    once, deadline = 1.0, time.perf_counter() + seconds
+    deadline = time.perf_counter() + seconds
+    once = 1.0  # second at the most, and the shortest of four calls
     for _ in range(4):
         once = min(once, max(run.seconds(clock), 1e-9))
         if time.perf_counter() >= deadline:
@@ -192,10 +197,12 @@ def measure_networks(
     listed = list(networks)
     if not listed:
         return ()
+    # Without the networks of a calibration before: predictions would be corrected by their ratios already.
     uncorrected = replace(device, calibration={**(device.calibration or {}), "networks": []})
     phases = ("forward", "training") if implements(backend, Trains) else ("forward",)
     runs = [(network, phase) for network in in_spread_order(listed, lambda item: item.family) for phase in phases]
-    deadline, results = time.perf_counter() + seconds, list[Network]()
+    deadline = time.perf_counter() + seconds
+    results: list[Network] = []
     for index, (network, phase) in enumerate(runs):
         left = deadline - time.perf_counter()
         if left <= 0 and index >= len(phases):  # one network in each phase is measured all the same

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_notes", "write_prediction"]
 
+#: How many layers the text names.
 _SHOWN_LAYERS = 3
 
 
@@ -71,7 +72,7 @@ def write_notes(
         notes.append("by data sheet: a bound, with nothing in the device's caches before")
         if bound.traffic is None:
             notes.append("the bandwidth of the device's memory is not known: products alone bound it")
-        notes += _of_bounds(trace, device, dtype)
+        notes += _list_assumptions(trace, device, dtype)
     else:
         notes.append(f"by a calibration with {calibration.backend}{', as a compiled graph' if compiled else ''}")
         if compiled and not any(network.is_compiled for network in calibration.networks):
@@ -84,13 +85,19 @@ def write_notes(
     return tuple(notes)
 
 
-def _of_bounds(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
+def _list_assumptions(trace: ModelTrace, device: DeviceInfo, dtype: str | None) -> Iterator[str]:
     """Yield what was assumed so that the bound holds for any run, and what it does not hold for."""
     products = [operator for operator in trace.operators if operator.macs]
-    faster = {may_use_tf32(operator, device) for operator in products if find_dtype(operator) == "float32"}
-    if dtype is None and True in faster:
-        yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
-    if dtype is None and False in faster and (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf):
-        yield "other float32 products at their own peak; dtype='tf32' where TF32 is on (TensorFlow's and JAX's default)"
+    if dtype is None:
+        in_float32 = [operator for operator in products if find_dtype(operator) == "float32"]
+        by_tf32 = [may_use_tf32(operator, device) for operator in in_float32]
+        has_faster_tf32 = (device.peak("tf32") or 0.0) > (device.peak("float32") or math.inf)
+        if any(by_tf32):
+            yield "float32 convolutions at the peak of tf32, their default; dtype='float32' where that is switched off"
+        if has_faster_tf32 and not all(by_tf32):
+            yield (
+                "other float32 products at their own peak; dtype='tf32' where TF32 is on (TensorFlow's and JAX's "
+                "default)"
+            )
     if any(map(is_selective, products)):
         yield "of the experts of a layer, the bytes of one: which are chosen depends on values"
