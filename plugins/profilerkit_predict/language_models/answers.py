@@ -35,21 +35,22 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     fastest, most = report.serving[0], report.serving[-1]
     if fastest.time_to_first_token is None:
         return
-    alone = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
-    last = f"; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
-    yield "first token", alone + (last if most != fastest else "")
+    text = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
+    if most != fastest:
+        text += f"; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
+    yield "first token", text
     if fastest.time_per_output_token and most.decode_tokens_per_second:
-        alone = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
-        together = (
-            f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}" if most != fastest else ""
-        )
-        yield "later tokens", alone + together
+        text = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
+        if most != fastest:
+            text += f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
+        yield "later tokens", text
     yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later: {_name_limit(fastest.decode)}"
 
 
 def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable[tuple[str, str]]:
     """Yield whether a batch fits, and for how many users; nothing of both where the size of the memory is not known."""
-    memory, taken = fit.memory, f"batch {fit.batch:,} takes {show_bytes(fit.memory.total)}"
+    memory = fit.memory
+    taken = f"batch {fit.batch:,} takes {show_bytes(memory.total)}"
     if memory.capacity is None:
         yield "fits", f"not known: {taken}, and the memory of {device.name} is not known"
         return

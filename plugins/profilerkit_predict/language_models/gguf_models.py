@@ -60,10 +60,10 @@ def find_gguf_facts(path: Path, dtype: str | None = None, name: str | None = Non
     dtype = dtype or "float16"
     latent = sizes.find_latent()
     notes = [_CACHE_NOTE.format(dtype=dtype), _ACTIVATIONS_NOTE]
-    extra = sum(tensor.bytes for tensor in file.tensors) - sum(tensor.bytes for tensor in used)
-    if extra:
+    left_out = sum(tensor.bytes for tensor in file.tensors) - sum(tensor.bytes for tensor in used)
+    if left_out:
         notes.append(
-            f"{extra:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
+            f"{left_out:,} bytes of layers that predict further tokens are left out; draft='mtp' (--draft) runs one"
         )
     facts = ModelFacts(
         name=name or path.name.removesuffix(".gguf"),
@@ -99,7 +99,7 @@ def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
     parts += [replace(part, is_shared=True) for part in facts.weights if part.kind in lacking]
     latent = None if facts.work.latent is None else replace(facts.work.latent, layers=1)
     attention = list(sizes.list_layers())[-1:] if latent is None else []
-    entries = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
+    cache_layers = list(sizes.list_cache_layers(dtype_bytes(facts.dtype), latent))
     first = replace(
         facts,
         name=f"its own layer {sizes.blocks:,}",
@@ -107,7 +107,7 @@ def _add_own_heads(file: GgufFile, sizes: GgufSizes, facts: ModelFacts) -> Model
         weights=tuple(parts),
         sizes=replace(facts.sizes, layers=1),
         work=Work(tuple(_list_terms(parts, attention, latent)), latent),
-        cache=CacheGrowth(tuple(entries[-1:])),
+        cache=CacheGrowth(tuple(cache_layers[-1:])),
         matrices=(),
         notes=(_OTHERS_NOTE,) if alike < len(layers) else (),
     )
@@ -132,19 +132,19 @@ def _find_weights(file: GgufFile, tensors: Iterable[StoredTensor]) -> list[_Weig
 
 def _find_kind(file: GgufFile, tensor: StoredTensor) -> WeightKind:
     """Return the kind of a tensor, by its name; raises `InputError` for one of a layer that is not known."""
-    if tensor.name in ("token_embd.weight", "position_embd.weight") or tensor.name.endswith(
-        "nextn.embed_tokens.weight"
-    ):
+    name = tensor.name
+    if name in ("token_embd.weight", "position_embd.weight") or name.endswith("nextn.embed_tokens.weight"):
         return WeightKind.EMBEDDING
-    if tensor.name == "output.weight" or tensor.name.endswith("nextn.shared_head_head.weight"):
+    if name == "output.weight" or name.endswith("nextn.shared_head_head.weight"):
         return WeightKind.HEAD
-    stem, _, ending = re.sub(r"^blk\.\d+\.", "", tensor.name).rpartition(".")
+    is_in_layer = name.startswith("blk.")
+    stem, _, ending = re.sub(r"^blk\.\d+\.", "", name).rpartition(".")
     stem = stem or ending  # some have no ending: "blk.0.exp_probs_b"
     if _OTHERS.fullmatch(stem) or ending in ("bias", "scale", "input_scale"):
         return WeightKind.OTHER
-    if tensor.name.startswith("blk.") and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
+    if is_in_layer and _EXPERTS.fullmatch(stem) and len(tensor.shape) == 3:
         return WeightKind.EXPERTS
-    if tensor.name.startswith("blk.") and _MATRICES.fullmatch(stem):
+    if is_in_layer and _MATRICES.fullmatch(stem):
         return WeightKind.MATRIX
     raise InputError(
         f"{file.path} ({file.metadata.get('general.architecture')}) cannot be followed: its tensor {tensor.name!r} is "
@@ -168,8 +168,9 @@ def _sum_parts(weights: Iterable[_Weight], sizes: GgufSizes, is_tied: bool) -> I
     for part in sorted(members, key=lambda part: (part.kind, part.dtype)):
         tensors = members[part]
         layers = len({tensor.name.split(".")[1] for tensor in tensors}) if part.routing is not None else 1
-        elements, stored = sum(tensor.elements for tensor in tensors), sum(tensor.bytes for tensor in tensors)
-        yield replace(part, elements=elements, bytes=stored, layers=layers)
+        elements = sum(tensor.elements for tensor in tensors)
+        stored_bytes = sum(tensor.bytes for tensor in tensors)
+        yield replace(part, elements=elements, bytes=stored_bytes, layers=layers)
 
 
 def _list_matrices(weights: Iterable[_Weight], sizes: GgufSizes) -> Iterator[MatrixShape]:

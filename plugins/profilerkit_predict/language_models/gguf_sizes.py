@@ -68,7 +68,8 @@ class GgufSizes:
         self._shapes = {tensor.name: tensor.shape for tensor in file.tensors}
 
     def _find_routing(self) -> Routing | None:
-        experts, chosen = self._find("expert_count") or 0, self._find("expert_used_count") or 0
+        experts = self._find("expert_count") or 0
+        chosen = self._find("expert_used_count") or 0
         if experts and not 0 < chosen <= experts:
             raise self._refuse(f"{chosen} of {experts} experts for a token")
         return Routing(experts, chosen) if experts else None
@@ -108,26 +109,29 @@ class GgufSizes:
 
     def list_layers(self) -> Iterator[AttentionLayer]:
         """Yield the attention of each layer; raises `InputError` if a tensor has another size."""
-        width, window = self._require("embedding_length"), self._find_window()
+        width = self._require("embedding_length")
+        window = self._find_window()
         for block in range(self.blocks):
             heads = self._read_of_layer("attention.head_count", block)
             groups = self._read_of_layer("attention.head_count_kv", block, heads)
             if not heads or not groups:
                 raise self._refuse(f"layer {block} without attention")
             is_windowed = window is not None and self._has_window(block)
-            key, value = (
-                (is_windowed and self._find(f"attention.{name}_length_swa"))
-                or self._find(f"attention.{name}_length")
-                or width // heads
-                for name in ("key", "value")
-            )
+            key = self._find_length("key", is_windowed) or width // heads
+            value = self._find_length("value", is_windowed) or width // heads
             self._compare(f"blk.{block}.attn_q.weight", 0, heads * key)
             self._compare(f"blk.{block}.attn_k.weight", 0, groups * key)
             self._compare(f"blk.{block}.attn_v.weight", 0, groups * value)
             self._compare(f"blk.{block}.attn_qkv.weight", 0, (heads + groups) * key + groups * value)
             self._compare(f"blk.{block}.attn_output.weight", 1, heads * value)
-            is_chunked = is_windowed and self.architecture in _CHUNKED
-            yield AttentionLayer(heads, groups, key, value, window if is_windowed else None, is_chunked)
+            yield AttentionLayer(
+                heads,
+                groups,
+                key,
+                value,
+                window=window if is_windowed else None,
+                is_chunked=is_windowed and self.architecture in _CHUNKED,
+            )
 
     def list_cache_layers(self, item: int, latent: LatentAttention | None) -> Iterator[CacheLayer]:
         """Yield how the cache of each layer grows, with elements of so many bytes."""
@@ -140,12 +144,19 @@ class GgufSizes:
                 f"layers.{block}", entry, window=layer.window, heads=layer.groups, is_chunked=layer.is_chunked
             )
 
+    def _find_length(self, name: str, is_windowed: bool) -> int | None:
+        """Return the size of a key or a value; layers with a window may have one of their own."""
+        of_windows = self._find(f"attention.{name}_length_swa") if is_windowed else None
+        return of_windows or self._find(f"attention.{name}_length")
+
     def _find_window(self) -> int | None:
         """Return the window of the layers that have one in llama.cpp; None if no layer has."""
         if self.architecture == "phi3" or (self.architecture == "exaone4" and self.blocks != 64):
             return None  # llama.cpp uses none, whatever the metadata say
         window = self._find("attention.sliding_window")
-        return (_WINDOWS.get(self.architecture) if window is None else window) or None
+        if window is None:
+            window = _WINDOWS.get(self.architecture)
+        return window or None  # 0 stands for none
 
     def _has_window(self, block: int) -> bool:
         """Return whether a layer has the window of the model."""

@@ -122,23 +122,25 @@ def predict_serving(
     shared = cost.shared_prefix
     prefill = cost.run_together([Piece(batch, prompt - shared, shared, has_inputs=True)])
     cycles = list(decoding.list_cycles())
-    first, later = prefill.seconds, decoding.average_seconds(cycles)
-    first_token, per_token = cost.estimate(batch, prompt - shared, shared), decoding.estimate(later)
-    total = None
-    if first is not None and (later is not None or not cycles):
-        drafting = decoding.drafted.draft_prompts(batch, prompt - shared, shared) if cycles else None
-        total = first + (0.0 if drafting is None else drafting.seconds or 0.0) + (later or 0.0) * len(cycles)
+    later = decoding.average_seconds(cycles)
+    first_token = cost.estimate(batch, prompt - shared, shared)
+    per_token = decoding.estimate(later)
+    total = prefill.seconds
+    if total is not None and cycles:
+        drafting = decoding.drafted.draft_prompts(batch, prompt - shared, shared)
+        draft_seconds = 0.0 if drafting is None else drafting.seconds or 0.0
+        total = None if later is None else total + draft_seconds + later * len(cycles)
     uniform = None
     if cost.facts.has_experts:
         uniformly = decoding._replace(cost=replace(cost, has_uniform_routing=True))
         uniform = uniformly.average_seconds(uniformly.list_cycles())
     return Serving(
-        batch,
-        prompt,
-        new,
-        prefill,
+        batch=batch,
+        prompt=prompt,
+        new=new,
+        prefill=prefill,
         decode=cycles[-1].check if cycles else prefill,
-        time_to_first_token=first,
+        time_to_first_token=prefill.seconds,
         time_per_output_token=later,
         decode_tokens_per_second=batch / later if later else None,
         tokens_per_second=batch * new / total if total else None,
@@ -206,8 +208,10 @@ class _Decoding(NamedTuple):
         """Return the mean seconds of a token between two ends; by a data sheet, or with speculation, the bound."""
         if bound is None:
             return None
-        if self.cost.estimator is None or self.drafted.draft_tokens:
-            return Estimate(None, bound, None, "data sheet" if self.cost.estimator is None else "calibrated")
+        if self.cost.estimator is None:
+            return Estimate(None, bound, None, "data sheet")
+        if self.drafted.draft_tokens:
+            return Estimate(None, bound, None, "calibrated")
         estimates = [self.cost.estimate(self.batch, 1, self.prompt + index) for index in _spread_indices(self.new - 1)]
         return average(estimate for estimate in estimates if estimate is not None)
 

@@ -106,24 +106,27 @@ def find_shapes(passes: Passes) -> StepShapes | None:
         if term.law is Law.PAIR:
             pairs.setdefault(operator.layer, []).append(operator)
         else:
-            products[_product(operator, term.law, batch)] += 1
-    attention = Counter(_attention(layer, operators, laws) for layer, operators in pairs.items())
+            products[_shape_product(operator, term.law, batch)] += 1
+    attention = Counter(_shape_attention(layer, operators, laws) for layer, operators in pairs.items())
     return StepShapes(
         tuple(replace(product, count=count) for product, count in products.items()),
-        tuple(replace(op, count=count) for op, count in attention.items()),
-        tuple(_traffic(passes.prefill, batch, passes.prompt)),
+        tuple(replace(one_layer, count=count) for one_layer, count in attention.items()),
+        tuple(_list_traffic(passes.prefill, batch, passes.prompt)),
     )
 
 
-def _product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
+def _shape_product(operator: OpRecord, law: Law, batch: int) -> ProductShape:
+    """Return the shape of one product of the step, in which each sequence has one token."""
     from ..prediction.operator_kinds import find_sizes
 
     times, rows, columns, depth = find_sizes(operator)
     is_experts = "grouped" in operator.operator
-    return ProductShape(law, max(1, times * rows // batch), columns, depth, find_dtype(operator), is_experts=is_experts)
+    rows_of_a_token = max(1, times * rows // batch)
+    return ProductShape(law, rows_of_a_token, columns, depth, find_dtype(operator), is_experts=is_experts)
 
 
-def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term]) -> AttentionShape:
+def _shape_attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[str, str], Term]) -> AttentionShape:
+    """Return the shape of the attention of a layer: all of its products over pairs, the last of which makes values."""
     pairs = [term for key, term in laws.items() if key[0] == layer and term.law is Law.PAIR]
     last = operators[-1]
     columns = last.outputs[0].shape[-1] if last.outputs else 1
@@ -131,7 +134,8 @@ def _attention(layer: str, operators: Sequence[OpRecord], laws: Mapping[tuple[st
     return AttentionShape(all_pairs, max(1, columns), find_dtype(last))
 
 
-def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
+def _list_traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[TrafficShape]:
+    """Yield the regions without products that have a value for each token; no part of attention, and no small ones."""
     from ..prediction.operator_kinds import find_family
     from ..prediction.regions import find_regions
 
@@ -139,9 +143,12 @@ def _traffic(prefill: Iterable[OpRecord], batch: int, prompt: int) -> Iterable[T
     for region in find_regions(prefill, fused=True):
         head = region.head
         sizes = head.outputs[0].shape if head.outputs else ()
-        if head.macs or not region.moved_bytes or sizes.count(prompt) > 1 or math.prod(sizes) < batch * prompt:
+        is_square = sizes.count(prompt) > 1
+        is_small = math.prod(sizes) < batch * prompt
+        if head.macs or not region.moved_bytes or is_square or is_small:
             continue
-        name = find_dtype(head)
-        kept = "float32" if name.startswith(("int", "uint", "bool")) else name
-        counts[TrafficShape(find_family(head), region.moved_bytes / (batch * prompt), kept)] += 1
+        dtype = find_dtype(head)
+        if dtype.startswith(("int", "uint", "bool")):  # calibrations have floats alone
+            dtype = "float32"
+        counts[TrafficShape(find_family(head), region.moved_bytes / (batch * prompt), dtype)] += 1
     yield from (replace(shape, count=count) for shape, count in counts.items())

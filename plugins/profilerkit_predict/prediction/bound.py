@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.devices.products import find_dtype, macs_by_dtype, seconds_at_peak
@@ -55,8 +54,11 @@ def compute_bound(
     `UnknownPeakError` if a peak is not known.
     """
     rate = device.bandwidth if bandwidth is None else bandwidth
-    in_tf32 = [operator for operator in trace.operators if dtype is None and may_use_tf32(operator, device)]
-    others = [operator for operator in trace.operators if dtype is not None or not may_use_tf32(operator, device)]
+    in_tf32: list[OpRecord] = []
+    others: list[OpRecord] = []
+    for operator in trace.operators:
+        is_in_tf32 = dtype is None and may_use_tf32(operator, device)
+        (in_tf32 if is_in_tf32 else others).append(operator)
     products = seconds_at_peak(macs_by_dtype(others), device, dtype)
     products += seconds_at_peak(macs_by_dtype(in_tf32), device, "tf32")
     return Bound(products, None if rate is None else compulsory_bytes(trace) / rate)
@@ -81,13 +83,15 @@ def compulsory_bytes(trace: ModelTrace) -> float:
     since which are chosen depends on values. A training step writes a gradient for each trainable weight too. Weights
     that no operator reads do not count.
     """
+    if not trace.operators:
+        return 0.0
     root = trace.layers[0] if trace.layers else None
     outputs = count_bytes(root.calls[-1].outputs) if root is not None and root.calls else 0.0
     weights = sum(needed for _, needed in list_weights_read(trace))
     if any(operator.phase == "backward" for operator in trace.operators):
         weights += sum(weight.bytes for weight in trace.parameters if weight.trainable)
-    read = sum(operator.bytes_read + operator.bytes_written for operator in trace.operators)
-    return min(weights + trace.memory.input_bytes + outputs, float(read)) if trace.operators else 0.0
+    moved = sum(operator.bytes_read + operator.bytes_written for operator in trace.operators)
+    return min(weights + trace.memory.input_bytes + outputs, float(moved))
 
 
 def find_free_growth(trace: ModelTrace, bound: Bound) -> int:
@@ -102,6 +106,7 @@ def find_free_growth(trace: ModelTrace, bound: Bound) -> int:
     is_backward = any(operator.phase == "backward" for operator in trace.operators)
     if bound.binds != "traffic" or bound.traffic is None or is_backward or moved <= fixed:
         return 1
+    # Of g batches fixed + g * (moved - fixed) bytes, and g times the products, take _FREE times as long as one at most.
     by_traffic = (_FREE * moved - fixed) / (moved - fixed)
     by_products = _FREE * bound.traffic / bound.products if bound.products else math.inf
     return max(1, int(min(by_traffic, by_products)))
@@ -115,7 +120,7 @@ def count_bytes(tensors: Iterable[TensorInfo]) -> float:
 
 
 def list_weights_read(trace: ModelTrace) -> list[tuple[WeightRecord, float]]:
-    """Return each weight once, with the bytes of it that any run has to read."""
+    """Return each weight once, with the bytes of it that any run has to read: the most that a layer with it reads."""
     by_layer: dict[str, list[OpRecord]] = {}
     for operator in trace.operators:
         if operator.phase == "forward":
@@ -124,7 +129,8 @@ def list_weights_read(trace: ModelTrace) -> list[tuple[WeightRecord, float]]:
     for layer in trace.layers:
         for weight in (*layer.parameters, *layer.buffers):
             needed = _count_needed(weight, layer, by_layer)
-            most[weight.identity] = max(most.get(weight.identity, (weight, 0.0)), (weight, needed), key=itemgetter(1))
+            if weight.identity not in most or needed > most[weight.identity][1]:
+                most[weight.identity] = (weight, needed)
     return list(most.values())
 
 
