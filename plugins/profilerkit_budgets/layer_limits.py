@@ -82,7 +82,8 @@ class _LayerLimit:
         path, counted = row["path"], row[self.column]
         if counted is None:
             return Finding(self.limit, path, Verdict.FAILED, f"its {self.column} are not counted")
-        text = Column.of(self.column).show(counted)
+        column = Column.of(self.column)
+        text = column.show(counted)
         if not self.limit.relative:
             return self._judge(path, float(counted), self._read_ends(row), text)
         if path not in self.before:
@@ -90,12 +91,12 @@ class _LayerLimit:
         before = self.before[path]
         ratio = Ratio.of(before, float(counted)).value if counted or before else 1.0  # nothing stays nothing
         ends = divide_ends(self._read_ends(row), before) if self.uncounted else Bounds(ratio, ratio)
-        return self._judge(
-            path, ratio, ends, f"{format_number(ratio)}x ({text} after {Column.of(self.column).show(before)})"
-        )
+        return self._judge(path, ratio, ends, f"{format_number(ratio)}x ({text} after {column.show(before)})")
 
     def _judge(self, path: str, value: float, ends: Bounds, text: str) -> Finding:
-        verdict, sign = judge(self.limit, self.bound, ends, value), ends.sign(value)
+        """Return the finding of a value between two ends; ``text`` shows it without the sign of a bound."""
+        verdict = judge(self.limit, self.bound, ends, value)
+        sign = ends.sign(value)
         reason = explain_uncertainty(sign, self.uncounted) if verdict is Verdict.UNCERTAIN else ""
         return Finding(self.limit, path, verdict, f"{sign}{text}{reason}", excess=compute_excess(value, self.bound))
 

@@ -54,18 +54,9 @@ class Limit:
         match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
         number = _read_finite(match.group(2)) if match is not None else None
         if match is None or number is None:
-            where = f" of layers {pattern!r}" if pattern is not None else ""
-            if isinstance(text, Mapping):
-                raise BudgetError(
-                    f"{key}{where} = {shown(text)} is a table, and no limit; limits of metrics stand above all tables, "
-                    'and those of layers in a table with their path in quotes: [layers."encoder.0"]'
-                )
-            raise BudgetError(
-                f"{key}{where} = {shown(text)} is no limit; write a comparison, a number and what it is in: "
-                "'<= 5 G', '<= 25 MiB', '>= 90 %', or '<= 1.10x' (or '<= +10 %') for times the baseline"
-            )
+            raise _refuse_limit(key, text, pattern)
         comparison, written, suffix = match.groups()
-        if suffix == "%" and written[0] in "+-":
+        if suffix == "%" and written[0] in "+-":  # with a sign it is a change of the baseline's value
             return cls(key, comparison, 1 + number / 100, "x", pattern)
         return cls(key, comparison, number, suffix or "", pattern)
 
@@ -82,9 +73,8 @@ class Limit:
             if self.suffix in (prefix, f"{prefix}{base_unit}", f"{prefix} {base_unit}".strip()):
                 return self._times(factor)
         unit = f"the unit of {self.key} is {base_unit}" if base_unit else f"{self.key} is a number without a unit"
-        raise BudgetError(
-            f"{self}: {self.suffix!r} cannot be read; {unit}, with or without a prefix: {', '.join(_PREFIXES)[2:]}"
-        )
+        prefixes = ", ".join(filter(None, _PREFIXES))
+        raise BudgetError(f"{self}: {self.suffix!r} cannot be read; {unit}, with or without a prefix: {prefixes}")
 
     def _times(self, factor: float) -> float:
         if math.isinf(self.number * factor):
@@ -104,6 +94,20 @@ class Limit:
 
     def __str__(self) -> str:
         return self.condition if self.pattern is None else f"layers {self.pattern!r}: {self.condition}"
+
+
+def _refuse_limit(key: str, text: Any, pattern: str | None) -> BudgetError:
+    """Return the error for what is no limit; ``pattern`` is that of the layers that it stands for."""
+    written = f"{key} = {shown(text)}" if pattern is None else f"{key} of layers {pattern!r} = {shown(text)}"
+    if isinstance(text, Mapping):
+        return BudgetError(
+            f"{written} is a table, and no limit; limits of metrics stand above all tables, and those of layers in a "
+            'table with their path in quotes: [layers."encoder.0"]'
+        )
+    return BudgetError(
+        f"{written} is no limit; write a comparison, a number and what it is in: '<= 5 G', '<= 25 MiB', '>= 90 %', or "
+        "'<= 1.10x' (or '<= +10 %') for times the baseline"
+    )
 
 
 def _read_finite(text: str) -> float | None:
@@ -149,7 +153,9 @@ class Budget:
     def metrics(self) -> tuple[str, ...]:
         """The status keys that a report must have for the limits to be checked."""
         keys = [limit.key for limit in self.limits if limit.pattern is None]
-        return tuple(dict.fromkeys([*keys, *(["macs"] if len(keys) < len(self.limits) else [])]))
+        if any(limit.pattern is not None for limit in self.limits):
+            keys.append("macs")  # with it a report has the table of layers
+        return tuple(dict.fromkeys(keys))
 
     @property
     def needs_baseline(self) -> bool:
@@ -168,7 +174,8 @@ def _read_limits(mapping: Mapping[str, Any], pattern: str | None = None) -> Iter
             for path, inside in value.items():
                 yield from _read_limits(inside, path)
         else:
-            yield from (Limit.parse(key, text, pattern) for text in (value if isinstance(value, list) else [value]))
+            texts = value if isinstance(value, list) else [value]
+            yield from (Limit.parse(key, text, pattern) for text in texts)
 
 
 def read_budget(path: str | PathLike[str] | None, texts: Iterable[str] = ()) -> Budget:

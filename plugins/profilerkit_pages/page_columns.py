@@ -19,7 +19,14 @@ __all__ = ["AT_FIRST", "SPEEDS", "describe_column", "find_signs", "make_plain", 
 
 #: Columns that are shown at first, where a report has them. The others are there to be chosen.
 AT_FIRST = (
-    *("output_shapes", "calls", "params", "macs", "flops", "forward_seconds", "backward_seconds", PEAK),
+    "output_shapes",
+    "calls",
+    "params",
+    "macs",
+    "flops",
+    "forward_seconds",
+    "backward_seconds",
+    PEAK,
     "missing",
 )
 #: What is worked out of several columns, and does not add up.
@@ -89,10 +96,13 @@ def make_plain(value: Any) -> Any:
 
 
 def _write_text(value: Any) -> str:
+    """Return a value in one line: ``[3, 8], [8]`` for two shapes."""
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        return visible(", ".join(f"{key} {item}" for key, item in value.items()))
-    if isinstance(value, (tuple, list)):
-        return visible(", ".join(str(list(item)) if isinstance(item, (tuple, list)) else str(item) for item in value))
-    return visible(str(value))
+        texts = [f"{key} {item}" for key, item in value.items()]
+    elif isinstance(value, (tuple, list)):
+        texts = [str(list(item) if isinstance(item, tuple) else item) for item in value]
+    else:
+        texts = [str(value)]
+    return visible(", ".join(texts))

@@ -29,15 +29,15 @@ _TREE_COLUMNS = {"path", "type", "depth", "is_leaf"}
 def merge_rows(report: Report) -> list[dict[str, Any]]:
     """Return the rows of the layers with what was measured of each, and the bytes that its operators move."""
     measured = [record.value for record in report.statuses.values() if is_by_layer(record.value)]
-    base = report.layers if report.layers is not None else (measured or [LayerTable(())])[0]
-    by_path = [{row["path"]: row for row in table} for table in measured]
+    base = next((table for table in (report.layers, *measured) if table is not None), LayerTable(()))
+    measured_by_path = [{row["path"]: row for row in table} for table in measured]
     moved = {} if base and "bytes_read" in base[0] else _sum_moved_bytes(report, base)
     merged = []
     for row in base:
-        extra: dict[str, Any] = {}
-        for table in by_path:
-            extra |= table.get(row["path"], {})
-        whole: dict[str, Any] = {**extra, **row}
+        whole: dict[str, Any] = {}
+        for table in measured_by_path:
+            whole |= table.get(row["path"], {})
+        whole |= row
         if row["path"] in moved:
             whole["bytes_moved"] = moved[row["path"]]
         elif all(is_number(whole.get(column)) for column in TRAFFIC):
@@ -82,15 +82,14 @@ def describe_layers(rows: Sequence[Row]) -> dict[str, Any]:
     around = [nearest[row["path"]] for row in rows]
     parents = [-1 if path is None else places[path] for path in around]
     names = [write_layer_name(row["path"], path) for row, path in zip(rows, around, strict=True)]
-    keys = list(
-        dict.fromkeys(key for row in rows[:1] for key in row if key not in _TREE_COLUMNS and "_share" not in key)
-    )
+    keys = [key for key in (rows[0] if rows else ()) if key not in _TREE_COLUMNS and "_share" not in key]
     columns = [
         {**column, **find_signs(key, rows)}
         for key in keys
         for column in describe_column(key, [row.get(key) for row in rows])
     ]
-    columns.sort(key=lambda column: AT_FIRST.index(column["key"]) if column["key"] in AT_FIRST else len(AT_FIRST))
+    ranks = {key: rank for rank, key in enumerate(AT_FIRST)}
+    columns.sort(key=lambda column: ranks.get(column["key"], len(ranks)))
     return {
         "parents": parents,
         "names": pack(names),

@@ -29,7 +29,8 @@ def describe_sides(comparison: Comparison, which: int) -> dict[str, Any] | None:
         return None
     rows = list(comparison.layers(which))
     nodes = list(_place_in_tree(rows))
-    reference_rows, other_rows = ({row["path"]: row for row in merge_rows(report)} for report in (reference, other))
+    reference_rows = {row["path"]: row for row in merge_rows(reference)}
+    other_rows = {row["path"]: row for row in merge_rows(other)}
     layers = [
         _BothSides(
             None if row["change"] == "added" else reference_rows[row["path"]],
@@ -94,13 +95,14 @@ def _place_in_tree(rows: Sequence[Row]) -> Iterator[_Node]:
 def _describe_values(key: str, layers: Sequence[_BothSides], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the columns of one value: of both models, and the change; nothing where one lacks it."""
     pairs = [layer.read(key) for layer in layers]
-    reference, other = [one for one, _ in pairs], [two for _, two in pairs]
-    if all(value is None for value in reference) or all(value is None for value in other):
+    before, after = [one for one, _ in pairs], [two for _, two in pairs]
+    if all(value is None for value in before) or all(value is None for value in after):
         return
     changes = [None if one is None or two is None else two - one for one, two in pairs]
+    reference_name, other_name = names
     for suffix, values, label in (
-        ("", reference, names[0]),
-        ("_other", other, names[1]),
+        ("", before, reference_name),
+        ("_other", after, other_name),
         ("_difference", changes, "change"),
     ):
         for column in describe_column(key, values):

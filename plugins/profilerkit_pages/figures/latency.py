@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["latency"]
 
-
+#: A common axis that is so many times as long as the widest range leaves no space for samples.
+_FAR = 8
 _PERCENT = between(0, 100, "a number from 0 to 100")
 _PERCENTILES = Check(
     "numbers from 0 to 100: percentiles=(90, 99)", lambda value: tuple(map(_PERCENT.read, several(value)))
@@ -45,8 +46,8 @@ def latency(
 
     The thick line is the median, the box its confidence interval (or the range, if there are too few samples for an
     interval), and the thin lines are percentiles: those of which at least one sample is expected beyond, so that the
-    99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and
-    a text at its right end says how many.
+    99th needs a hundred samples. Samples far above the highest percentile are outside the figure, and a text at its
+    right end says how many.
 
     Args:
         result: A report or a comparison.
@@ -63,29 +64,33 @@ def latency(
     records = [_require_samples(report, metric) for report in reports]
     values: list[Measurement] = [record.value for record in records]
     fewest = min(len(value.samples) for value in values)
-    too_high = [percent for percent in percentiles if not is_supported(percent, fewest)]
-    percentiles = [percent for percent in percentiles if percent not in too_high]
-    ranges = _choose_ranges(values, percentiles)
-    factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
+    drawn = [percent for percent in percentiles if is_supported(percent, fewest)]
+    left_out = [percent for percent in percentiles if percent not in drawn]
+    ranges = _choose_ranges(values, drawn)
     have_own_axes = len(set(ranges)) > 1
+    factor, unit = unit_for(max(abs(value.median) for value in values), records[0].base_unit, records[0].scale)
     figure = new_figure(9, 1.3 + (1.4 if have_own_axes else 1.2) * len(reports))
     axes = figure.subplots(len(reports), 1, squeeze=False)[:, 0]
     for index, (axis, report, record, ends) in enumerate(zip(axes, reports, records, ranges, strict=True)):
-        _draw_samples(axis, record.value, factor, percentiles, COLOURS[index % len(COLOURS)])
-        axis.set_title(_summarize(record, record.value, percentiles), fontsize="small", loc="left")
+        _draw_samples(axis, record.value, factor, drawn, COLOURS[index % len(COLOURS)])
+        axis.set_title(_summarize(record, record.value, drawn), fontsize="small", loc="left")
         _name_beyond(axis, record, record.value, ends[1])
         _set_range(axis, [end / factor for end in ends])
         axis.set_yticks([0.5], [plain(report.name, 28)])
         axis.tick_params(axis="x", labelbottom=have_own_axes or index == len(reports) - 1)
     axes[-1].set_xlabel(title_axis(plain(records[0].friendly_name), unit))
-    named = ", ".join(f"p{percent:g}" for percent in percentiles)
     notes = [
-        "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
-        f"{f' Thin lines: {named}.' if named else ''}",
-        _describe_left_out(too_high, fewest),
+        _explain_marks(drawn),
+        _describe_left_out(left_out, fewest),
         "The models lie far apart: each has an axis of its own." if have_own_axes else "",
     ]
     return finish(figure, reports, f"{records[0].friendly_name}{_name_batch(reports)}", notes)
+
+
+def _explain_marks(percentiles: Sequence[float]) -> str:
+    text = "Dots: samples, as they were taken from top to bottom. Box: the interval of the median, the thick line."
+    names = ", ".join(f"p{percent:g}" for percent in percentiles)
+    return f"{text} Thin lines: {names}." if names else text
 
 
 def _describe_left_out(percentiles: Sequence[float], samples: int) -> str:
@@ -118,15 +123,17 @@ def _choose_ranges(values: Sequence[Measurement], percentiles: Sequence[float]) 
     for value in values:
         highest = value.percentile(max((*percentiles, 50)))
         ranges.append((value.min, find_end(value.min, highest, value.max)))
-    common = min(start for start, _ in ranges), max(end for _, end in ranges)
+    common_start, common_end = min(start for start, _ in ranges), max(end for _, end in ranges)
     widest = max(end - start for start, end in ranges)
-    return ranges if common[1] - common[0] > 8 * widest > 0 else [common] * len(ranges)
+    is_spread = common_end - common_start > _FAR * widest > 0
+    return ranges if is_spread else [(common_start, common_end)] * len(ranges)
 
 
 def _set_range(axis: Any, ends: Sequence[float]) -> None:
     """Have an axis go from one end to the other, with a margin, and nothing around it but its ticks."""
     start, end = ends
-    margin = (end - start or abs(end) or 1.0) * 0.03
+    length = end - start or abs(end) or 1.0  # equal samples have no length of their own
+    margin = 0.03 * length
     axis.set_xlim(start - margin, end + margin)
     axis.set_ylim(1.08, -0.08)
     axis.tick_params(axis="y", length=0)
@@ -134,6 +141,7 @@ def _set_range(axis: Any, ends: Sequence[float]) -> None:
 
 
 def _draw_samples(axis: Any, value: Measurement, factor: float, percentiles: Sequence[float], colour: str) -> None:
+    """Draw the samples of a model from top to bottom, and lines of what they come to; ``factor`` is one unit."""
     count = len(value.samples)
     samples = [sample / factor for sample in value.samples]
     heights = [index / max(count - 1, 1) for index in range(count)]

@@ -32,6 +32,8 @@ __all__ = ["column_of_both", "draw_pairs"]
 _FAR = 5
 #: Models that share a smaller part of their layers than this have bars of their own each.
 _ALIKE = 0.5
+#: How far the bars of both models lie above and below the middle of their layer's row.
+_SHIFTS = (-0.2, 0.2)
 
 
 class LayerPair(NamedTuple):
@@ -72,17 +74,17 @@ def find_pairs(comparison: Comparison, by: str, depth: int | None, top: int) -> 
     """
     rows = comparison.layers()
     level = None if depth is None or depth < 0 else min(depth, find_deepest(rows))
-    in_reference, in_other = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
+    reference_rows, other_rows = ({row["path"]: row for row in require_layers(report)} for report in comparison.reports)
     pairs = []
     for row in rows:
-        one = None if row["change"] == "added" else in_reference[row["path"]]
-        two = None if row["other_path"] is None else in_other[row["other_path"]]
+        in_reference = None if row["change"] == "added" else reference_rows[row["path"]]
+        in_other = None if row["other_path"] is None else other_rows[row["other_path"]]
         if level is None:
-            is_drawn = any(side is not None and is_innermost(side, by) for side in (one, two))
+            is_drawn = any(side is not None and is_innermost(side, by) for side in (in_reference, in_other))
         else:
             is_drawn = row["depth"] == level
         if is_drawn:
-            values = (None if side is None else side.get(by) for side in (one, two))
+            values = (None if side is None else side.get(by) for side in (in_reference, in_other))
             pairs.append(LayerPair(_label_pair(row), *values))
     return sorted(pairs, key=lambda pair: -max(pair.reference or 0, pair.other or 0))[:top]
 
@@ -127,12 +129,9 @@ def _draw_pairs(comparison: Comparison, by: str, top: int, depth: int | None) ->
     _require_rows(pairs, comparison, depth)
     figure = new_figure(8.5, 1.5 + 0.36 * len(pairs))
     axis = figure.subplots()
-    of_reference, of_other = [pair.reference for pair in pairs], [pair.other for pair in pairs]
-    factor, unit = _choose_unit([*of_reference, *of_other], column)
-    above_and_below = (-0.2, 0.2)
-    for report, values, shift, colour in zip(
-        comparison.reports, (of_reference, of_other), above_and_below, COLOURS[:2], strict=True
-    ):
+    both = [pair.reference for pair in pairs], [pair.other for pair in pairs]
+    factor, unit = _choose_unit([*both[0], *both[1]], column)
+    for report, values, shift, colour in zip(comparison.reports, both, _SHIFTS, COLOURS[:2], strict=True):
         heights = [position + shift for position in range(len(pairs))]
         _draw_bars(axis, heights, values, factor, column, height=0.38, color=colour, label=plain(report.name, 28))
     _finish_axis(axis, [pair.label for pair in pairs], column.title, unit)
@@ -149,7 +148,8 @@ def _draw_each(comparison: Comparison, by: str, top: int, depth: int | None) -> 
     axes = figure.subplots(1, 2, sharex=not distance)
     for axis, table, report, colour in zip(axes, tables, comparison.reports, COLOURS[:2], strict=True):
         values: list[float | None] = [row[by] for row in table]
-        factor, unit = _choose_unit(values if distance else [row[by] for table in tables for row in table], column)
+        on_axis = values if distance else [row[by] for one_table in tables for row in one_table]
+        factor, unit = _choose_unit(on_axis, column)
         _draw_bars(axis, range(len(table)), values, factor, column, height=0.72, color=colour)
         axis.set_title(plain(report.name, 40), fontsize="medium", loc="left")
         _finish_axis(axis, [label_layer(row) for row in table], column.title, unit)

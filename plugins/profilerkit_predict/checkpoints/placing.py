@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from profilerkit.trace.layer_paths import walk_outwards
 
 from .stored_tensor import StoredTensor
 
@@ -13,17 +16,20 @@ __all__ = ["PackedLayer", "Placement", "place_tensors"]
 _PLAIN = frozenset({"float64", "float32", "float16", "bfloat16"})
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PackedLayer:
     """The tensors of a layer whose weights are packed, without biases.
 
     Attributes:
-        bytes: All of their bytes, with scales and zero points.
-        by_dtype: Their bytes by dtype.
+        by_dtype: Their bytes by dtype, with scales and zero points.
     """
 
-    bytes: int = 0
-    by_dtype: dict[str, int] = field(default_factory=dict)
+    by_dtype: Mapping[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """All of their bytes."""
+        return sum(self.by_dtype.values())
 
     @property
     def dtype(self) -> str:
@@ -61,23 +67,27 @@ def place_tensors(tensors: Iterable[StoredTensor], layers: Mapping[str, bool]) -
             left_over += tensor.bytes
         else:
             placed.setdefault(path, []).append(tensor)
-    packed: dict[str, PackedLayer] = {}
-    for path, members in placed.items():
-        if any(tensor.dtype not in _PLAIN for tensor in members):
-            layer = packed[path] = PackedLayer()
-            for tensor in members:
-                if not tensor.name.endswith("bias"):
-                    layer.bytes += tensor.bytes
-                    layer.by_dtype[tensor.dtype] = layer.by_dtype.get(tensor.dtype, 0) + tensor.bytes
+    packed = {
+        path: _add_up(members)
+        for path, members in placed.items()
+        if any(tensor.dtype not in _PLAIN for tensor in members)
+    }
     return Placement(packed, left_over)
+
+
+def _add_up(tensors: Iterable[StoredTensor]) -> PackedLayer:
+    """Return the bytes of the tensors of a layer."""
+    by_dtype: Counter[str] = Counter()
+    for tensor in tensors:
+        if not tensor.name.endswith("bias"):
+            by_dtype[tensor.dtype] += tensor.bytes
+    return PackedLayer(by_dtype)
 
 
 def _find_layer(name: str, layers: Mapping[str, bool]) -> str | None:
     """Return the nearest layer around a tensor; None for none."""
-    path = name.rpartition(".")[0]
-    while path and path not in layers:
-        path = path.rpartition(".")[0]
-    return path or None
+    around = walk_outwards(name.rpartition(".")[0])
+    return next((path for path in around if path and path in layers), None)
 
 
 def _find_block(path: str) -> str:

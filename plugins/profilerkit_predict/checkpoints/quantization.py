@@ -106,10 +106,10 @@ def _read_integers(config: _Config) -> WeightFormat:
     bits = int(config.get("bits", config.get("w_bit", 4)))
     kind = str(config.get("data_type", "int"))
     if kind != "int":
-        return {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}[kind[:5], bits]
-    return _make_grouped(
-        f"int{bits}", bits, int(config.get("group_size", config.get("q_group_size", 128))), _HALF + bits
-    )
+        floats = {("mx_fp", 4): _MXFP4, ("mx_fp", 8): _MXFP8, ("nv_fp", 4): _NVFP4, ("fp", 8): _FP8}
+        return floats[kind[: len("mx_fp")], bits]  # behind it stands how values are rounded: "mx_fp_rceil"
+    group = int(config.get("group_size", config.get("q_group_size", 128)))
+    return _make_grouped(f"int{bits}", bits, group, _HALF + bits)
 
 
 def _list_integers(config: _Config) -> Iterator[_Rule]:
@@ -142,7 +142,8 @@ def _list_blocks(config: _Config) -> Iterator[_Rule]:
     if config.get("expert_dtype") == "fp4":
         yield _Rule(None, WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,)))
     rows, columns = config.get("weight_block_size") or (0, 0)
-    form = _make_grouped("fp8", 8, int(rows) * int(columns), _MICRO if config.get("scale_fmt") == "ue8m0" else 32)
+    scale_bits = _MICRO if config.get("scale_fmt") == "ue8m0" else 32
+    form = _make_grouped("fp8", 8, int(rows) * int(columns), scale_bits)
     for item in config.get("modules_to_convert") or ():
         yield _Rule(_compile(str(item)), WeightFormat("fp8", 8, kinds=MULTIPLIED_OR_LOOKED_UP))
     yield _Rule(None, form)
@@ -197,7 +198,8 @@ def _read_compressed(weights: _Config) -> WeightFormat:
         if bits != 8:
             raise ValueError(f"floats of {bits} bits in groups of {group}")
         return _make_grouped("fp8", 8, int(block[0]) * int(block[1]) if block else group, _HALF)
-    return _make_grouped(f"int{bits}", bits, group, _HALF if weights.get("symmetric", True) else _HALF + bits)
+    zero_point_bits = 0 if weights.get("symmetric", True) else bits
+    return _make_grouped(f"int{bits}", bits, group, _HALF + zero_point_bits)
 
 
 def read_modelopt_file(folder: Path) -> dict[str, Any] | None:
@@ -270,7 +272,8 @@ def _read_quark(weight: _Config | None) -> WeightFormat | None:
     if dtype.startswith("fp8"):
         return _MXFP8 if is_grouped and group == 32 else _make_grouped("fp8", 8, group if is_grouped else 0, 32)
     bits = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}[dtype]
-    return _make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + bits * (dtype[0] == "u"))
+    zero_point_bits = bits if dtype.startswith("u") else 0
+    return _make_grouped(f"int{bits}", bits, group if is_grouped else 0, _HALF + zero_point_bits)
 
 
 def _list_torchao(config: _Config) -> Iterator[_Rule]:
@@ -305,6 +308,18 @@ def _list_gemma(config: _Config) -> Iterator[_Rule]:
     yield _Rule(None, WeightFormat(f"int{default}", default, kinds=kinds))
 
 
+def _list_higgs(config: _Config) -> Iterator[_Rule]:
+    """Yield the rule of HIGGS: a scale for each group."""
+    bits, group = int(config.get("bits", 4)), int(config.get("group_size", 256))
+    yield _Rule(None, _make_grouped("higgs", bits, group, _HALF))
+
+
+def _list_metal(config: _Config) -> Iterator[_Rule]:
+    """Yield the rule of Metal's: a scale and a bias for each group."""
+    bits, group = int(config.get("bits", 4)), int(config.get("group_size", 64))
+    yield _Rule(None, _make_grouped("affine", bits, group, 2 * _HALF))
+
+
 def _always(form: WeightFormat) -> Callable[[_Config], Iterator[_Rule]]:
     """Return what yields one format for all layers."""
     return lambda config: iter([_Rule(None, form)])
@@ -325,13 +340,9 @@ _METHODS: dict[str, Callable[[_Config], Iterator[_Rule]]] = {
     "fp_quant": _list_small_floats,
     "gemma": _list_gemma,
     "gptq": _list_integers,
-    "higgs": lambda config: iter(
-        [_Rule(None, _make_grouped("higgs", int(config.get("bits", 4)), int(config.get("group_size", 256)), _HALF))]
-    ),
+    "higgs": _list_higgs,
     "hqq": _list_hqq,
-    "metal": lambda config: iter(
-        [_Rule(None, _make_grouped("affine", int(config.get("bits", 4)), int(config.get("group_size", 64)), 2 * _HALF))]
-    ),
+    "metal": _list_metal,
     "modelopt": _list_modelopt,
     # gpt-oss: the experts alone, in groups of 32.
     "mxfp4": _always(WeightFormat("mxfp4", 4, 32, _MICRO, (WeightKind.EXPERTS,))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -69,7 +70,8 @@ def join(
     file = read_profile(profile)
     if inputs is None and input_shape is None:
         sizes = _read_sizes(file)
-        input_shape, batch_size = sizes.shape, sizes.batch if batch_size is None else batch_size
+        input_shape = sizes.shape
+        batch_size = sizes.batch if batch_size is None else batch_size
     profiler = make_profiler(model, inputs=inputs, input_shape=input_shape, backend=backend, name=name)
     is_training = _is_training(file) if training is None else bool(FLAG("training", training))
     arguments: dict[str, Any] = {} if batch_size is None else {"batch_size": batch_size}
@@ -103,8 +105,9 @@ def _read_sizes(file: ProfileFile) -> _Sizes:
     if not isinstance(inputs, list) or not inputs or not all(isinstance(entry, Mapping) for entry in inputs):
         return _Sizes()
     try:
-        named = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
-        return _Sizes(named if None not in named else list(named.values()), int(inputs[0]["shape"][0]))
+        shapes = {entry.get("name"): (tuple(entry["shape"][1:]), str(entry["dtype"])) for entry in inputs}
+        batch = int(inputs[0]["shape"][0])
+        return _Sizes(shapes if None not in shapes else list(shapes.values()), batch)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ProfileFileError(
             f"{file.path}: what its script has noted of the inputs cannot be read: {error}"
@@ -132,6 +135,7 @@ def _list_doubts(file: ProfileFile, is_training: bool) -> Iterator[str]:
 
 
 def _require_layers(recording: Recording, trace: ModelTrace) -> None:
+    """Raise `ProfileFileError` for a recording with layers that the model lacks, and for one without any layer."""
     traced_paths = {layer.path for layer in trace.layers}
     unknown = {kernel.layer for kernel in recording.kernels if kernel.layer is not None} - traced_paths
     if unknown:
@@ -147,14 +151,12 @@ def _with_named_device(joined: JoinedProfile) -> JoinedProfile:
 
     A host has no description: its name, "CPU" in a profile of onnxruntime, is not looked up.
     """
-    from dataclasses import replace
-
     named = joined.recording.device
     if not named or not joined.recording.on_device:
         return joined
     try:
         with_device = replace(joined, device=device_named(named))
-        _ = with_device.layers
+        _ = with_device.layers  # computed now: a peak that is not known raises here
         return with_device
     except (DeviceNotKnownError, UnknownPeakError) as error:
         return replace(joined, further=(*joined.further, f"without a device to compare with: {error}"))

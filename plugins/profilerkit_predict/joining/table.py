@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from profilerkit.devices.info import DeviceInfo
@@ -35,11 +35,8 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
     """
     own_values = {layer.path: _start_row(device) for layer in trace.layers}
     _add_work(own_values, trace, device, dtype)
-    for kernel in recording.kernels:
-        if kernel.layer is not None:
-            own_values[kernel.layer]["seconds"] += kernel.seconds
-            own_values[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
-    binds = {}
+    _add_times(own_values, recording.kernels)
+    binds: dict[str, str] = {}
     if device is not None and trace.operators:
         for row in predict_trace(trace, device, dtype=dtype).layers:
             own_values[row["path"]]["bound_seconds"] = row["bound_seconds"]
@@ -47,14 +44,14 @@ def layer_rows(trace: ModelTrace, recording: Recording, device: DeviceInfo | Non
     whole_values = _add_inside(own_values)
     total = sum(kernel.seconds for kernel in recording.kernels)
     has_rates = _has_gradient_layers(recording.kernels)
-    around = set(nearest_around(own_values).values())
+    with_layers_inside = set(nearest_around(own_values).values())
     return LayerTable(
         [
             {
                 "path": layer.path,
                 "type": layer.type,
                 "depth": layer.depth,
-                "is_leaf": layer.path not in around,
+                "is_leaf": layer.path not in with_layers_inside,
                 "calls": sum(call.times for call in layer.calls),
                 **whole_values[layer.path],
                 **_compute_shares(whole_values[layer.path], total, has_rates),
@@ -87,6 +84,14 @@ def _add_work(
         values["bytes"] = sum(operator.bytes_read + operator.bytes_written for operator in operators)
         if device is not None:
             values["peak_seconds"] = seconds_at_peak(macs_by_dtype(operators), device, dtype)
+
+
+def _add_times(own_values: Mapping[str, dict[str, Any]], kernels: Iterable[RecordedKernel]) -> None:
+    """Add the seconds of kernels to the values of their layers."""
+    for kernel in kernels:
+        if kernel.layer is not None:
+            own_values[kernel.layer]["seconds"] += kernel.seconds
+            own_values[kernel.layer][f"{kernel.phase}_seconds"] += kernel.seconds
 
 
 def _add_inside(own_values: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -127,11 +132,11 @@ def _compute_shares(values: Mapping[str, Any], total: float, has_rates: bool) ->
 
 def list_unattributed(kernels: Iterable[RecordedKernel]) -> Table:
     """Return the kernels whose layer is not known, by name and by what they ran in, the longest first."""
-    seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
-    calls: defaultdict[tuple[str, str], float] = defaultdict(float)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
     for kernel in kernels:
         if kernel.layer is None:
-            seconds[kernel.name, kernel.around] += kernel.seconds
-            calls[kernel.name, kernel.around] += kernel.calls
-    keys: Sequence[tuple[str, str]] = sorted(seconds, key=lambda key: -seconds[key])
-    return Table([{"kernel": key[0], "around": key[1], "calls": calls[key], "seconds": seconds[key]} for key in keys])
+            start = {"kernel": kernel.name, "around": kernel.around, "calls": 0.0, "seconds": 0.0}
+            row = rows.setdefault((kernel.name, kernel.around), start)
+            row["calls"] += kernel.calls
+            row["seconds"] += kernel.seconds
+    return Table(sorted(rows.values(), key=lambda row: -row["seconds"]))
