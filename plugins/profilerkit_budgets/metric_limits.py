@@ -69,9 +69,12 @@ def _explain_missing_number(record: StatusRecord) -> str:
 
 
 def _judge_value(record: StatusRecord, limit: Limit, bound: float) -> _Judgement:
-    value, ends = float(record.value), record.ends or Bounds(record.value, record.value)
-    if record.sign and record.ends is None:  # a partial measurement: its median is a lower bound
-        ends = Bounds(value, None)
+    """Return what an absolute limit says of a value."""
+    value = float(record.value)
+    if record.ends is not None:
+        ends = record.ends
+    else:  # of a partial measurement the median is a lower bound
+        ends = Bounds(value, None) if record.sign else Bounds(record.value, record.value)
     verdict = judge(limit, bound, ends, value)
     share = f", {format_number(100 * value / bound)} % of the limit" if bound else ""
     return _Judgement(verdict, f"{record.sign}{record.shown}{share}{_explain(record, verdict)}", value)
@@ -87,24 +90,26 @@ def _explain(record: StatusRecord, verdict: Verdict) -> str:
 
 
 def _judge_ratio(report: Report, limit: Limit, baseline: Report) -> _Judgement:
+    """Return what a relative limit says of a value and that of the baseline."""
     record, reference = report.status(limit.key), _require_reference(limit, baseline)
-    before, now = (
-        value if isinstance(value, Measurement) else float(value) for value in (reference.value, record.value)
-    )
-    ratio = Ratio.of(before, now)
+    ratio = Ratio.of(_read_number(reference), _read_number(record))
     both = f"({record.shown} after {reference.shown})"
-    if record.sign and not isinstance(record.value, Measurement):
+    if record.sign and not isinstance(record.value, Measurement):  # a count of which not all is known
         ends = divide_ends(record.ends or Bounds(), float(reference.value))
         verdict = judge(limit, limit.number, ends, ratio.value)
         detail = f"{record.sign}{format_number(ratio.value)}x {both}{_explain(record, verdict)}"
         return _Judgement(verdict, detail, ratio.value)
-    if ratio.low == ratio.high and not ratio.is_range and not record.sign:
+    if ratio.low == ratio.high and not ratio.is_range and not record.sign:  # two counts
         verdict = Verdict.PASSED if limit.allows(ratio.value, limit.number) else Verdict.FAILED
         return _Judgement(verdict, f"{format_number(ratio.value)}x {both}", ratio.value)
     conditions = "" if ratio.paired else _explain_imprecision(report, baseline)
     verdict = _judge_interval(ratio, limit, is_lower_bound=bool(record.sign))
     detail = f"{record.sign}{_write_interval(ratio)} {both}{conditions}{_explain(record, verdict)}"
     return _Judgement(verdict, detail, ratio.value)
+
+
+def _read_number(record: StatusRecord) -> Measurement | float:
+    return record.value if isinstance(record.value, Measurement) else float(record.value)
 
 
 def _require_reference(limit: Limit, baseline: Report) -> StatusRecord:
@@ -146,4 +151,5 @@ def _write_interval(ratio: Ratio) -> str:
 
 def _explain_imprecision(report: Report, baseline: Report) -> str:
     """Return what makes a ratio of two runs less certain: other machines and versions."""
-    return "; ".join([", not measured in turn", *filter(None, [describe_other_conditions(report, baseline)])])
+    conditions = describe_other_conditions(report, baseline)
+    return f", not measured in turn; {conditions}" if conditions else ", not measured in turn"

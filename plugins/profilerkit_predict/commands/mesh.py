@@ -10,7 +10,7 @@ import click
 from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
 from profilerkit.cli.completing import devices, models
 from profilerkit.cli.option_values import make_callback, parse_shapes
-from profilerkit.errors import ArgumentError, ProfilerKitError
+from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError, ProfilerKitError
 
 from ..meshes.layout import OPEN_MESH
 from .mesh_options import network_option, parallelize_option, rank_option, ranks_per_node_option
@@ -67,7 +67,7 @@ def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
     arguments_given = {name: value for name, value in arguments.items() if value is not None}
     try:
         _ACTIONS[actions[0]](model, mesh, options, arguments_given)
-    except ArgumentError as error:
+    except (ArgumentError, DeviceFileError, DeviceNotKnownError) as error:
         fail(str(error), USAGE, error)
     except ProfilerKitError as error:
         fail(str(error), MODEL_FAILED, error)
@@ -79,9 +79,15 @@ command.params.extend([parallelize_option, rank_option, network_option, ranks_pe
 def _find(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:
     from ..meshes.fitting import find_mesh
 
-    fits = options["fits"]
-    limit = float(fits) if fits.replace(".", "").replace("e", "").isdigit() else fits
-    emit(str(find_mesh(model, mesh=mesh, fits=limit, **arguments)))
+    emit(str(find_mesh(model, mesh=mesh, fits=_read_fits(options["fits"]), **arguments)))
+
+
+def _read_fits(text: str) -> float | str:
+    """Return a number of bytes; any other text is the name of a device."""
+    try:
+        return float(text) if text[:1].isdigit() else text  # "inf" and "nan" are no numbers of bytes
+    except ValueError:
+        return text
 
 
 def _write_traces(model: str, mesh: Any, options: dict[str, Any], arguments: dict[str, Any]) -> None:

@@ -54,12 +54,10 @@ class Adapters:
 
         They stand beside matrices of so many layers.
         """
-        elements = sum(
-            self._count_elements(matrix)
-            * matrix.experts
-            / (layout.tensor if matrix.routing is None else layout.expert_devices)
-            for matrix in self.matrices
-        )
+        elements = 0.0
+        for matrix in self.matrices:
+            devices = layout.tensor if matrix.routing is None else layout.expert_devices
+            elements += self._count_elements(matrix) * matrix.experts / devices
         return math.ceil(self.count * elements * self.element_bytes * layout.count_stage_share(layers))
 
     def count_read_bytes(self, sequences: int, batch: int, replicas: int = 1) -> float:

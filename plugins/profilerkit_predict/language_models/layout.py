@@ -46,7 +46,8 @@ class Layout:
 
         In decode each replica has its share, of which one group is in each stage.
         """
-        return math.ceil(math.ceil(batch / self.data) / (self.pipeline if is_decode else 1))
+        of_replica = math.ceil(batch / self.data)
+        return math.ceil(of_replica / self.pipeline) if is_decode else of_replica
 
     def count_stage_share(self, layers: int | None) -> float:
         """Return the share of so many layers in the fullest stage: a layer is in one stage whole.
@@ -94,6 +95,8 @@ class Layout:
         return ",".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "one device"
 
 
+#: A part of a layout's text: "tp4".
+_PART = re.compile(r"(tp|pp|dp|ep)([1-9]\d*)")
 #: The layout of a model on one device.
 ONE_DEVICE = Layout()
 
@@ -108,9 +111,10 @@ def read_layout(devices: int, parallel: Any) -> Layout:
     """
     if parallel is None:
         return Layout(tensor=devices)
-    parts = [part for part in re.split(r"[,\s]+", parallel.strip().lower()) if part] if type(parallel) is str else []
-    sizes = {match[1]: int(match[2]) for part in parts if (match := re.fullmatch(r"(tp|pp|dp|ep)([1-9]\d*)", part))}
-    if not parts or len(sizes) != len(parts):
+    parts = re.findall(r"[^,\s]+", parallel.lower()) if isinstance(parallel, str) else []
+    matches = [_PART.fullmatch(part) for part in parts]
+    sizes = {match[1]: int(match[2]) for match in matches if match is not None}
+    if not parts or len(sizes) != len(parts):  # one that is none of these, or one that is there twice
         raise ArgumentError(
             f"parallel={shown(parallel)}: give a text such as 'tp8', 'tp4,pp2' or 'dp8,ep8': devices of tensor (tp), "
             "pipeline (pp) and expert parallelism (ep), and replicas of attention (dp)"

@@ -89,31 +89,30 @@ def engine_terms(work: Work) -> tuple[Term, ...]:
     new token where the library expands them before they are cached. What an indexer does for each pair stays. Experts
     that a token is not sent to are left out, also where the library runs all of them.
     """
-    left_out: dict[tuple[Law, int | None], int] = {(Law.TOKEN, None): work.unrouted_macs}
+    left_out = {Law.TOKEN: work.unrouted_macs, Law.KEY: 0, Law.PAIR: 0}
     latent = work.latent
     if latent is not None:
         expansion = latent.layers * latent.rank * latent.heads * (latent.nope + latent.value)
         is_for_each_key = any(term.law is Law.KEY and term.rate >= expansion for term in work.terms)
-        left_out[Law.PAIR, None] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
-        left_out[Law.KEY if is_for_each_key else Law.TOKEN, None] = expansion + (
-            0 if is_for_each_key else work.unrouted_macs
-        )
+        left_out[Law.KEY if is_for_each_key else Law.TOKEN] += expansion
+        left_out[Law.PAIR] = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value)
     terms = []
     for term in work.terms:
-        less = left_out.get((term.law, term.window), 0)
+        less = left_out.get(term.law, 0) if term.window is None else 0  # latent attention has no windows
         rate = term.rate - less if term.rate >= less else term.rate
         if rate or term.prefill_rate:
             terms.append(replace(term, rate=rate))
     return tuple(terms)
 
 
-def _latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
+def _list_latent_terms(latent: LatentAttention) -> Iterator[tuple[Term, ...]]:
     """Yield the two ways to run latent attention: expanded, and absorbed."""
-    inner = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
+    expansion = latent.rank * latent.heads * (latent.nope + latent.value) * latent.layers
     core = latent.heads * (latent.nope + latent.rope + latent.value) * latent.layers
     absorbed_core = latent.heads * (latent.rank + latent.rope + latent.rank) * latent.layers
-    yield Term(Law.KEY, inner), Term(Law.PAIR, core, latent.most_attended)
-    yield Term(Law.TOKEN, inner), Term(Law.PAIR, absorbed_core, latent.most_attended)
+    most = latent.most_attended
+    yield Term(Law.KEY, expansion), Term(Law.PAIR, core, most_attended=most)
+    yield Term(Law.TOKEN, expansion), Term(Law.PAIR, absorbed_core, most_attended=most)
 
 
 def engine_macs(work: Work, batch: int, new_tokens: int, cached: int, logits: int = 1) -> int:
@@ -124,6 +123,8 @@ def engine_macs(work: Work, batch: int, new_tokens: int, cached: int, logits: in
     total = batch * (logits - 1) * sum(term.rate for term in work.terms if term.law is Law.LAST)
     total += count_macs(engine_terms(work), batch, new_tokens, cached, attended=True)
     if work.latent is not None:
-        ways = [count_macs(terms, batch, new_tokens, cached, True) for terms in _latent_terms(work.latent)]
-        total += ways[1] if new_tokens == 1 else min(ways)
+        expanded, absorbed = (
+            count_macs(terms, batch, new_tokens, cached, attended=True) for terms in _list_latent_terms(work.latent)
+        )
+        total += absorbed if new_tokens == 1 else min(expanded, absorbed)
     return total

@@ -72,6 +72,7 @@ class RankModel:
 
 
 def _read_mesh(value: Any) -> dict[str, int]:
+    """Return the sizes of a mesh; raises `ValueError` for what is none, which `MESH` says in words."""
     if isinstance(value, str):
         pairs = [part.partition("=")[::2] for part in value.split(",")]
         value = {name.strip(): int(size) for name, size in pairs}
@@ -106,12 +107,19 @@ def read_rank(rank: Any, mesh: Mapping[str, int]) -> int:
 
 
 def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) -> list[int]:
-    """Return the ranks that differ from one in no other dimensions than these, in their order."""
-    ranks, step = [rank], prod(mesh.values())
+    """Return the ranks that differ from one in no other dimensions than these, in their order.
+
+    >>> list_group(5, {"dp": 2, "tp": 4}, ["dp"]), list_group(5, {"dp": 2, "tp": 4}, ["tp"])
+    ([1, 5], [4, 5, 6, 7])
+    """
+    ranks = [rank]
+    stride = prod(mesh.values())  # how far apart ranks are that are neighbours in a dimension
     for dimension, size in mesh.items():
-        step //= size
+        stride //= size
         if dimension in dimensions:
-            ranks = [other + (index - other // step % size) * step for other in ranks for index in range(size)]
+            place = rank // stride % size
+            firsts = [other - place * stride for other in ranks]
+            ranks = [first + index * stride for first in firsts for index in range(size)]
     return ranks
 
 

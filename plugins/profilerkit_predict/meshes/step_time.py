@@ -47,7 +47,10 @@ class Links:
         return self._count_in_node(collective) < collective.ranks
 
     def find_seconds(self, collective: Collective) -> float:
-        """Return the least seconds that collectives take; where the network is not known, those of the link alone."""
+        """Return the least seconds that a collective takes; where the network is not known, those of the link alone.
+
+        Between nodes all devices of a node that take part send at the same time, each its share.
+        """
         in_node = self._count_in_node(collective)
         inside = collective.sent_bytes / self.link if in_node > 1 or self.network is None else 0.0
         if in_node == collective.ranks or self.network is None:
@@ -119,23 +122,26 @@ def find_link(target: DeviceInfo) -> float:
 
 
 def _predict(work: Prediction, collectives: Iterable[Collective], links: Links) -> dict[str, Any]:
-    """Return the values, as bounds where the device is known by its data sheet."""
+    """Return the values, as bounds where the device is known by its data sheet.
+
+    Collectives that overlap run beside the work; for all others the work waits.
+    """
     seconds = {collective: links.find_seconds(collective) for collective in collectives}
     beside = sum(took for collective, took in seconds.items() if collective.overlaps)
     waited = sum(took for collective, took in seconds.items() if not collective.overlaps)
     is_unknown = links.network is None and any(map(links.leaves_node, seconds))
     missing = (_UNKNOWN_NETWORK,) if is_unknown else ()
+    in_collectives = beside + waited
     exposed = waited + max(0.0, beside - work.seconds)
-    low, value = (waited + max(of_work, beside) for of_work in (work.low, work.seconds))
+    value = waited + max(work.seconds, beside)
+    low = waited + max(work.low, beside)
     high = None if work.high is None or is_unknown else waited + max(work.high, beside)
     is_bound = work.estimate is None
-    made_by = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
-    total = beside + waited
+    of_work = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"
+    of_links = "what the links do not reach of their bandwidth"
     note = f"on {work.device.name} ({work.tier}), {work.seconds:.3g} s of work"
     return {
-        RankStepTime.NAME: Noted(Partial(value, (made_by, *missing), Bounds(low, high)), note),
-        CollectiveTime.NAME: Partial(
-            total, ("what the links do not reach of their bandwidth", *missing), Bounds(total, None)
-        ),
-        ExposedTime.NAME: Partial(exposed, (made_by, *missing), Bounds(waited, None)),
+        RankStepTime.NAME: Noted(Partial(value, (of_work, *missing), Bounds(low, high)), note),
+        CollectiveTime.NAME: Partial(in_collectives, (of_links, *missing), Bounds(in_collectives, None)),
+        ExposedTime.NAME: Partial(exposed, (of_work, *missing), Bounds(waited, None)),
     }

@@ -157,15 +157,17 @@ def find_sizes(operator: OpRecord) -> ProductSizes:
     ProductSizes(batch=1, rows=2, columns=3, depth=4)
     """
     shape = tuple(max(1, size) for size in operator.outputs[0].shape) if operator.outputs else ()
-    name, elements = plain_name(operator.operator), math.prod(shape)
-    is_image = "conv" in name and len(shape) > 2
-    columns = shape[1 if is_image else -1] if shape else 1
+    name = plain_name(operator.operator)
+    elements = math.prod(shape)
     depth = max(1, operator.macs // elements)
+    if "conv" in name and len(shape) > 2:
+        channels = shape[1]
+        moved = (operator.bytes_read + operator.bytes_written) / element_bytes(operator.outputs[0].dtype)
+        macs_of_a_value = max(1, round(operator.macs / max(1.0, moved)))
+        return ProductSizes(macs_of_a_value, elements // channels, channels, depth)
+    columns = shape[-1] if shape else 1
     if len(shape) == 3 and re.search(r"lstm|gru|rnn|recurrent", name):
         return ProductSizes(shape[0], shape[1], columns, depth)
-    if is_image:
-        moved = (operator.bytes_read + operator.bytes_written) / element_bytes(operator.outputs[0].dtype)
-        return ProductSizes(max(1, round(operator.macs / max(1.0, moved))), elements // columns, columns, depth)
     is_batched = len(shape) > 2 and re.search(_KINDS["batched product"], name) is not None
     batch = math.prod(shape[:-2]) if is_batched else 1
     return ProductSizes(batch, elements // columns // batch, columns, depth)

@@ -130,6 +130,7 @@ def test_command_sets_two_layouts_side_by_side(file: Path, tmp_path: Path) -> No
         (["--mesh", "tp=2", "--timeline", "step.json"], "--timeline is predicted for a device; give it: --on h100"),
         (["--mesh", "tp=2", "--fits", "1e9"], "one size must be None"),
         (["--mesh", "tp", "--fits", "1e9"], "give names and sizes"),
+        (["--mesh", "tp=?", "--fits", "1.2.3"], "no device '1.2.3'"),
     ],
 )
 def test_command_that_cannot_be(arguments: list[str], message: str) -> None:
