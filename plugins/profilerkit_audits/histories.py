@@ -62,14 +62,16 @@ class History:
 
 
 def _list_cells(point: Point) -> tuple[str, ...]:
+    """Return the cells of a point, in the order of the titles of `History.grid`."""
     row, value = point.row, point.value
-    mark = "changed" if point.moved else "" if value.value is not None else value.completeness.value
+    if value.value is None:
+        shown, mark = "-", value.completeness.value
+    else:
+        shown, mark = value.text, "changed" if point.moved else ""
     flags = [f"not plausible: {flag}" for flag in row.flags]
-    shown = value.text if value.value is not None else "-"
-    commit = shorten_commit(row.commit, 10) or "-"
     return (
         shorten_moment(row.created, 16),
-        commit,
+        shorten_commit(row.commit, 10) or "-",
         row.machine[:8] or "-",
         shown,
         mark,
@@ -101,12 +103,15 @@ def history(store: Store | str | PathLike[str], model: str, metric: str) -> list
 
 
 def _make_points(metric: str, rows: Sequence[Row]) -> tuple[Point, ...]:
+    """Return a point for each row; an exact value is compared with the last one, and a row with the one before it."""
     points: list[Point] = []
     last: Value | None = None
     for row in rows:
-        value, moved = row.values[metric], None
+        value = row.values[metric]
+        moved = None
         if value.value is not None and is_exact(metric, value):
             moved = None if last is None else value.value != last.value
             last = value
-        points.append(Point(row, value, find_causes(points[-1].row, row) if points else (), moved))
+        causes = find_causes(points[-1].row, row) if points else ()
+        points.append(Point(row, value, causes, moved))
     return tuple(points)

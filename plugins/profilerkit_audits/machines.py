@@ -72,8 +72,9 @@ def _read_busy_seconds() -> float | None:
     """Return the processor time that all processes of the machine have taken since it was started."""
     try:
         numbers = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:]
-        user, nice, system, _, _, *rest = map(int, numbers)
-        return (user + nice + system + sum(rest[:2])) / float(os.sysconf("SC_CLK_TCK"))
+        user, nice, system, _idle, _iowait, *others = map(int, numbers)
+        interrupts = sum(others[:2])  # of the hardware and of software; what follows are virtual machines
+        return (user + nice + system + interrupts) / float(os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError):
         return None
 
@@ -95,7 +96,9 @@ class Busyness:
         ``busy`` is the share of all cores that others took, from 0 to 1; None where the system does not tell, or where
         the model's own processor time is not known.
         """
-        cores, after, busy = os.cpu_count() or 1, _read_busy_seconds(), None
+        cores = os.cpu_count() or 1
+        after = _read_busy_seconds()
+        busy = None
         elapsed = time.monotonic() - self.start
         if after is not None and self._busy_before is not None and cpu_seconds is not None and elapsed > 0:
             others = after - self._busy_before - cpu_seconds
@@ -120,7 +123,8 @@ def shorten_commit(commit: str, length: int = 12) -> str:
     >>> shorten_commit("0123456789abcdef+"), shorten_commit("0123+")
     ('0123456789ab+', '0123+')
     """
-    return commit[:length] + "+" * (len(commit) > length and commit.endswith("+"))
+    is_cut_off = len(commit) > length and commit.endswith("+")
+    return f"{commit[:length]}+" if is_cut_off else commit[:length]
 
 
 def read_clock() -> str:

@@ -83,10 +83,12 @@ def compare_values(comparison: Comparison, records: Sequence[StatusRecord | None
     """
     values = []
     for index, (report, record) in enumerate(zip(comparison.reports, records, strict=True)):
-        text, better = grid.rows[row][1 + index], grid.rows[row][len(records) + index]
-        value = _make_value(report, record, text, grid.marks.get((row, 1 + index), ""))
-        if record is not None and index and better != "-":
-            value = replace(value, better=better, verdict=grid.marks.get((row, len(records) + index), ""))
+        column, column_of_better = 1 + index, len(records) + index
+        value = _make_value(report, record, grid.rows[row][column], grid.marks.get((row, column), ""))
+        is_compared = record is not None and index > 0 and grid.rows[row][column_of_better] != "-"
+        if is_compared:
+            better, verdict = grid.rows[row][column_of_better], grid.marks.get((row, column_of_better), "")
+            value = replace(value, better=better, verdict=verdict)
         values.append(value)
     return values
 

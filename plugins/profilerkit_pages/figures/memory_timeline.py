@@ -53,8 +53,8 @@ def memory_timeline(report: Report, include_weights: bool = True, broken: bool |
     factor, unit = unit_for(peak, "B", Scale.IEC)
     weights = memory.weight_bytes if include_weights else 0
     axes = _make_axes(figure, weights / factor, peak / factor, broken)
-    live = [(memory.input_bytes, *memory.live_bytes), memory.live_bytes[-1:]]
-    tops = [(weights + alive) / factor for part in live for alive in part]
+    live = [memory.input_bytes, *memory.live_bytes, memory.live_bytes[-1]]  # the last once more: it ends its step
+    tops = [(weights + alive) / factor for alive in live]
     for axis in axes:
         _draw_areas(axis, weights / factor, tops)
     _mark_peak(axes[0], report, memory, peak, factor)
@@ -71,14 +71,15 @@ def _make_axes(figure: Any, weights: float, peak: float, broken: bool | None) ->
     above = peak - weights
     span = above * (1 + _FREE + _WEIGHTS_SHOWN)
     start = weights - above * _WEIGHTS_SHOWN
+    end_of_lower = span * _BELOW / _ABOVE
     is_broken = weights > _MOST_WEIGHTS * peak if broken is None else broken
-    if not is_broken or not above or start <= span * _BELOW / _ABOVE:
+    if not is_broken or not above or start <= end_of_lower:  # without a break, or with nothing in it
         axis = figure.subplots()
         axis.set_ylim(0, peak * (1 + _FREE))
         return [axis]
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(_ABOVE, _BELOW))
     upper.set_ylim(start, start + span)
-    lower.set_ylim(0, span * _BELOW / _ABOVE)
+    lower.set_ylim(0, end_of_lower)
     upper.spines["bottom"].set_visible(False)
     upper.tick_params(axis="x", length=0, labelbottom=False)
     lower.set_yticks([0])
@@ -100,19 +101,25 @@ def _draw_areas(axis: Any, weights: float, tops: Sequence[float]) -> None:
 
 
 def _mark_peak(axis: Any, report: Report, memory: MemoryTimeline, peak: int, factor: float) -> None:
+    """Mark the peak, and name the operator and the layer that reach it; the text stays inside of the figure."""
     index = memory.peak_index
     what = "the inputs"
     if index is not None and report.operators is not None and index < len(report.operators):
         row = report.operators[index]
         what = f"{row['operator']} in {label_layer({'path': row['layer']})}"
-    at = 0.5 if index is None else index + 1.5
-    middle = len(memory.live_bytes) / 2
+    at = 0.5 if index is None else index + 1.5  # the middle of its step: the first one is that of the inputs
+    share_of_width = at / len(memory.live_bytes)
+    alignment = "center"
+    if share_of_width < 1 / 4:
+        alignment = "left"
+    elif share_of_width > 3 / 4:
+        alignment = "right"
     axis.plot([at], [peak / factor], "v", color="black", markersize=6, clip_on=False)
     axis.annotate(
         plain(f"peak {scale_value(peak, 'B', Scale.IEC)}: {what}", 90),
         (at, peak / factor),
         xytext=(0, 9),
         textcoords="offset points",
-        ha="left" if at < middle / 2 else "right" if at > middle * 1.5 else "center",
+        ha=alignment,
         fontsize="small",
     )

@@ -103,17 +103,17 @@ def _place_children(
     children: Sequence[Mapping[str, Any]], heights: Sequence[float], start: float, level: int
 ) -> Iterator[Box]:
     """Yield the boxes of the layers inside one: thin neighbors as one box, and none for those too thin to see."""
-    group_start, thin = start, 0  # where the thin layers since the last box begin, and how many there are
-    end = start
+    group_start = end = start  # the thin layers since the last box begin and end there
+    thin = 0  # how many of them there are
     for child, height in zip(children, heights, strict=True):
         if height < THINNEST:
             end += height
-            thin += height > 0
+            thin += 1 if height else 0
             continue
         if end - group_start >= THINNEST:
             yield Box(None, level, group_start, end, thin)
         yield Box(child, level, end, end + height)
-        end += height
-        group_start, thin = end, 0
+        group_start = end = end + height
+        thin = 0
     if end - group_start >= THINNEST:
         yield Box(None, level, group_start, end, thin)

@@ -57,16 +57,20 @@ def predict_arrivals(
         most_sequences: How many sequences fit in the memory of a replica.
         replicas: Replicas, which share the requests evenly.
     """
-    replica_rate, later = rate / replicas, new - 1
+    replica_rate = rate / replicas
+    later = new - 1
     load = replica_rate * prefill
-
-    def keeps_up(sequences: int) -> bool:
-        return replica_rate * later * (decode(sequences) or 0.0) <= sequences * (1 - load)
-
     if later and decode(1) is None:
         return None
-    per_sequence = later * (decode(most_sequences) or 0.0) / most_sequences if later else 0.0
-    most_requests = replicas / (prefill + per_sequence)
+
+    def find_decode_seconds(sequences: int) -> float:
+        """Return the seconds of all later tokens of each of so many sequences."""
+        return later * (decode(sequences) or 0.0) if later else 0.0
+
+    def keeps_up(sequences: int) -> bool:
+        return replica_rate * find_decode_seconds(sequences) <= sequences * (1 - load)
+
+    most_requests = replicas / (prefill + find_decode_seconds(most_sequences) / most_sequences)
     if load >= 1 or not keeps_up(most_sequences):
         return Arrivals(rate, load, None, None, None, None, most_requests)
     sequences = 1 + bisect_left(range(1, most_sequences + 1), True, key=keeps_up)  # the fewest that keep up

@@ -52,28 +52,28 @@ class EngineCache:
     def _list_latents(self, latent: LatentAttention) -> tuple[CacheLayer, ...]:
         """Return the latents, and the keys of an indexer where there is one."""
         layout = self.engine.sparse_latents if latent.most_attended is not None else None
-        entry = latent.layers * (latent.rank + latent.rope) * dtype_bytes(self.facts.dtype)
-        keys = latent.index_bytes
-        if layout is not None:
-            keys = layout.count_index_bytes(keys // dtype_bytes(self.facts.dtype))
-        elif keys:
-            keys = self._store(keys)
+        element_bytes = dtype_bytes(self.facts.dtype)
         if layout is not None and self.form is not None and self.form.name == "fp8":
             entry = latent.layers * layout.count_bytes(latent.rank, latent.rope)
         else:
-            entry = self._store(entry)
+            entry = self._store(latent.layers * (latent.rank + latent.rope) * element_bytes)
         latents = CacheLayer("latents", entry, most_read=latent.most_attended, heads=1)
-        return (latents, CacheLayer("keys of the indexer", keys, heads=1)) if keys else (latents,)
+        if layout is not None:
+            index_entry = layout.count_index_bytes(latent.index_bytes // element_bytes)
+        else:
+            index_entry = self._store(latent.index_bytes) if latent.index_bytes else 0
+        return (latents, CacheLayer("keys of the indexer", index_entry, heads=1)) if index_entry else (latents,)
 
     def _join_parts(self, layers: Sequence[CacheLayer]) -> CacheLayer:
         """Return parts of a cache that grow alike as one, in the format of the cache."""
-        repeats, first = self.facts.cache.repeats, layers[0]
+        repeats = self.facts.cache.repeats
+        first = layers[0]
         return replace(
             first,
             path=f"{len(layers)} parts",
             bytes_per_entry=self._store(sum(layer.bytes_per_entry for layer in layers) // repeats),
             constant_bytes=sum(layer.constant_bytes for layer in layers),
-            heads=first.heads and max(1, first.heads // repeats),
+            heads=None if first.heads is None else max(1, first.heads // repeats),
         )
 
     def _store(self, entry: int) -> int:

@@ -29,10 +29,12 @@ def choose_lengths(prompt: int | None, new: int | None, limit: int | None, name:
 
     Raises `InputError` if the model takes fewer than were requested.
     """
-    if limit is not None:
-        new = new or min(_NEW, max(1, limit // 8 if prompt is None else limit - prompt))
-        prompt = prompt or min(_PROMPT, max(1, limit - new))
-    prompt, new = prompt or _PROMPT, new or _NEW
+    if new is None:
+        new = _NEW
+        if limit is not None:
+            new = min(_NEW, max(1, limit // 8 if prompt is None else limit - prompt))
+    if prompt is None:
+        prompt = _PROMPT if limit is None else min(_PROMPT, max(1, limit - new))
     require_context(limit, prompt + new, name, f"prompt {prompt:,} + new {new:,} = ")
     return Lengths(prompt, new)
 

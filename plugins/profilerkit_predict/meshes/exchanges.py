@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from profilerkit.costs import Cost
 from profilerkit.costs.reduction import all_reduce
 
+from .layout import list_strides
 from .records import Collective
 
 __all__ = ["Message", "count_additions", "make_collective", "note_idle"]
@@ -44,7 +44,10 @@ def count_additions(message: Message, elements: int) -> Cost:
     ranks = len(message.ranks)
     if message.kind == "all-reduce":
         return all_reduce(elements, summands=2)
-    return all_reduce(-(-elements // ranks), summands=ranks) if message.kind == "reduce-scatter" else Cost(0, 0)
+    if message.kind == "reduce-scatter":
+        share = -(-elements // ranks)  # rounded up
+        return all_reduce(share, summands=ranks)
+    return Cost(0, 0)
 
 
 def make_collective(message: Message, layer: str, phase: str, overlaps: bool, mesh: Mapping[str, int]) -> Collective:
@@ -56,10 +59,8 @@ def make_collective(message: Message, layer: str, phase: str, overlaps: bool, me
 
 def _list_dimensions(ranks: Sequence[int], mesh: Mapping[str, int]) -> Iterator[str]:
     """Yield the names of the dimensions of a mesh in which ranks differ."""
-    step = prod(mesh.values())
-    for dimension, size in mesh.items():
-        step //= size
-        if len({rank // step % size for rank in ranks}) > 1:
+    for dimension, stride in list_strides(mesh).items():
+        if len({rank // stride % mesh[dimension] for rank in ranks}) > 1:
             yield dimension
 
 

@@ -19,7 +19,7 @@ from profilerkit.errors import ArgumentError
 from profilerkit.process.files import write_bytes, write_text
 
 from ..rank_metrics import RankStep
-from .layout import MESH, list_group
+from .layout import MESH, list_group, list_strides
 from .protocol_buffers import encode_field, encode_number, encode_part, encode_text
 from .records import Collective
 from .tasks import Task, list_tasks
@@ -81,8 +81,9 @@ def write_execution_traces(
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     paths = []
+    differing = set(differ)
     for rank in range(prod(sizes.values())):
-        kind = tuple(index for dimension, index in _find_places(rank, sizes).items() if dimension in set(differ))
+        kind = tuple(index for dimension, index in _find_places(rank, sizes).items() if dimension in differing)
         if kind not in kinds:
             step = profile(build, inputs, mesh=sizes, rank=rank, metrics=[RankStep.NAME], strict=True, **arguments)
             kinds[kind] = list_tasks(step[RankStep.NAME])
@@ -94,11 +95,7 @@ def write_execution_traces(
 
 def _find_places(rank: int, mesh: Mapping[str, int]) -> dict[str, int]:
     """Return where a rank is along each dimension."""
-    places, step = {}, prod(mesh.values())
-    for dimension, size in mesh.items():
-        step //= size
-        places[dimension] = rank // step % size
-    return places
+    return {dimension: rank // stride % mesh[dimension] for dimension, stride in list_strides(mesh).items()}
 
 
 class _Groups:
@@ -176,9 +173,8 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
     if collective.kind in _COLLECTIVES:
         kind = _encode_attribute("comm_type", _INT64, _COLLECTIVES[collective.kind])
         name = rank.groups.find_name(rank.list_group(collective))
-        return _NodeContent(
-            _NodeType.COLLECTIVE, [kind, comm_size, *([_encode_attribute("pg_name", _STRING, name)] if name else [])]
-        )
+        group = [_encode_attribute("pg_name", _STRING, name)] if name else []
+        return _NodeContent(_NodeType.COLLECTIVE, [kind, comm_size, *group])
     if collective.kind not in ("send", "receive"):
         raise ArgumentError(
             f"{task.name}: a Chakra execution trace has no such exchange; it has {', '.join(_COLLECTIVES)}, send and "
@@ -202,4 +198,5 @@ def _describe_exchange(task: Task, collective: Collective, rank: _Rank) -> _Node
 
 def _encode_attribute(name: str, field: int, value: int | str) -> bytes:
     """Return an attribute; a value stands there even if it is 0, as one of several fields holds it."""
-    return encode_text(1, name) + (encode_text(field, value) if isinstance(value, str) else encode_field(field, value))
+    content = encode_text(field, value) if isinstance(value, str) else encode_field(field, value)
+    return encode_text(1, name) + content

@@ -19,6 +19,7 @@ __all__ = [
     "SCHEMES",
     "RankModel",
     "list_group",
+    "list_strides",
     "read_parallelize",
     "read_rank",
 ]
@@ -113,14 +114,26 @@ def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) 
     ([1, 5], [4, 5, 6, 7])
     """
     ranks = [rank]
-    stride = prod(mesh.values())  # how far apart ranks are that are neighbours in a dimension
+    for dimension, stride in list_strides(mesh).items():
+        if dimension in dimensions:
+            place = rank // stride % mesh[dimension]
+            firsts = [other - place * stride for other in ranks]
+            ranks = [first + index * stride for first in firsts for index in range(mesh[dimension])]
+    return ranks
+
+
+def list_strides(mesh: Mapping[str, int]) -> dict[str, int]:
+    """Return by dimension how far apart ranks are that are neighbours in it: 1 in the innermost.
+
+    >>> list_strides({"pp": 2, "dp": 3, "tp": 4})
+    {'pp': 12, 'dp': 4, 'tp': 1}
+    """
+    strides = {}
+    stride = prod(mesh.values())
     for dimension, size in mesh.items():
         stride //= size
-        if dimension in dimensions:
-            place = rank // stride % size
-            firsts = [other - place * stride for other in ranks]
-            ranks = [first + index * stride for first in firsts for index in range(size)]
-    return ranks
+        strides[dimension] = stride
+    return strides
 
 
 def read_parallelize(value: Any) -> Any:

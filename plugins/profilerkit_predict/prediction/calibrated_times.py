@@ -77,6 +77,7 @@ class CalibratedTimes:
         return TimedRegion(head.layer, seconds, self._find_binding(region, seconds), host_seconds)
 
     def _find_binding(self, region: Region, seconds: float) -> str:
+        """Return what decides the seconds of a region: "products", "traffic" or "dispatch"."""
         if seconds <= _MOSTLY_DISPATCH * self.calibration.dispatch:
             return "dispatch"
         head = region.head
@@ -90,15 +91,18 @@ class CalibratedTimes:
 
         Raises `ArgumentError` if there is neither.
         """
-        dtype = self._find_dtype(operator)
+        calibration, dtype = self.calibration, self._find_dtype(operator)
         sizes: tuple[float, ...]
         if operator.macs:
-            kind, plain_kind, sizes = find_kind(operator), "product", find_sizes(operator)
-            work, peak = 2.0 * operator.macs, self.calibration.peak(dtype) or 0.0
+            sizes = find_sizes(operator)
+            work = 2.0 * operator.macs
+            peak = calibration.peak(dtype) or 0.0
+            table = calibration.table(find_kind(operator), dtype) or calibration.table("product", "float32")
         else:
-            kind, plain_kind, sizes = find_family(operator), "element-wise", (max(1.0, moved_bytes),)
-            work, peak = sizes[0], math.inf
-        table = self.calibration.table(kind, dtype) or self.calibration.table(plain_kind, "float32")
+            sizes = (max(1.0, moved_bytes),)
+            work = sizes[0]
+            peak = math.inf
+            table = calibration.table(find_family(operator), dtype) or calibration.table("element-wise", "float32")
         if table is None or not peak:
             raise ArgumentError(
                 f"the calibration of {self.device} has no table for {operator.operator} in {dtype}; make it with "
