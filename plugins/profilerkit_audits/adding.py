@@ -29,14 +29,16 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
     if not isinstance(store, Store):
         with Store.open(store) as opened:
             return add_report(opened, report, spec)
-    here, spec, commit = read_machine(), spec or report.name, find_commit(Path.cwd())
-    facts = read_stated_machine(report.environment)
-    machine = digest_machine(facts) if facts else ""
+    spec = spec or report.name
+    here = read_machine()
+    commit = find_commit(Path.cwd())
     about = {"engine": "profile", "profilerkit": version("profilerkit"), "cases": 1}
     run = store.begin_run(Run(facts=about, machine=digest_machine(here), commit=commit), here)
-    python = {name: fact for name, fact in report.environment.items() if name == "python"}
+    facts = read_stated_machine(report.environment)
+    machine = digest_machine(facts) if facts else ""
     arguments = {"batch_size": report.batch_size, **report.arguments}
     settings = {name: value for name, value in arguments.items() if value is not None}
+    versions = {name: fact for name, fact in report.environment.items() if name == "python"}
     measured = [spec, settings, list(report.statuses), report.fingerprint, dict(report.environment), machine]
     row = read_report(
         report,
@@ -45,7 +47,7 @@ def add_report(store: Store | str | PathLike[str], report: Report, spec: str | N
         settings=settings,
         flags=find_flags(report),
         machine=machine,
-        versions={**python, "profilerkit": version("profilerkit")},
+        versions={**versions, "profilerkit": version("profilerkit")},
         run=run.run,
         commit=commit,
     )

@@ -130,7 +130,7 @@ class ComputePredictedTime(PredictingFunction):
         predicted = _predict(model, backend, trace, run_options, on, dtype)
         if isinstance(predicted, Unavailable):
             return {PredictedTime.NAME: predicted, PredictedLayers.NAME: predicted}
-        return {PredictedTime.NAME: _value(predicted), PredictedLayers.NAME: predicted.layers}
+        return {PredictedTime.NAME: _make_value(predicted), PredictedLayers.NAME: predicted.layers}
 
 
 class ComputePredictedTrainingTime(PredictingFunction):
@@ -149,21 +149,21 @@ class ComputePredictedTrainingTime(PredictingFunction):
     ) -> Any:
         """Return the seconds; the arguments are those of `ComputePredictedTime`."""
         predicted = _predict(model, backend, training_trace, run_options, on, dtype)
-        return predicted if isinstance(predicted, Unavailable) else _value(predicted)
+        return predicted if isinstance(predicted, Unavailable) else _make_value(predicted)
 
 
 def _predict(
     model: Any, backend: Backend, trace: ModelTrace, options: RunOptions, on: DeviceInfoLike | None, dtype: str | None
 ) -> Prediction | Unavailable:
+    """Return the prediction of a trace; unavailable where a peak is not known or there is nothing to predict."""
+    target = choose_device(model, backend, options, on)
     try:
-        return predict_trace(
-            trace, choose_device(model, backend, options, on), dtype=dtype, compiled="compile" in options.requested
-        )
+        return predict_trace(trace, target, dtype=dtype, compiled="compile" in options.requested)
     except (UnknownPeakError, NothingToPredictError) as error:
         return Unavailable(str(error))
 
 
-def _value(predicted: Prediction) -> Any:
+def _make_value(predicted: Prediction) -> Any:
     """Return a prediction as a value between two ends, with what it is made by."""
     is_bound = predicted.estimate is None
     missing = "what the device does not reach of its peaks" if is_bound else "predicted, not measured"

@@ -76,22 +76,29 @@ def regressions(strict: bool, form: str, **options: Any) -> None:
 
 
 def _write_regressions(result: Regressions, form: str) -> str:
+    """Return the tables of what moved, and below them why, what was searched, and notes."""
     from ..changes import draw_changes, write_causes
     from ..regression_search import draw_steps
 
-    grids = [draw_changes(result.changes, "Counts that moved")] if result.changes else []
-    for title, steps in (("All models moved together: the machine", result.machines), ("Times", result.steps)):
-        grids += [draw_steps(steps, title)] if steps else []
-    moved, steps_of_models = format_count(len(result.changes), "count"), format_count(len(result.steps), "step")
-    searched = f"{moved} moved; {result.series} series of times were searched, with {steps_of_models} of models and "
-    searched += f"{len(result.machines)} of machines"
+    grids = []
+    if result.changes:
+        grids.append(draw_changes(result.changes, "Counts that moved"))
+    if result.machines:
+        grids.append(draw_steps(result.machines, "All models moved together: the machine"))
+    if result.steps:
+        grids.append(draw_steps(result.steps, "Times"))
     causes = write_causes(
         [
             *((str(change.case), change.causes) for change in result.changes),
             *((step.name, step.causes) for step in (*result.machines, *result.steps)),
         ]
     )
-    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), "\n".join([*causes, searched, *result.notes])])
+    searched = (
+        f"{format_count(len(result.changes), 'count')} moved; {result.series} series of times were searched, with "
+        f"{format_count(len(result.steps), 'step')} of models and {len(result.machines)} of machines"
+    )
+    end = "\n".join([*causes, searched, *result.notes])
+    return "\n\n".join([*(draw_grid(grid, form) for grid in grids), end])
 
 
 @click.command("export")

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-def _writable(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+def _require_form(context: click.Context, parameter: click.Parameter, path: str | None) -> Path | None:
+    """Check that a file can be written, and that the end of its name tells the form."""
     target: Path | None = require_writable(context, parameter, path)
     if target is not None and target.suffix not in (".json", ".txt"):
         raise click.BadParameter(f"{target.name!r}: give a name that ends in .json or .txt")
@@ -71,7 +72,7 @@ def _writable(context: click.Context, parameter: click.Parameter, path: str | No
     help="Show only this many layers, those with the most time of their own.",
 )
 @console_or_json
-@output_option("Also write a file: .json or .txt.", _writable)
+@output_option("Also write a file: .json or .txt.", _require_form)
 @click.option("--strict", is_flag=True, help="Exit with 1 if a layer is above 1 of what the device can do.")
 def command(
     profile: str,
@@ -104,6 +105,7 @@ def command(
 
 
 def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
+    """Return the joined profile; an error ends the command, with the code of a wrong request or of a failed model."""
     from profilerkit.plugging.extension import LoadedModel
 
     from ..joining import join
@@ -111,7 +113,7 @@ def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
     loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
     shapes = parse_shapes(options.pop("input_shape"))
     try:
-        sizes = {"input_shape": shapes} if shapes is not None else _sizes(profile, loaded)
+        sizes = {"input_shape": shapes} if shapes is not None else _choose_inputs(profile, loaded)
         return join(profile, loaded.model, name=loaded.name, **sizes, **options)
     except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError) as error:
         fail(str(error), USAGE, error)
@@ -119,7 +121,7 @@ def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
         fail(str(error), MODEL_FAILED, error)
 
 
-def _sizes(profile: str, loaded: LoadedModel) -> dict[str, Any]:
+def _choose_inputs(profile: str, loaded: LoadedModel) -> dict[str, Any]:
     """Return the inputs of the model's loader, unless the profile's own script has noted which were profiled."""
     from ..joining import read_profile
 

@@ -28,6 +28,8 @@ __all__ = ["JoinedProfile"]
 
 #: From which share of the median on the slowest pass is named.
 _SLOW = 1.5
+#: How many layers a note names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class JoinedProfile:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know besides."""
         notes = [*self.recording.notes, *self.further]
-        notes += _slow_pass(self.recording.passes)
+        notes += _note_slow_pass(self.recording.passes)
         if self.unattributed_share > 0.5:
             notes.append(
                 f"{self.unattributed_share:.0%} of the kernels' time is in no layer of this model: the profile may be "
@@ -129,7 +131,7 @@ class JoinedProfile:
             notes.append(f"without the cost of {', '.join(self.trace.missing)}")
         if self.device is not None:
             notes.append(f"peaks and bandwidth of {self.device.name} ({self.device.tier}); attention counts in full")
-        notes += _doubts(self.above_one, self.layers)
+        notes += _explain_above(self.above_one, self.layers)
         return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,22 +181,21 @@ def _is_above(share: float | None) -> bool:
     return share is not None and share > 1
 
 
-def _slow_pass(passes: Sequence[float]) -> list[str]:
+def _note_slow_pass(passes: Sequence[float]) -> list[str]:
     """Return a note on the pass that took the longest, if it is far from the median of all passes."""
     slowest, middle = max(passes), median(passes)
     if slowest <= _SLOW * middle:
         return []
     number = passes.index(slowest) + 1
-    advice = (
-        "if it was a warm-up pass, leave it out with a larger skip (--skip)"
-        if number == 1
-        else "something may have interrupted it; the means below contain it"
-    )
+    if number == 1:
+        advice = "if it was a warm-up pass, leave it out with a larger skip (--skip)"
+    else:
+        advice = "something may have interrupted it; the means below contain it"
     return [f"pass {number} of {len(passes)} took {slowest / middle:.1f} times the median of all passes: {advice}"]
 
 
-def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:
-    """Say of layers above 1 why that may be; it is never shown without this."""
+def _explain_above(paths: Sequence[str], layers: LayerTable) -> list[str]:
+    """Return why layers may be above 1, which is never shown without this."""
     notes = []
     products = [path for path in paths if _is_above(layers[path]["mfu"])]
     traffic = [path for path in paths if path not in products]
@@ -212,6 +213,6 @@ def _doubts(paths: tuple[str, ...], layers: LayerTable) -> list[str]:
     return notes
 
 
-def _list_paths(paths: list[str]) -> str:
-    shown = [path or "(model)" for path in paths[:5]]
-    return ", ".join(shown) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+def _list_paths(paths: Sequence[str]) -> str:
+    text = ", ".join(path or "(model)" for path in paths[:_NAMED])
+    return f"{text} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else text

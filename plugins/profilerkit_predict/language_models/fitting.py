@@ -97,13 +97,13 @@ def count_memory(
     sequences = math.ceil(batch / layout.data)
     tokens = max(min(sequences * context, prefill_tokens), sequences)
     return Memory(
-        cost.device_weight_bytes(layout),
-        cost.cache.count_device_bytes(context, batch, layout),
-        None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
-        math.ceil(capacity * reserve) if capacity is not None else 0,
-        capacity,
-        0 if cost.adapters is None else cost.adapters.count_device_bytes(layout, facts.sizes.layers),
-        0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
+        weights=cost.device_weight_bytes(layout),
+        cache=cost.cache.count_device_bytes(context, batch, layout),
+        activations=None if facts.traced is None else _scale_activations(facts.traced.prefill, tokens),
+        reserve=0 if capacity is None else math.ceil(capacity * reserve),
+        capacity=capacity,
+        adapters=0 if cost.adapters is None else cost.adapters.count_device_bytes(layout, facts.sizes.layers),
+        drafter=0 if speculation is None else speculation.count_device_bytes(context, batch, layout),
     )
 
 
@@ -131,17 +131,17 @@ def fit(
         speculation: What drafts tokens on the same devices; None for nothing.
     """
 
-    def memory(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
+    def count(sequences: int, tokens: int, layout: Layout = cost.layout) -> Memory:
         return count_memory(cost, sequences, tokens, prefill_tokens, reserve, layout, speculation)
 
-    requested = memory(batch, context)
+    requested = count(batch, context)
     if requested.capacity is None:
         return Fit(requested, batch, context, cost.devices, None, False, None, None)
     maximum = cost.facts.sizes.longest_context
-    longest = _largest(maximum or MOST_TRIED, lambda tokens: bool(memory(batch, tokens).fits))
-    largest = _largest(MOST_TRIED, lambda sequences: bool(memory(sequences, context).fits))
+    longest = _find_largest(maximum or MOST_TRIED, lambda tokens: bool(count(batch, tokens).fits))
+    largest = _find_largest(MOST_TRIED, lambda sequences: bool(count(sequences, context).fits))
     most = _count_most_shares(cost)
-    too_few = _largest(most, lambda count: not memory(batch, context, _widen(cost.layout, count)).fits)
+    too_few = _find_largest(most, lambda shares: not count(batch, context, _widen(cost.layout, shares)).fits)
     needed = None if too_few == most else _widen(cost.layout, too_few + 1).devices
     is_maximum = maximum is not None and longest == maximum
     return Fit(requested, batch, context, cost.devices, longest, is_maximum, largest, needed)
@@ -162,6 +162,6 @@ def _widen(layout: Layout, count: int) -> Layout:
     return replace(layout, tensor=count)
 
 
-def _largest(most: int, holds: Callable[[int], bool]) -> int:
+def _find_largest(most: int, holds: Callable[[int], bool]) -> int:
     """Return the largest number up to ``most`` that ``holds`` accepts, as it does all smaller ones; 0 for none."""
     return bisect_left(range(1, most + 1), True, key=lambda number: not holds(number))

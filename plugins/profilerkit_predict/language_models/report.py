@@ -12,9 +12,10 @@ from profilerkit.devices import DeviceInfo
 from profilerkit.process.encoding import printable
 from profilerkit.process.files import write_text
 
+from .adapters import Adapters
 from .caching import CacheBytes
 from .fitting import Fit
-from .records import GeneratedTokens, ModelFacts
+from .records import GeneratedTokens, ModelFacts, PassCounts
 from .report_tables import is_traced_pass
 from .rewrites import REWRITES
 from .serving import ASSUMPTIONS, Serving
@@ -69,7 +70,10 @@ class LanguageModelReport:
     @property
     def title(self) -> str:
         """The model with the weights' format and the device."""
-        return ", ".join([self.name, self.weights, *([self.device.name] if self.device else [])])
+        names = [self.name, self.weights]
+        if self.device is not None:
+            names.append(self.device.name)
+        return ", ".join(names)
 
     @property
     def reason_without_estimates(self) -> str:
@@ -129,12 +133,16 @@ class LanguageModelReport:
             "new": self.new,
             "as_written": {
                 "execution": asdict(facts.execution),
-                "prefill": facts.traced and _counts(facts.traced.prefill),
-                "decode": facts.traced and _counts(facts.traced.decode),
+                "prefill": None if facts.traced is None else _write_counts(facts.traced.prefill),
+                "decode": None if facts.traced is None else _write_counts(facts.traced.decode),
                 "cache": [
-                    {"context": layer.context, "batch": layer.batch, "logical_bytes": layer.logical_bytes}
-                    | {"allocated_bytes": layer.allocated_bytes}
-                    for layer in facts.cache.contents
+                    {
+                        "context": contents.context,
+                        "batch": contents.batch,
+                        "logical_bytes": contents.logical_bytes,
+                        "allocated_bytes": contents.allocated_bytes,
+                    }
+                    for contents in facts.cache.contents
                 ],
             },
             "engine": {
@@ -147,15 +155,20 @@ class LanguageModelReport:
                 "block_size": self.cost.block_size,
                 "rate": self.rate,
                 "inputs": [
-                    {"kind": kind.kind, "count": count, "size": kind.size, "tokens": kind.tokens, "macs": kind.macs}
-                    | {"notes": list(kind.notes)}
-                    for kind, count in self.cost.inputs
+                    {
+                        "kind": encoder.kind,
+                        "count": number,
+                        "size": encoder.size,
+                        "tokens": encoder.tokens,
+                        "macs": encoder.macs,
+                        "notes": list(encoder.notes),
+                    }
+                    for encoder, number in self.cost.inputs
                 ],
                 "shared_prefix": self.cost.shared_prefix,
-                "adapters": self.cost.adapters
-                and (asdict(self.cost.adapters) | {"parameters": self.cost.adapters.parameters}),
+                "adapters": None if self.cost.adapters is None else _write_adapters(self.cost.adapters),
                 "cache_dtype": self.cost.cache_format.name if self.cost.cache_format else self.facts.dtype,
-                "speculation": self.speculation and _write_speculation(self.speculation),
+                "speculation": None if self.speculation is None else _write_speculation(self.speculation),
                 "assumptions": list(ASSUMPTIONS),
                 "serving": [_write_serving(serving) for serving in self.serving],
                 "estimates": self.reason_without_estimates or "by a calibration",
@@ -202,8 +215,12 @@ class LanguageModelReport:
         return printable(self.to_text())
 
 
-def _counts(counts: Any) -> dict[str, Any]:
+def _write_counts(counts: PassCounts) -> dict[str, Any]:
     return asdict(counts) | {"uncounted": dict(counts.uncounted)}
+
+
+def _write_adapters(adapters: Adapters) -> dict[str, Any]:
+    return asdict(adapters) | {"parameters": adapters.parameters}
 
 
 #: What a step tells besides its fields.
@@ -225,8 +242,9 @@ def _write_speculation(speculation: Speculation) -> dict[str, Any]:
         "draft_tokens": speculation.draft_tokens,
         "acceptance": speculation.acceptance,
         "tokens_per_step": speculation.tokens_per_step,
-        "drafter": drafter
-        and {"name": drafter.facts.name, "parameters": drafter.facts.parameters, "count": speculation.drafters},
+        "drafter": None
+        if drafter is None
+        else {"name": drafter.facts.name, "parameters": drafter.facts.parameters, "count": speculation.drafters},
     }
 
 

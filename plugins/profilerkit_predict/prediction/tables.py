@@ -24,6 +24,10 @@ _WIDTH = 1.0
 _RIDGE = 0.3
 #: The least share of a time that counts as work.
 _LEAST_SHARE = 0.05
+#: Points that weigh at least 1 / e ** 8 of the nearest one bound the result: it lies beyond them by twice at the most.
+_NEAR, _MOST_BEYOND = 8.0, 0.7
+#: A penalty of the intercept that changes nothing, and lets the equations of few points be solved.
+_LEAST_PENALTY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class EfficiencyTable:
 
 
 def _interpolate(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -> float:
-    """Return the interpolated target at some sizes."""
+    """Return the target at some sizes by a local linear regression over the points; all but shares are logarithms."""
     import numpy as np
 
     at = np.clip(np.log2(np.array(sizes, dtype=float)), logs.min(axis=0), logs.max(axis=0))
@@ -136,7 +140,8 @@ def _interpolate(logs: Any, targets: Any, shares: Any, sizes: Sequence[float]) -
     weights = np.exp(-(distances - distances.min())) * shares**2
     design = np.hstack([np.ones((len(logs), 1)), offsets])
     weighted = design * weights[:, None]
-    penalty = np.diag([1e-9, *[_RIDGE * weights.sum()] * logs.shape[1]])
-    solution = np.linalg.solve(weighted.T @ design + penalty, weighted.T @ targets)
-    near = targets[distances <= distances.min() + 8]
-    return float(np.clip(solution[0], near.min() - 0.7, near.max() + 0.7))
+    slope_penalties = [_RIDGE * weights.sum()] * logs.shape[1]
+    penalty = np.diag([_LEAST_PENALTY, *slope_penalties])
+    intercept, *_ = np.linalg.solve(weighted.T @ design + penalty, weighted.T @ targets)
+    near = targets[distances <= distances.min() + _NEAR]
+    return float(np.clip(intercept, near.min() - _MOST_BEYOND, near.max() + _MOST_BEYOND))
