@@ -26,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import median_high
 from typing import Any, NamedTuple
 
 import torch
@@ -149,14 +150,17 @@ def operator_errors(where: DeviceInfo) -> dict[str, float]:
     Peak and bandwidth are the best that were measured, as a data sheet would have them.
     """
     calibration = _calibration(where)
-    plain = []
+    plain, by_tables = [], []
     for table in calibration.tables:
         peak, rate = calibration.peak(table.dtype) or math.inf, where.bandwidth or math.inf
         is_product = len(table.points[0].sizes) > 1
         plain += [abs(point.work / (peak if is_product else rate) / point.seconds - 1) for point in table.points]
+        for point in table.points if len(table.points) > 2 else ():
+            others = replace(table, points=tuple(other for other in table.points if other is not point))
+            by_tables.append(abs(math.log(point.seconds / others.seconds(point.sizes, point.work, math.inf))))
     return {
         "operators": len(plain),
-        "by the tables, each from the others": math.expm1(calibration.log_error),
+        "by the tables, each from the others": math.expm1(median_high(by_tables)),
         "by peak and bandwidth alone": _quantile(plain, 0.5),
     }
 

@@ -74,12 +74,7 @@ class Step:
         return {
             "spec": None if self.case is None else self.case.spec,
             "settings": None if self.case is None else self.case.settings,
-            "metric": self.metric,
-            "machine": self.machine,
-            "change": self.change,
-            "p": self.p,
-            "q": self.q,
-            "verdict": self.verdict,
+            **{name: getattr(self, name) for name in ("metric", "machine", "change", "p", "q", "verdict")},
             "old_run": self.old.run,
             "new_run": self.new.run,
             "created": self.new.created,

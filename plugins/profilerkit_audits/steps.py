@@ -28,6 +28,8 @@ _LEVEL = 0.05
 _EXCEEDING, _PERMUTATIONS = 10, 50_000
 #: How many are drawn at once: few at first, since most series need no more.
 _FIRST, _AT_ONCE = 50, 500
+#: What a permutation may lack to gain as much as the series itself: sums of other orders are rounded otherwise.
+_ROUNDING = 1e-9
 #: Single nights are clipped at so many deviations (1.4826 times the median absolute deviation) from the median.
 _CLIPPED = 6.0
 #: Nights so far apart, from the least to the most, are taken as independent of each other.
@@ -75,9 +77,9 @@ def find_splits(
             continue
         index = start + _find_best(part)
         p = max(above, _estimate_p(part, generator, correlation))
-        if above and p > _LEVEL:
-            continue
-        cuts[index] = p
+        is_whole = above == 0.0  # the best split of the whole series is a candidate, whatever its p-value
+        if is_whole or p <= _LEVEL:
+            cuts[index] = p
         if p <= _LEVEL:
             parts += [(start, index, p), (index, end, p)]
     ends = [0, *sorted(cuts), len(series)]
@@ -130,7 +132,7 @@ def _remove_plain_steps(series: Floats) -> Floats:
         if abs(steps[largest]) <= least:
             break
         ends.add(largest + MIN_SIZE)
-        steps[max(0, largest - MIN_SIZE + 1) : largest + MIN_SIZE] = 0.0
+        steps[max(0, largest - MIN_SIZE + 1) : largest + MIN_SIZE] = 0.0  # the same step, seen from nights beside it
     parts = [series[start:end] for start, end in pairwise(sorted(ends))]
     return np.concatenate([part - np.median(part) for part in parts])
 
@@ -183,7 +185,7 @@ def _draw_noise(size: int, count: int, correlation: float, generator: np.random.
 
 def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float) -> float:
     """Return the p-value of the best split of a part, among series without a step that are drawn."""
-    share = float(_compute_shares(part)) * (1 - 1e-9)
+    share = float(_compute_shares(part)) * (1 - _ROUNDING)
     exceeding = drawn = 0
     size = _FIRST
     while exceeding < _EXCEEDING and drawn < _PERMUTATIONS:
@@ -201,6 +203,8 @@ def _estimate_p(part: Floats, generator: np.random.Generator, correlation: float
 
 #: So many of the steadiest models weigh the same.
 EQUALS = 3
+#: A change of nothing would weigh without end.
+_LEAST_CHANGE = float(np.finfo(float).tiny) ** 0.5
 
 
 def find_share(deviations: Floats) -> Floats:
@@ -215,11 +219,12 @@ def find_share(deviations: Floats) -> Floats:
     [0.0, 1.0, 0.0]
     """
     weights = _weigh(deviations)
-    order = np.argsort(deviations, axis=0)  # nan comes last
+    order = np.argsort(deviations, axis=0)  # of the models in each night; nan comes last
     ordered = np.take_along_axis(deviations, order, axis=0)
-    heights = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
-    half = (heights >= heights[-1] / 2).argmax(axis=0)
-    share: Floats = ordered[half, np.arange(deviations.shape[1])]
+    weights_up_to = np.cumsum(np.where(np.isnan(ordered), 0.0, weights[order]), axis=0)
+    first_beyond_half = (weights_up_to >= weights_up_to[-1] / 2).argmax(axis=0)
+    nights = np.arange(deviations.shape[1])
+    share: Floats = ordered[first_beyond_half, nights]
     return share
 
 
@@ -230,6 +235,7 @@ def _weigh(deviations: Floats) -> Floats:
     finite = np.sort(changes[np.isfinite(changes)])
     if not len(finite):
         return np.ones(len(changes))
-    least = max(float(finite[min(EQUALS, len(finite)) - 1]), float(np.finfo(float).tiny) ** 0.5)
+    of_steadiest = float(finite[min(EQUALS, len(finite)) - 1])  # the last of those that weigh the same
+    least = max(of_steadiest, _LEAST_CHANGE)
     weights: Floats = 1.0 / np.maximum(changes, least)
     return weights

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from profilerkit.arguments.checks import DEPTH, TOP
-from profilerkit.cli import MODEL_FAILED, NOT_KEPT, USAGE, emit, fail
+from profilerkit.cli import NOT_KEPT, USAGE, emit, fail
 from profilerkit.cli.loading import load_argument
 from profilerkit.cli.option_values import make_callback, parse_shapes, require_writable
 from profilerkit.cli.options import TypedOption, console_or_json, output_option, trust_option
@@ -21,7 +21,6 @@ from profilerkit.errors import (
     InputError,
     NotOfferedError,
     ProfileFileError,
-    ProfilerKitError,
 )
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def command(
 
 
 def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
-    """Return the joined profile; an error ends the command, with the code of a wrong request or of a failed model."""
+    """Return the joined profile; a wrong request ends the command."""
     from profilerkit.plugging.extension import LoadedModel
 
     from ..joining import join
@@ -117,8 +116,6 @@ def _join(profile: str, model: Any, options: dict[str, Any]) -> JoinedProfile:
         return join(profile, loaded.model, name=loaded.name, **sizes, **options)
     except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfileFileError) as error:
         fail(str(error), USAGE, error)
-    except ProfilerKitError as error:
-        fail(str(error), MODEL_FAILED, error)
 
 
 def _choose_inputs(profile: str, loaded: LoadedModel) -> dict[str, Any]:

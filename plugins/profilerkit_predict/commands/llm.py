@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
+from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.option_values import parse_batch_sizes, require_writable
 from profilerkit.cli.options import console_or_json, output_option, trust_option
 from profilerkit.cli.output import cannot_write
-from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError, ProfilerKitError
+from profilerkit.errors import ArgumentError, DeviceNotKnownError, InputError, NotOfferedError
 from profilerkit.process.files import write_text
 
 if TYPE_CHECKING:
@@ -130,15 +130,13 @@ def command(models: tuple[str, ...], form: str, output: Path | None, **options: 
 
 
 def _predict(models: tuple[str, ...], options: dict[str, Any]) -> LanguageModelReport | LanguageModelComparison:
-    """Return the predictions; an error ends the command, with the code of a wrong request or of a model that failed."""
+    """Return the predictions; a wrong request ends the command."""
     from ..language_models import llm
 
     try:
         return llm(*models, **options)
     except (ArgumentError, DeviceNotKnownError, InputError, NotOfferedError) as error:
         fail(str(error), USAGE, error)
-    except ProfilerKitError as error:
-        fail(str(error), MODEL_FAILED, error)
 
 
 def _save(result: LanguageModelReport | LanguageModelComparison, output: Path) -> OSError | None:

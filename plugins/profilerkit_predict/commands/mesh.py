@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from profilerkit.cli import MODEL_FAILED, USAGE, emit, fail
+from profilerkit.cli import USAGE, emit, fail
 from profilerkit.cli.completing import devices, models
 from profilerkit.cli.option_values import make_callback, parse_shapes
-from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError, ProfilerKitError
+from profilerkit.errors import ArgumentError, DeviceFileError, DeviceNotKnownError
 
 from ..meshes.layout import OPEN_MESH
 from .mesh_options import network_option, parallelize_option, rank_option, ranks_per_node_option
@@ -69,8 +69,6 @@ def command(model: str, mesh: dict[str, int | None], **options: Any) -> None:
         _ACTIONS[actions[0]](model, mesh, options, arguments_given)
     except (ArgumentError, DeviceFileError, DeviceNotKnownError) as error:
         fail(str(error), USAGE, error)
-    except ProfilerKitError as error:
-        fail(str(error), MODEL_FAILED, error)
 
 
 command.params.extend([parallelize_option, rank_option, network_option, ranks_per_node_option])

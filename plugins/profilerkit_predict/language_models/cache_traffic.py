@@ -43,7 +43,7 @@ def _count_sequence_traffic(cache: EngineCache, piece: Piece, tensor: int) -> Ca
     new = 1 if has_encoder else piece.new_tokens
     read = written = shared = 0.0
     for part in cache.parts:
-        devices = min(tensor, part.heads or tensor)
+        devices = part.count_sharing(tensor)
         entries = part.entries_read(before)
         constant = _count_constant_traffic(part, is_first, has_encoder)
         read += (part.bytes_per_entry * entries + constant.read) / devices

@@ -92,14 +92,11 @@ class EngineCache:
         """
         share_of_layers = layout.count_stage_share(self.facts.sizes.layers)
         tokens, sequences = self.count_tokens(context), math.ceil(batch / layout.data)
-        return sum(
-            math.ceil(
-                self._count_paged_bytes(part, tokens, sequences)
-                / min(layout.tensor, part.heads or layout.tensor)
-                * share_of_layers
-            )
-            for part in self.parts
-        )
+        total = 0
+        for part in self.parts:
+            paged_bytes = self._count_paged_bytes(part, tokens, sequences)
+            total += math.ceil(paged_bytes / part.count_sharing(layout.tensor) * share_of_layers)
+        return total
 
     def _count_paged_bytes(self, part: CacheLayer, tokens: int, sequences: int) -> int:
         """Return the bytes of a part in blocks, of which whole ones can be of several sequences."""

@@ -18,9 +18,6 @@ from .records import Law, Term
 
 __all__ = ["Passes", "Terms", "find_laws", "find_root_call", "find_terms", "split_phases"]
 
-#: Multiply-accumulates of a layer's operator, by the layer's path and the operator.
-Groups = Mapping[tuple[str, str], int]
-
 
 def split_phases(trace: ModelTrace) -> tuple[tuple[int, ...], ...]:
     """Return for each call of the model the indices of the operators that ran in it, in order."""

@@ -128,6 +128,10 @@ class CacheLayer:
             return 0
         return self.bytes_per_entry if self.stride == 1 else self.bytes_per_entry / self.stride
 
+    def count_sharing(self, devices: int) -> int:
+        """Return how many of so many devices share it: no more than it has heads."""
+        return devices if self.heads is None else min(devices, self.heads)
+
     def entries(self, context: int) -> int:
         """Return how many entries it has after so many tokens.
 

@@ -45,8 +45,7 @@ def make_report(
     rows = []
     for index, batch in enumerate(batches):
         of_batch = fits[index] if fits else None
-        needed_devices = None if of_batch is None else of_batch.needed_devices
-        row = predict_serving(cost, batch, prompt, new, needed_devices, speculation)
+        row = predict_serving(cost, batch, prompt, new, speculation)
         burst = None if cost.facts.is_encoder_decoder else predict_burst(cost, batch, prompt, most_tokens)
         is_last = index == len(batches) - 1  # arrivals follow from what fits, whatever the batch: once is enough
         arrivals = None if rate is None or not is_last else _predict_arrivals(cost, request, of_batch, speculation)

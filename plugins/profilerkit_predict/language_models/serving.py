@@ -67,7 +67,6 @@ class Serving:
         decode_tokens_per_second: Tokens of all sequences in a second of decoding.
         tokens_per_second: New tokens of all sequences over the whole time.
         cache_bytes: Bytes of the paged cache at the end.
-        requires_devices: How many devices are needed to hold it; None if that is not known or never enough.
         draft: The step that drafts one token for each sequence, with the longest cache; None where that is not counted.
         burst: The first tokens of the prompts, run in order in passes of at most so many tokens; None if not known.
         arrivals: What requests at a rate find; None without one, or if a figure of the device is not known.
@@ -89,7 +88,6 @@ class Serving:
     decode_tokens_per_second: float | None
     tokens_per_second: float | None
     cache_bytes: int
-    requires_devices: int | None = None
     draft: Step | None = None
     burst: Burst | None = None
     arrivals: Arrivals | None = None
@@ -109,7 +107,6 @@ def predict_serving(
     batch: int,
     prompt: int,
     new: int,
-    requires_devices: int | None = None,
     speculation: Speculation | None = None,
 ) -> Serving:
     """Return the predictions for a batch of prompts, each of which gets so many new tokens.
@@ -145,7 +142,6 @@ def predict_serving(
         decode_tokens_per_second=batch / later if later else None,
         tokens_per_second=batch * new / total if total else None,
         cache_bytes=cost.cache_bytes(prompt + new - 1, batch),
-        requires_devices=requires_devices,
         draft=cycles[-1].draft if cycles else None,
         first_token=first_token,
         per_token=per_token,

@@ -116,8 +116,8 @@ def list_group(rank: int, mesh: Mapping[str, int], dimensions: Collection[str]) 
     ranks = [rank]
     for dimension, stride in list_strides(mesh).items():
         if dimension in dimensions:
-            place = rank // stride % mesh[dimension]
-            firsts = [other - place * stride for other in ranks]
+            position = rank // stride % mesh[dimension]
+            firsts = [other - position * stride for other in ranks]
             ranks = [first + index * stride for first in firsts for index in range(mesh[dimension])]
     return ranks
 

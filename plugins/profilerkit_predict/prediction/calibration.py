@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median, median_high
+from statistics import median
 from typing import Any, NamedTuple
 
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.error_text import shown
 from profilerkit.errors import ArgumentError, DeviceFileError
-from profilerkit.process.cached import cached_property
 from profilerkit.trace.dtypes import element_bytes
 
 from .cases import CompiledSeconds, HostSeconds
@@ -142,12 +141,6 @@ class Calibration:
                 if moved >= least:
                     rates.append(moved / point.seconds)
         return max(rates, default=None)
-
-    @cached_property
-    def log_error(self) -> float:
-        """The typical error of a single operator: the median of the absolute errors of all points, as a logarithm."""
-        errors = [abs(error) for table in self.tables for error in table.errors]
-        return median_high(errors) if errors else math.log(2)
 
     def is_corrected(self, phase: str) -> bool:
         """Return whether enough networks ran in a phase to correct predictions by."""

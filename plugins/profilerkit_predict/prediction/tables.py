@@ -95,20 +95,6 @@ class EfficiencyTable:
         return max(rates, default=self.points[-1].work / self.points[-1].seconds)
 
     @cached_property
-    def errors(self) -> tuple[float, ...]:
-        """The logarithm of measured over predicted seconds of each point, predicted from the others."""
-        import numpy as np
-
-        if len(self.points) < 3:
-            return ()
-        errors = []
-        for index, point in enumerate(self.points):
-            kept = np.arange(len(self.points)) != index
-            rate = _interpolate(self._logs[kept], self._log_rates[kept], self._shares[kept], point.sizes)
-            errors.append(math.log(point.seconds / (self.least_seconds + point.work / math.exp(rate))))
-        return tuple(errors)
-
-    @cached_property
     def _logs(self) -> Any:
         import numpy as np
 

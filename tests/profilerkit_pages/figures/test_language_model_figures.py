@@ -58,7 +58,7 @@ def test_lines_have_what_drafts_and_adapters() -> None:
     facts = toy_facts(matrices=(MatrixShape("q_proj", 20, 30, 1),))
     cost = StepCost(facts, DEVICE, adapters=read_adapters(facts, 2, 1, None))
     speculation = Speculation(2, 0.5, StepCost(toy_facts(), DEVICE))
-    row = predict_serving(cost, 8, 16, 4, None, speculation)
+    row = predict_serving(cost, 8, 16, 4, speculation)
     drafted = LanguageModelReport("Toy", facts, cost, 16, 4, "bfloat16", (row,), speculation=speculation)
     memory = drafted.plot("cache_memory").axes[0].lines[0].get_ydata()
     assert memory[-1] == pytest.approx((2 * (2600 + 8 * 4096 * 8) + 100 * 2) / 1024)

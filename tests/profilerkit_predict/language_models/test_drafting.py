@@ -45,7 +45,7 @@ def test_the_tokens_of_a_step_are_those_of_the_closed_form(tokens: int, acceptan
 
 def test_tokens_are_drafted_one_after_the_other_before_they_are_checked() -> None:
     """Two sequences: a step that drafts reads 200 bytes of matrices, 2 bytes a cached token, and writes 2."""
-    row = predict_serving(COST, 2, 100, 3, None, speculate(SMALL))
+    row = predict_serving(COST, 2, 100, 3, speculate(SMALL))
     drafting = [(200 + 2 * cached * 2 + 2 * 2) / 1e9 for cached in (100, 101)]
     checking = [COST(2, 4, cached, 4).seconds or 0.0 for cached in (100, 101)]
     assert row.draft is not None
@@ -64,7 +64,7 @@ def test_layers_of_its_own_take_turns() -> None:
         assert speculation is not None
         assert speculation.drafters == layers
         assert count_memory(own, 4, 32, 64, 0.0, ONE_DEVICE, speculation).drafter == layers * (200 + 4 * 32 * 2)
-        row, alone = (predict_serving(own, 2, 100, 3, None, drafting) for drafting in (speculation, speculate(SMALL)))
+        row, alone = (predict_serving(own, 2, 100, 3, drafting) for drafting in (speculation, speculate(SMALL)))
         assert row.draft == alone.draft
         first, later = row.time_to_first_token or 0.0, row.time_per_output_token or 0.0
         prompts = layers * (StepCost(SMALL, DEVICE)(2, 100).seconds or 0.0)
@@ -81,7 +81,7 @@ def test_what_drafts_takes_memory_on_the_same_devices() -> None:
 
 def test_heads_of_a_number_of_parameters_are_read_for_each_token() -> None:
     heads = make_drafter(COST.facts, 250)
-    row = predict_serving(COST, 2, 100, 3, None, speculate(heads))
+    row = predict_serving(COST, 2, 100, 3, speculate(heads))
     assert row.draft is not None
     assert (row.draft.macs, row.draft.bytes) == (2 * 250, 500)
 
@@ -95,7 +95,7 @@ def test_weights_of_the_model_are_read_and_not_stored_again() -> None:
 
 def test_the_table_of_steps_has_what_is_drafted() -> None:
     speculation = speculate(SMALL)
-    row = predict_serving(COST, 2, 100, 3, None, speculation)
+    row = predict_serving(COST, 2, 100, 3, speculation)
     report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
     assert list_term_titles(report) == ("", "first token", "takes", "last token", "takes", "3 drafted", "takes")
     rows = {cells[0]: cells[1:] for cells in list_term_rows(report)}
@@ -109,7 +109,7 @@ def test_the_table_of_steps_has_what_is_drafted() -> None:
 
 def test_what_is_not_counted_is_said() -> None:
     speculation = read_speculation(3, 0.5)
-    row = predict_serving(COST, 2, 100, 3, None, speculation)
+    row = predict_serving(COST, 2, 100, 3, speculation)
     report = LanguageModelReport("Toy", COST.facts, COST, 100, 3, "bfloat16", (row,), speculation=speculation)
     assert "what drafts them is counted nowhere: neither its time nor its memory" in report.to_text()
 

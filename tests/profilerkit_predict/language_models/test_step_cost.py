@@ -68,7 +68,7 @@ def test_latents_have_the_format_of_the_cache() -> None:
 def test_a_step_with_drafted_tokens_makes_several() -> None:
     """Three drafted, each accepted in half of the cases: 1 + 1/2 + 1/4 + 1/8 tokens of a step that runs four."""
     speculation = read_speculation(3, 0.5)
-    plain, drafted = predict_serving(COST, 2, 100, 3), predict_serving(COST, 2, 100, 3, None, speculation)
+    plain, drafted = predict_serving(COST, 2, 100, 3), predict_serving(COST, 2, 100, 3, speculation)
     step = COST(2, 4, 101, logits=4)
     assert drafted.decode == step
     assert step.macs == 2 * (4 * 1000 + 4 * 100 + 6 * (102 + 103 + 104 + 105))
@@ -80,7 +80,7 @@ def test_a_step_with_drafted_tokens_makes_several() -> None:
 
 
 def test_drafted_tokens_end_where_the_model_does() -> None:
-    row = predict_serving(COST, 1, 4090, 6, None, read_speculation(8, 1))
+    row = predict_serving(COST, 1, 4090, 6, read_speculation(8, 1))
     assert row.decode == COST(1, 2, 4094, 2)
 
 
