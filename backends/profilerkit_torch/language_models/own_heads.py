@@ -38,7 +38,7 @@ def add_own_heads(
     layers, width = facts.sizes.layers, facts.sizes.width
     if not count or not layers or width is None or facts.work.unrouted_macs:
         return facts
-    last = _find_last_layer(model, layers)
+    last = _find_last_layer(model, layers, passes)
     if last is None:
         return facts
     joined = 2 * width * width
@@ -90,11 +90,14 @@ def _select_cache(cache: CacheGrowth, index: int) -> CacheGrowth:
     return CacheGrowth(parts, repeats=cache.repeats)
 
 
-def _find_last_layer(model: nn.Module, layers: int) -> str | None:
-    """Return the path of the last of so many layers; None where no list has as many."""
+def _find_last_layer(model: nn.Module, layers: int, passes: Passes) -> str | None:
+    """Return the path of the last of so many layers that text goes through; None where no list has as many."""
+    used = {operator.layer for operator in passes.decode}
     for path, module in model.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == layers:
-            return f"{path}.{layers - 1}"
+            last = f"{path}.{layers - 1}"
+            if any(_is_inside(layer, last) for layer in used):
+                return last
     return None
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from profilerkit import InputError, llm
 
+torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 #: A layer: q and o of 64 by 64, k and v of 32 by 64, three matrices of 64 by 128, two norms of 64.
@@ -84,6 +85,23 @@ def test_a_layer_of_its_own_drafts() -> None:
     memory, of_one = several.fits[0].memory.drafter, report.fits[0].memory.drafter
     assert (several.speculation.drafters, memory) == (2, 2 * of_one)
     assert "are taken to be like the model's last layer" in " ".join(str(several).split())
+
+
+def test_a_layer_of_its_own_is_like_one_that_text_goes_through() -> None:
+    """The first list of two layers is no text's, as in a tower for images; the second one has two norms of 64."""
+
+    class WithTower(transformers.LlamaForCausalLM):  # type: ignore[name-defined,misc]
+        def __init__(self, config: Any) -> None:
+            super().__init__(config)
+            text = self.model
+            del self.model
+            self.tower = torch.nn.ModuleList([torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)])
+            self.model = text
+
+    with torch.device("meta"):
+        model = WithTower(make_llama(num_nextn_predict_layers=1)).eval()
+    report: Any = llm(model, draft_tokens=2, acceptance=0.5, draft="mtp", **{**LENGTHS, "dtype": None})
+    assert report.speculation.drafter.facts.parameters == ATTENTION + INNER + 2 * 64 + 2 * 64 * 64
 
 
 @pytest.mark.slow
