@@ -55,6 +55,14 @@ else:
             return mode.__torch_dispatch__(operator, (), args, kwargs)
 
 
+class WatchingMode(TorchDispatchMode):
+    """A mode that is on while nothing is compiled, for which torch would wrap each dispatch of it once more."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
 #: The modes of functions that are on, the innermost last; else they are read one by one.
 list_function_modes: Callable[[], list[Any]] = find_first(
     "torch.overrides._get_current_function_mode_stack",

@@ -17,7 +17,7 @@ from torch import nn
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat.meshes import find_parameter_group, find_sharding_planner, read_group_gradients, read_group_path
-from ..compat.modes import TorchDispatchMode
+from ..compat.modes import WatchingMode
 from ..compat.operators import read_schema
 from ..compat.tensors import FakeTensor, has_dispatch_rules
 from ..costs import Kind, classify
@@ -46,18 +46,13 @@ def watch_step(recorder: RankRecorder) -> Iterator[None]:
             yield
 
 
-class _OperatorWatch(TorchDispatchMode):
+class _OperatorWatch(WatchingMode):
     """Tells a recorder of each operator on this rank's own share."""
 
     def __init__(self, recorder: RankRecorder) -> None:
         super().__init__()
         self._recorder = recorder
         self._is_paused = False
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator and tell of it; one on a spread tensor is left to that, which calls others on its share."""

@@ -16,12 +16,12 @@ import torch
 from profilerkit.process.restoring import restored
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..compat.modes import TorchDispatchMode
+from ..compat.modes import TorchDispatchMode, WatchingMode
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, are_as_shipped, classify, op_cost
 from ..costs.registry import COSTS
 from ..trace.operator_facts import tensors_in
-from ..trace.signatures import signature
+from ..trace.signatures import may_be_kept, signature
 from ..untouched.write_guard import WriteGuard
 
 __all__ = ["Observation", "ObservingGuard", "without_fused_layers"]
@@ -34,8 +34,6 @@ _FUSED_LAYERS = (
     find_operator("aten._transformer_encoder_layer_fwd.default"),
     find_operator("aten._native_multi_head_attention.default"),
 )
-#: Types in a signature that may be remembered for as long as the process lives: they hold nothing of the user's.
-_PLAIN = frozenset((int, float, bool, str, type(None), tuple, torch.Size, torch.dtype, type))
 #: The most operators that are remembered.
 _MOST = 4096
 
@@ -82,7 +80,7 @@ def without_fused_layers() -> Iterator[None]:
         yield
 
 
-class Observation(TorchDispatchMode):
+class Observation(WatchingMode):
     """While it is active, adds up the multiply-accumulates of each operator by its formula.
 
     An operator that takes functions, one without a formula, and one whose formula fails leave the sum unknown. So do
@@ -90,11 +88,6 @@ class Observation(TorchDispatchMode):
     """
 
     supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from wrapping each dispatch once more: nothing is compiled while it is active."""
-        return False
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +148,7 @@ class Observation(TorchDispatchMode):
         except Exception:  # whatever a formula or a subclass of tensors raises here: the trace has said it, or will
             return None
         macs = None if cost is None else int(cost.macs)
-        if key is not None and func.namespace == "aten" and all(type(facet) in _PLAIN for facet in key):
+        if may_be_kept(func, key):
             self._memory[key] = _KnownMacs(func, macs)
         return macs
 
@@ -170,11 +163,6 @@ def _decompose(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> An
 
 class ObservingGuard(WriteGuard):
     """A guard that adds up what the operators cost, besides noticing what they write to."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from wrapping each dispatch once more, as in `Observation`."""
-        return False
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

@@ -14,7 +14,7 @@ from profilerkit import ModelInputs
 from profilerkit.backend_kit.failures import explain_failure
 from profilerkit.errors import ProfilerKitError
 
-from ..model.modules import find_device, set_inference_flags
+from ..model.modules import set_inference_flags
 from ..untouched.caller_context import as_caller
 from .fused_attention import FusedAttention
 from .grad_modes import GradMode, PassError
@@ -40,7 +40,7 @@ class InferencePass:
 
     def run(self, model: nn.Module, inputs: ModelInputs, recorder: Recorder) -> None:
         """Run what is to be recorded; errors of the model pass through."""
-        with _keep_attention_whole(model, recorder), as_caller(), recorder.questions():
+        with _keep_attention_whole(recorder), as_caller(), recorder.questions():
             output = copy_context().run(inputs.run, model)  # what it sets in context variables goes with the copy
         recorder.origins.check_results(output)
 
@@ -54,14 +54,14 @@ class InferencePass:
         return explain_failure(error, inputs, "torch", __package__)
 
 
-def _keep_attention_whole(model: nn.Module, recorder: Recorder) -> AbstractContextManager[Any]:
+def _keep_attention_whole(recorder: Recorder) -> AbstractContextManager[Any]:
     """Return a context in which attention reaches the recorder as the one kernel that a device runs.
 
     It does so without help on real tensors, and below autograd. Autograd's own kernel takes attention over meta tensors
     to pieces, and the recorder would see every score.
     """
     is_taken_to_pieces = recorder.on_meta and not recorder.below_autograd
-    return FusedAttention(find_device(model)) if is_taken_to_pieces else nullcontext()
+    return FusedAttention(recorder.model_device) if is_taken_to_pieces else nullcontext()
 
 
 def needs_autograd(error: BaseException | None) -> bool:

@@ -18,18 +18,12 @@ from profilerkit.costs import convention
 
 from ..costs import are_as_shipped
 from .replay import Plan
+from .signatures import may_be_kept
 
 __all__ = ["PlanStore", "find_plans"]
 
 #: The most plans of one device: they are some ten megabytes; the operators of a hundred models are fewer.
 _MOST = 4096
-#: Types of what a signature has of arguments that are no objects of the user's.
-_PLAIN = frozenset(
-    (
-        *(int, float, complex, bool, str, type, type(None), tuple),
-        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
-    )
-)
 
 
 class PlanStore(NamedTuple):
@@ -57,9 +51,8 @@ class PlanStore(NamedTuple):
         """Remember the plan of an operator; of one without a signature nothing."""
         if key is None:
             return
-        is_kept = func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
         try:
-            (self.kept if is_kept else self.others)[key] = plan
+            (self.kept if may_be_kept(func, key) else self.others)[key] = plan
         except TypeError:
             return
         if len(self.kept) > _MOST:

@@ -135,6 +135,7 @@ class RecordedPass:
         layers = self._kind.layer_stack(self._model, standing.inventory)
         layers.calls = self.calls
         recorder = self._kind.recorder(layers, on_meta=self.stand_ins.on_meta, stands_in=self.stand_ins.lack_values)
+        recorder.model_device = self.inventory.device
         recorder.fuses_on = self._fuses_on
         recorder.below_autograd = self._kind.grad_mode is below_autograd
         recorder.origins.newcomers.has_values |= any(tensor.is_floating_point() for tensor in self._objects.tensors)

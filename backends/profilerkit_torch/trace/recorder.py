@@ -16,7 +16,7 @@ from torch import nn
 
 from profilerkit.costs import Formula
 
-from ..compat.modes import TorchDispatchMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
+from ..compat.modes import WatchingMode, is_any_autocast_enabled, is_function_mode_active, unseen_by_functions
 from ..compat.operators import HigherOrderOperator, find_operator, has_nested_kernel
 from ..costs import Kind, classify, require_plain
 from ..untouched.write_guard import WriteGuard, may_write
@@ -57,7 +57,7 @@ _NEVER_MOVED = frozenset(
 )
 
 
-class Recorder(TorchDispatchMode, PassRecord):
+class Recorder(WatchingMode, PassRecord):
     """A dispatch mode that records the operators of one forward pass.
 
     An operator comes in at `__torch_dispatch__`. One that is remembered is replayed; any other is run, by its kind.
@@ -66,13 +66,10 @@ class Recorder(TorchDispatchMode, PassRecord):
     supports_higher_order_operators = True
     #: The ``id`` of each sparse or nested tensor of the model's or of its inputs: nothing can stand in for it.
     unread: frozenset[int] = frozenset()
-    #: The device of the model's tensors; None where they are on several.
+    #: The device of the model's tensors and inputs that have values; None where they are on several.
     device: torch.device | None = None
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Keep torch from wrapping each dispatch once more: nothing is compiled while a mode like this is active."""
-        return False
+    #: The device of the model's first tensor, which may be the meta device.
+    model_device: torch.device = torch.device("cpu")
 
     def __init__(self, layers: LayerStack, *, on_meta: bool, stands_in: bool = False) -> None:
         super().__init__()

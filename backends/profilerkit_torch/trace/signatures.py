@@ -10,10 +10,17 @@ from torch import nn
 
 from ..compat.tensors import FakeTensor, storage_address
 
-__all__ = ["Signature", "signature"]
+__all__ = ["Signature", "may_be_kept", "signature"]
 
 #: Of a tensor of another type nobody knows what its shape leaves out.
 _DENSE_TYPES = (torch.Tensor, nn.Parameter, FakeTensor)
+#: Types of what a key has of arguments that are no objects of the user's.
+_PLAIN = frozenset(
+    (
+        *(int, float, complex, bool, str, type, type(None), tuple),
+        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format),
+    )
+)
 
 
 class Signature(NamedTuple):
@@ -49,6 +56,14 @@ def signature(func: Any, args: Any, kwargs: Any, storages: Mapping[int, Any]) ->
     except (RuntimeError, NotImplementedError):  # of tensors that are not dense
         return Signature(None, False, makers)
     return Signature(tuple(facets), are_known, makers)
+
+
+def may_be_kept(func: Any, key: Any) -> bool:
+    """Return whether what is known of an operator by a key may be kept for as long as the process lives.
+
+    Another library may give its operators other kernels, and an object of the user's would be kept alive.
+    """
+    return key is not None and func.namespace == "aten" and _PLAIN.issuperset(map(type, key))
 
 
 def _add_facets(values: Iterable[Any], facets: list[Any], makers: set[int], storages: Mapping[int, Any]) -> bool:

@@ -10,7 +10,7 @@ import torch
 from profilerkit.process.cached import cached_property
 from profilerkit.process.restoring import restored
 
-from ..compat.modes import TorchDispatchMode, disable_dispatch_modes
+from ..compat.modes import WatchingMode, disable_dispatch_modes
 from ..compat.operators import HigherOrderOperator, read_schema
 from ..model.tensors import has_storage, storage_key
 from .tensor_values import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
@@ -25,7 +25,7 @@ class _Operator(NamedTuple):
     may_write: bool
 
 
-class WriteGuard(TorchDispatchMode):
+class WriteGuard(WatchingMode):
     """While it is active, the first write to one of the tensors keeps the value it had; see `restore_at_end`.
 
     ``aliases`` are these tensors, each with another one over the same data; see `tensors.list_aliases`.
