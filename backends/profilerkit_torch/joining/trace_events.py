@@ -133,7 +133,7 @@ def split_events(profile: ProfileFile, paths: frozenset[str]) -> tuple[list[Host
             continue
         kind = _find_kind(str(category), event["name"], paths)
         if kind is not None:
-            name = _remove_prefix(kind, event["name"])
+            name = event["name"].removeprefix(_PREFIXES.get(kind, ""))
             host.append(HostEvent(kind, name, (event.get("pid"), event.get("tid")), start, end, args))
     return host, sorted(device, key=lambda event: event.start)
 
@@ -153,11 +153,6 @@ def _find_kind(category: str, name: str, paths: frozenset[str]) -> Kind | None:
     if name.startswith(ENGINE_PREFIX) or (category == "Operator" and _OLD_NODE.fullmatch(name)):
         return Kind.NODE
     return Kind.RANGE if category == "user_annotation" else Kind.OPERATOR
-
-
-def _remove_prefix(kind: Kind, name: str) -> str:
-    """Return the name of an event without what tells its kind."""
-    return name.removeprefix(_PREFIXES.get(kind, ""))
 
 
 def make_frames(events: Sequence[HostEvent]) -> list[Frame]:

@@ -98,12 +98,9 @@ def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace)
 
 def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> list[Frame]:
     """Return the operators of the forward pass with these names, of nested ones the outermost."""
-    operators = [frame for frame in frames if _is_operator(frame, names) and not frame.is_backward]
-    return [frame for frame in operators if not _is_inside_operator(frame, names)]
-
-
-def _is_operator(frame: Frame, names: frozenset[str]) -> bool:
-    return frame.event.kind is Kind.OPERATOR and common_name(frame.event.name) in names
+    operators = [frame for frame in frames if frame.event.kind is Kind.OPERATOR and not frame.is_backward]
+    named = [frame for frame in operators if common_name(frame.event.name) in names]
+    return [frame for frame in named if not _is_inside_operator(frame, names)]
 
 
 def _is_inside_operator(frame: Frame, names: frozenset[str]) -> bool:

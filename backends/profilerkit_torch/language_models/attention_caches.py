@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import nn
 
 from profilerkit import InputError
@@ -15,7 +14,7 @@ from profilerkit_predict.language_models.records import CacheContents, CacheLaye
 
 from ..model.modules import list_modules, list_parameters
 from .configurations import find_most_attended, find_number, find_text_configuration
-from .dtypes import DTYPES, find_dtype
+from .dtypes import choose_dtype
 
 __all__ = ["count_repeats", "find_latent_attention", "find_limits", "find_windows"]
 
@@ -88,7 +87,7 @@ def find_latent_attention(model: nn.Module, cache: Sequence[CacheLayer]) -> Late
     if len(set(layers)) != 1:
         return None
     latent = replace(layers[0], layers=len(layers), most_attended=find_most_attended(model.config))
-    item = DTYPES.get(find_dtype(model), torch.float32).itemsize
+    item = choose_dtype(model).itemsize
     latents = latent.layers * (latent.rank + latent.rope) * item
     expanded = latent.layers * latent.heads * (latent.nope + latent.rope + latent.value) * item
     cached = round(sum(layer.bytes_per_token for layer in cache))

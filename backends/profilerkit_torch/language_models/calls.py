@@ -12,7 +12,7 @@ from profilerkit import InputError
 from profilerkit_predict.language_models.records import CacheContents
 
 from .caches import list_contents, list_layer_windows
-from .decoders import require_decoder
+from .decoders import is_encoder_decoder, require_decoder
 
 __all__ = ["Calls", "decode", "find_cache", "prefill"]
 
@@ -43,7 +43,7 @@ class Calls:
         except InputError as error:
             self.error = error
             return outputs.logits
-        seen, source = (1, length) if _is_encoder_decoder(model) else (length, None)
+        seen, source = (1, length) if is_encoder_decoder(model.config) else (length, None)
         self.windows = list_layer_windows(cache)
         self.contents.append(list_contents(cache, seen, batch, source))
         for step in range(1, self.steps + 1):
@@ -59,7 +59,7 @@ def prefill(model: Any, tokens: torch.Tensor, sound: torch.Tensor | None = None)
     options: dict[str, Any] = {"use_cache": True}
     if "logits_to_keep" in parameters:
         options["logits_to_keep"] = 1
-    if _is_encoder_decoder(model):
+    if is_encoder_decoder(model.config):
         options["decoder_input_ids"] = tokens[:, :1]
     return model(tokens if sound is None else sound, **options)
 
@@ -75,17 +75,13 @@ def decode(model: Any, token: torch.Tensor, name: str, cache: Any, before: Mappi
         before: What the model returned for the prompt: of an encoder-decoder the states of the encoder are there.
     """
     options = {name: cache, "use_cache": True}
-    if _is_encoder_decoder(model):
+    if is_encoder_decoder(model.config):
         from transformers.modeling_outputs import MoEModelOutput  # has all that models ask of their encoder
 
         states = before["encoder_last_hidden_state"]
         encoded = MoEModelOutput(last_hidden_state=states)
         return model(encoder_outputs=encoded, decoder_input_ids=token, **options)
     return model(token, **options)
-
-
-def _is_encoder_decoder(model: Any) -> bool:
-    return bool(getattr(model.config, "is_encoder_decoder", False))
 
 
 def find_cache(model: Any, outputs: Any) -> tuple[str, Any]:

@@ -6,7 +6,14 @@ from typing import Any
 
 from profilerkit import InputError
 
-__all__ = ["find_generating_class", "find_sound_positions", "has_head", "require_decoder", "require_no_encoder"]
+__all__ = [
+    "find_generating_class",
+    "find_sound_positions",
+    "has_head",
+    "is_encoder_decoder",
+    "require_decoder",
+    "require_no_encoder",
+]
 
 _ENCODER = "it is an encoder, which has no cache and generates no tokens"
 
@@ -39,11 +46,16 @@ def _is_encoder(config: Any) -> bool:
     ``is_decoder=False`` alone does not say so: GPT-NeoX has it too, and always is a decoder. Models that can be both
     predict masked tokens where they are no decoder.
     """
-    if getattr(config, "is_decoder", None) is not False or getattr(config, "is_encoder_decoder", False):
+    if getattr(config, "is_decoder", None) is not False or is_encoder_decoder(config):
         return False
     import transformers
 
     return type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
+
+
+def is_encoder_decoder(config: Any) -> bool:
+    """Return whether a configuration is one of a model whose prompt goes to an encoder."""
+    return bool(getattr(config, "is_encoder_decoder", False))
 
 
 def find_generating_class(config: Any) -> type:
@@ -58,7 +70,7 @@ def find_generating_class(config: Any) -> type:
     if generating is not None:
         return generating
     reason = "transformers has no language model for it"
-    if getattr(config, "is_encoder_decoder", False):
+    if is_encoder_decoder(config):
         reason = "it is an encoder-decoder, and transformers does not list it as one of text"
     raise _make_error(config, kind, reason)
 
@@ -81,7 +93,7 @@ def _find_usual_class(config: Any) -> type | None:
     mappings: list[Any] = [transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
     if find_sound_positions(config):
         mappings.append(transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING)
-    if not getattr(config, "is_encoder_decoder", False):
+    if not is_encoder_decoder(config):
         mappings.insert(0, transformers.MODEL_FOR_CAUSAL_LM_MAPPING)
     for mapping in mappings:
         usual: type[Any] | None = mapping.get(type(config), None)

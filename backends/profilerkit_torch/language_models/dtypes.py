@@ -15,7 +15,7 @@ from profilerkit import InputError
 from ..model.modules import list_parameters
 from .configurations import is_configuration
 
-__all__ = ["DTYPES", "default_dtype", "find_dtype", "unify_dtype"]
+__all__ = ["DTYPES", "choose_dtype", "default_dtype", "find_dtype", "unify_dtype"]
 
 #: The dtypes that activations and caches may have.
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -79,3 +79,8 @@ def find_dtype(model: nn.Module) -> str:
             name = str(parameter.dtype).removeprefix("torch.")
             elements[name] = elements.get(name, 0) + parameter.numel()
     return max(elements, key=elements.__getitem__) if elements else "float32"
+
+
+def choose_dtype(model: nn.Module) -> torch.dtype:
+    """Return the dtype of activations and cache of a model: that of its parameters, if they may have it."""
+    return DTYPES.get(find_dtype(model), torch.float32)

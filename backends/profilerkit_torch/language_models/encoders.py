@@ -17,7 +17,7 @@ from profilerkit_predict.language_models.weights import list_layer_weights, weig
 from ..trace.operator_facts import tensors_in
 from ..trace.tracing import trace_model
 from .configurations import find_number, find_text_configuration
-from .dtypes import DTYPES, find_dtype
+from .dtypes import choose_dtype
 from .image_processors import process_image
 from .models import make_language_model
 from .storage import find_storage
@@ -77,7 +77,7 @@ class _EncoderInput(NamedTuple):
 def _make_image(model: Any, size: ImageSize) -> _EncoderInput:
     """Return an image as the model's processor returns it; its pixels have no values."""
     processed = process_image(model.config, size, type(model).__name__)
-    dtype = DTYPES.get(find_dtype(model), torch.float32)
+    dtype = choose_dtype(model)
     names = inspect.signature(model.get_image_features).parameters
     tensors = {
         key: torch.empty_like(tensor, dtype=dtype, device="meta") if tensor.is_floating_point() else tensor
@@ -102,7 +102,7 @@ def _make_usual_input(model: Any, kind: InputKind) -> _EncoderInput:
             "configuration; add the tokens to the prompt (prompt=, --prompt), without the work of the encoder"
         )
     shape, size = _find_shape(getattr(model.config, _PARTS[kind]), kind, name)
-    encoded = torch.empty(1, *shape, dtype=DTYPES.get(find_dtype(model), torch.float32), device="meta")
+    encoded = torch.empty(1, *shape, dtype=choose_dtype(model), device="meta")
     return _EncoderInput(ModelInputs(encoded), size)
 
 

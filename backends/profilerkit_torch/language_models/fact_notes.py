@@ -15,6 +15,7 @@ from profilerkit_predict.language_models.weights import find_passes
 
 from ..model.weights import note_quantization
 from .configurations import find_longest_context
+from .decoders import is_encoder_decoder
 from .following import follow
 
 __all__ = ["list_notes", "list_notes_on_text", "list_notes_on_trace"]
@@ -53,8 +54,8 @@ def list_notes(
         trace: The trace of both passes.
         is_unrouted: Whether the library runs experts that a token is not sent to.
     """
-    is_encoder_decoder = bool(getattr(model.config, "is_encoder_decoder", False))
-    if is_encoder_decoder:
+    has_encoder = is_encoder_decoder(model.config)
+    if has_encoder:
         yield _ENCODER_DECODER
     elif strangers:
         yield _SPLIT.format(layers=_shorten(strangers))
@@ -62,7 +63,7 @@ def list_notes(
         yield _UNROUTED
     if trace.uncounted:
         yield f"not counted, so that counts are lower bounds: {', '.join(trace.missing)}"
-    if strangers and not is_encoder_decoder and _does_step_grow(model, strangers, passes):
+    if strangers and not has_encoder and _does_step_grow(model, strangers, passes):
         yield _GROWING
 
 

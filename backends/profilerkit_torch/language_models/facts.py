@@ -35,7 +35,7 @@ from .configurations import (
     find_sizes,
     has_chunks,
 )
-from .decoders import require_decoder
+from .decoders import is_encoder_decoder, require_decoder
 from .dtypes import find_dtype
 from .fact_notes import list_notes, list_notes_on_text, list_notes_on_trace
 from .following import Followed, choose_length, find_cache_growth, follow
@@ -118,7 +118,7 @@ class _Traced(NamedTuple):
     @property
     def is_encoder_decoder(self) -> bool:
         """Whether the prompt goes to an encoder."""
-        return bool(getattr(self.model.config, "is_encoder_decoder", False))
+        return is_encoder_decoder(self.model.config)
 
 
 def _trace(model: Any, prompt: int) -> _Traced:

@@ -17,8 +17,8 @@ from profilerkit_predict.language_models.records import CacheContents, CacheLaye
 from ..trace.tracing import trace_model
 from .calls import Calls
 from .configurations import find_longest_context, find_most_attended
-from .decoders import find_sound_positions, require_decoder
-from .dtypes import DTYPES, find_dtype
+from .decoders import find_sound_positions, is_encoder_decoder, require_decoder
+from .dtypes import choose_dtype
 from .models import make_language_model
 
 __all__ = ["Followed", "choose_length", "find_cache_growth", "follow", "list_cache_contents"]
@@ -65,8 +65,8 @@ def _make_sound(model: Any, batch: int) -> Iterator[torch.Tensor]:
     """Yield the spectrograms that an encoder of sound takes, two frames for each of its positions; else nothing."""
     positions = find_sound_positions(model.config)
     if positions is not None:
-        dtype = DTYPES.get(find_dtype(model), torch.float32)
-        yield torch.empty(batch, model.config.num_mel_bins, 2 * positions, dtype=dtype, device="meta")
+        frames = 2 * positions
+        yield torch.empty(batch, model.config.num_mel_bins, frames, dtype=choose_dtype(model), device="meta")
 
 
 def _explain(failure: Exception | None) -> str:
@@ -127,7 +127,7 @@ def _is_recurrent(model: Any) -> bool:
     if any(getattr(model.config, name, None) for name in _RECURRENT_SIZES):
         return True
     recurrent = getattr(cache_utils, "LinearAttentionCacheLayerMixin", None)
-    if recurrent is None or getattr(model.config, "is_encoder_decoder", False):
+    if recurrent is None or is_encoder_decoder(model.config):
         return False
     try:
         layers = cache_utils.DynamicCache(config=model.config).layers

@@ -94,14 +94,14 @@ class TorchStepRecorder(StepRecorder):
             for handle in self._steps.follow(clock.read, self._memory.note):
                 stack.callback(handle.remove)
             self._active = stack.pop_all()
-        _wait(devices)
+        synchronize(*devices)
         self._begin = _StepBegin(clock, timer, devices, first_run, clock.read())
 
     def end(self) -> StepRecord:
         """End it, take all hooks away, and return its seconds."""
         begin = self._begin
         try:
-            _wait(begin.devices)
+            synchronize(*begin.devices)
             whole = Stretch(begin.moment, begin.clock.read())
             self._memory.note("step")
         finally:
@@ -170,11 +170,6 @@ class TorchStepRecorder(StepRecorder):
 
     def _note_end(self, module: nn.Module, args: Any, output: Any) -> None:
         self._memory.note("forward")
-
-
-def _wait(devices: Iterable[torch.device]) -> None:
-    for device in devices:
-        synchronize(device)
 
 
 def _sum_seconds(stretches: Iterable[Stretch], clock: HostClock | EventClock) -> float:

@@ -100,7 +100,7 @@ class Timeline:
             Kind.STARTS: self._start_node,
             Kind.ENDS: self._end_node,
             Kind.OVER: self._end_backward,
-            Kind.SKIP: self._skip,
+            Kind.SKIP: lambda subject, number: self._drop_elapsed(),
             Kind.FORGET: self._forget_backward,
         }
 
@@ -255,9 +255,6 @@ class Timeline:
         self._drop_elapsed()
 
     # What both need ------------------------------------------------------------------------------------------------
-
-    def _skip(self, subject: Any, number: int) -> None:
-        self._drop_elapsed()
 
     def _drop_elapsed(self) -> None:
         """Take the time since the last event away from the layer that had it."""

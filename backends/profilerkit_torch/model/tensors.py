@@ -75,14 +75,9 @@ def is_twin(tensor: torch.Tensor, alias: torch.Tensor) -> bool:
 
     What a mode or a subclass makes of it (a fake tensor, one on the meta device) would take the values away for good.
     """
-    if type(alias) is torch.Tensor and type(tensor) in PLAIN_TYPES:  # nearly always, and quick
-        strided = tensor.layout is alias.layout is torch.strided
-        address = tensor.data_ptr() if strided else 0
-        if address and address == alias.data_ptr():
-            return alias.dtype is tensor.dtype
     if not (type(alias) is type(tensor) or (type(alias) is torch.Tensor and isinstance(tensor, nn.Parameter))):
         return False
-    return alias.device == tensor.device and alias.dtype == tensor.dtype and alias.layout == tensor.layout
+    return alias.device == tensor.device and alias.dtype is tensor.dtype and alias.layout is tensor.layout
 
 
 def has_storage(tensor: torch.Tensor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,10 +18,11 @@ from .observation import Observation, without_fused_layers
 __all__ = ["EventTimedPass", "Pass", "synchronize"]
 
 
-def synchronize(device: torch.device) -> None:
-    """Wait until all work of the device is done."""
-    if device.type not in ("cpu", "meta"):
-        torch.accelerator.synchronize(device)
+def synchronize(*devices: torch.device) -> None:
+    """Wait until all work of the devices is done."""
+    for device in devices:
+        if device.type not in ("cpu", "meta"):
+            torch.accelerator.synchronize(device)
 
 
 class Pass(DevicePass):
@@ -32,14 +34,10 @@ class Pass(DevicePass):
         devices: Sequence[torch.device],
         in_parts: Callable[[Callable[[], None]], Any] | None = None,
     ) -> None:
-        super().__init__(call, self._wait, in_parts)
+        super().__init__(call, partial(synchronize, *devices), in_parts)
         self.devices = devices
         #: What looks at the operators of a pass; None where nothing does.
         self.observation: Observation | None = None
-
-    def _wait(self) -> None:
-        for used in self.devices:
-            synchronize(used)
 
     @contextmanager
     def observe(self) -> Iterator[None]:

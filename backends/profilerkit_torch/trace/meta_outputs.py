@@ -69,10 +69,6 @@ def _make_grouped(
 # them are written in Python and slow, and nothing about such arguments could fail.
 
 
-def _accept(args: Any) -> bool:
-    return True
-
-
 def _has_two_alike(args: Any) -> bool:
     """Return whether two tensors have one shape, dtype and layout: nothing is broadcast and nothing promoted."""
     x, y = args[:2]
@@ -103,7 +99,7 @@ _ELEMENT_WISE = (
     *("sigmoid", "tanh", "exp", "silu", "gelu", "mish", "softplus", "hardsigmoid", "hardswish"),
 )
 _KEEPS_SHAPE: dict[str, Callable[[Any], bool]] = {
-    **{f"aten::{name}{suffix}.": _accept for name in _ELEMENT_WISE for suffix in ("", "_")},
+    **{f"aten::{name}{suffix}.": lambda args: True for name in _ELEMENT_WISE for suffix in ("", "_")},
     **{f"aten::{name}{suffix}.Tensor": _has_two_alike for name in ("add", "sub", "mul") for suffix in ("", "_")},
     "aten::batch_norm.": _normalizes_channels,
     "aten::layer_norm.": _normalizes_last,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, compress
 from operator import is_, itemgetter, methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
 
 from profilerkit.process.object_facts import copy_content
-from profilerkit.process.restoring import assign_dict, call_each, for_each
+from profilerkit.process.restoring import Step, assign_dict, call_each, for_each
 
 from ..model.attributes import CONTAINERS, EMPTY, STANDARD, list_reachable, read_slot
 from ..model.inventory import Inventory
@@ -109,18 +109,18 @@ class ModuleSnapshots:
         self.contents: list[tuple[Any, Any]] = [
             (container, copy_content(container)) for container in compress(self.containers, self.lengths)
         ]
-        self.generators: list[_GeneratorState] = [
-            state
+        self.generators: list[Step] = [
+            step
             for _, attributes in inventory.further_attributes
             for value in attributes.values()
-            if (state := _read_generator(value)) is not None
+            if (step := _note_generator(value)) is not None
         ]
 
     def restore(self) -> None:
         """Put back what has changed."""
         call_each(
             (
-                partial(for_each, _restore_generator, [(generator,) for generator in self.generators]),
+                partial(call_each, self.generators),
                 self._restore_types,
                 self._restore_flags,
                 self._restore_attributes,
@@ -161,10 +161,6 @@ def _list_containers(attributes: Sequence[dict[str, Any]]) -> list[Any]:
     return [value for value in values if isinstance(value, CONTAINERS)]
 
 
-def _restore_generator(generator: _GeneratorState) -> None:
-    generator.restore(generator.state)
-
-
 def _set_type(module: nn.Module, kind: type[nn.Module]) -> None:
     module.__class__ = kind
 
@@ -174,22 +170,15 @@ def _set_flag(module: nn.Module, flag: Any) -> None:
         module.training = flag
 
 
-class _GeneratorState(NamedTuple):
-    """The state of a generator of random numbers, and what gives it a state."""
-
-    restore: Callable[[Any], Any]
-    state: Any
-
-
-def _read_generator(value: Any) -> _GeneratorState | None:
-    """Return the state of a generator of torch's, Python's or numpy's; None for any other value."""
+def _note_generator(value: Any) -> Step | None:
+    """Return what gives a generator of torch's, Python's or numpy's the state of now; None for any other value."""
     if isinstance(value, torch.Generator):
-        return _GeneratorState(value.set_state, value.get_state())
+        return partial(value.set_state, value.get_state())
     if isinstance(value, random.Random):
-        return _GeneratorState(value.setstate, value.getstate())
+        return partial(value.setstate, value.getstate())
     if hasattr(type(value), "bit_generator"):
         numbers = value.bit_generator
-        return _GeneratorState(partial(setattr, numbers, "state"), numbers.state)
+        return partial(setattr, numbers, "state", numbers.state)
     return None
 
 
