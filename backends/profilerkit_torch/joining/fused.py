@@ -125,11 +125,8 @@ def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
 
 def _count_outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name run in no other operator that runs a whole layer."""
-    return sum(
-        frame.event.name == name
-        and not any(outer.event.name in _WHOLE_NAMES for outer in frame.around if outer is not frame)
-        for frame in frames
-    )
+    named = [frame for frame in frames if frame.event.name == name]
+    return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.enclosing) for frame in named)
 
 
 # Names ----------------------------------------------------------------------------------------------------------------

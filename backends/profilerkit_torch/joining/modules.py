@@ -47,8 +47,7 @@ def _read_class(call: Frame) -> str:
 
 def _find_caller(call: Frame) -> str | None:
     """Return the path of the innermost layer around a call; None where there is none."""
-    around = (frame.layer for frame in call.around if frame is not call)
-    return next((path for path in around if path is not None), None)
+    return next((frame.layer for frame in call.enclosing if frame.layer is not None), None)
 
 
 class _Instances:

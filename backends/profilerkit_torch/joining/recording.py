@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from profilerkit import ModelTrace, ProfileFileError
 from profilerkit.count_text import format_count
@@ -54,13 +54,6 @@ def read_recording(profile: ProfileFile, trace: ModelTrace, skip: int = 0) -> Re
     return Recording(sums.average(), passes, between, name, bool(device), by, notes=tuple(notes))
 
 
-class _Span(NamedTuple):
-    """The seconds from the begin of a kernel to its end."""
-
-    start: float
-    end: float
-
-
 class _Launches:
     """The frames that start kernels: calls of the device's driver, and operators.
 
@@ -96,7 +89,8 @@ class _Sums:
         self._windows, self._skip = windows, skip
         self._starts = [window.start for window in windows]
         self._times = KernelTimes()
-        self._spans: defaultdict[int, list[_Span]] = defaultdict(list)
+        #: The seconds at which kernels begin and end, by the index of the pass.
+        self._spans: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
         #: The seconds of what ran outside of the passes.
         self._outside: list[float] = []
 
@@ -104,22 +98,21 @@ class _Sums:
         """Add the operators on the host, each without those that it called."""
         for frame in frames:
             if frame.is_work:
-                self._add(frame, frame.event.name, frame.seconds, _Span(frame.event.start, frame.event.end))
+                self._add(frame, frame.event.name, frame.seconds, (frame.event.start, frame.event.end))
 
     def add_kernels(self, kernels: Sequence[DeviceEvent], launches: _Launches) -> int:
         """Add what ran on a device; return how many kernels no operator has started."""
         unlinked = 0
         for kernel in kernels:
-            span = _Span(kernel.start, kernel.end)
             frame = launches.find(kernel)
             if frame is None:
                 unlinked += 1
-                self._add_unlinked(kernel.name, span)
+                self._add_unlinked(kernel)
             else:
-                self._add(frame, kernel.name, kernel.end - kernel.start, span)
+                self._add(frame, kernel.name, kernel.end - kernel.start, (kernel.start, kernel.end))
         return unlinked
 
-    def _add(self, frame: Frame, name: str, seconds: float, span: _Span) -> None:
+    def _add(self, frame: Frame, name: str, seconds: float, span: tuple[float, float]) -> None:
         """Add a kernel, which is of the pass in which a frame has started it."""
         started = frame.event.start
         index = self._find_pass(started)
@@ -131,13 +124,13 @@ class _Sums:
             self._times.add(seconds, name, frame.layer, phase, around)
             self._spans[index].append(span)
 
-    def _add_unlinked(self, name: str, span: _Span) -> None:
+    def _add_unlinked(self, kernel: DeviceEvent) -> None:
         """Add a kernel of which it is not known in which pass it was started: it is not to be lost."""
-        if self._skip and span.start < self._starts[self._skip]:
+        if self._skip and kernel.start < self._starts[self._skip]:
             return  # it ran before any pass that is kept
-        index = self._find_pass(span.start) or 0
-        self._times.add(span.end - span.start, name, None, around="no operator")
-        self._spans[max(index, self._skip)].append(span)
+        index = self._find_pass(kernel.start) or 0
+        self._times.add(kernel.end - kernel.start, kernel.name, None, around="no operator")
+        self._spans[max(index, self._skip)].append((kernel.start, kernel.end))
 
     def _find_pass(self, moment: float) -> int | None:
         """Return the index of the last pass that began before a moment; None if none did."""

@@ -84,14 +84,14 @@ def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> lis
     these are ``linear`` if the trace has that name, ``t`` and ``addmm`` if it has ``addmm`` alone, and ``linear`` again
     if it has none of the three.
     """
-    matchable = [frame for frame in frames if common_name(frame.event.name) in names]
-    around_matchable = {outer for frame in matchable for outer in frame.around if outer is not frame}
+    matchable = {frame for frame in frames if common_name(frame.event.name) in names}
+    around_matchable = {outer for frame in matchable for outer in frame.enclosing}
     outermost: dict[Frame, None] = {}  # in order of time
     for frame in frames:
-        if frame.event.kind is not Kind.OPERATOR or frame.is_backward or any(map(outermost.__contains__, frame.around)):
-            continue
-        if frame not in around_matchable or common_name(frame.event.name) in names:
-            outermost[frame] = None
+        if frame.event.kind is Kind.OPERATOR and not frame.is_backward:
+            is_inside = any(outer in outermost for outer in frame.enclosing)
+            if not is_inside and (frame in matchable or frame not in around_matchable):
+                outermost[frame] = None
     return list(outermost)
 
 

@@ -8,7 +8,7 @@ has the ``correlation`` of the driver's call that started it. Nothing here needs
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -102,6 +102,11 @@ class Frame:
             frame = frame.outer
 
     @property
+    def enclosing(self) -> Iterable[Frame]:
+        """The frames around it, the innermost first."""
+        return () if self.outer is None else self.outer.around
+
+    @property
     def is_backward(self) -> bool:
         """Whether it runs in a node of the gradient's graph."""
         return any(frame.event.kind is Kind.NODE for frame in self.around)
@@ -166,12 +171,7 @@ def make_frames(events: Sequence[HostEvent]) -> list[Frame]:
         frame = Frame(event, stack[-1] if stack else None)
         frames.append(frame)
         stack.append(frame)
-        caller = _find_caller(frame) if frame.is_work else None
+        caller = next((outer for outer in frame.enclosing if outer.is_work), None) if frame.is_work else None
         if caller is not None:
             caller.inside += event.end - event.start
     return frames
-
-
-def _find_caller(frame: Frame) -> Frame | None:
-    """Return the innermost operator around a frame; None where there is none."""
-    return next((outer for outer in frame.around if outer is not frame and outer.is_work), None)

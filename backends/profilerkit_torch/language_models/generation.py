@@ -13,7 +13,8 @@ from profilerkit import InputError
 from profilerkit_predict.language_models.records import GeneratedTokens
 
 from ..compat.names import VERSION
-from ..model.modules import find_device, list_modules, set_inference_flags
+from ..model.inventory import Inventory
+from ..model.modules import set_inference_flags
 from ..running.devices import describe_accelerators, require_values
 from ..running.timed_passes import synchronize
 from ..untouched.caller_context import apart, as_caller
@@ -46,13 +47,14 @@ def generate(
     if find_sound_positions(model.config):
         raise InputError(f"measure=True: {type(model).__name__} takes sound, and prompts are of text; leave it out")
     with apart():
-        device = find_device(model)
-        require_values(model, device)
+        inventory = Inventory(model)
+        device = inventory.device
+        require_values(inventory, device)
         limit = find_longest_context(model.config)
         if limit is not None and prompt + new > limit:
             raise InputError(f"prompt={prompt} and new={new}: {type(model).__name__} takes {limit:,} tokens")
-        with preserve(model, tensor_values=True), torch.no_grad():
-            set_inference_flags(list_modules(model))
+        with preserve(model, tensor_values=True, inventory=inventory), torch.no_grad():
+            set_inference_flags(inventory.modules)
             vocabulary = int(find_text_configuration(model.config).vocab_size)
             generator = torch.Generator().manual_seed(0)
             tokens = torch.randint(vocabulary, (batch, prompt), generator=generator).to(device)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import NamedTuple
 
 from torch import nn
 
@@ -16,7 +15,7 @@ from profilerkit.times.layer_times import CallTime, LayerTime
 from profilerkit.trace.records import LayerCall
 
 from .overhead import Elapsed
-from .timed_calls import CallSeconds, TimedRun, sum_inner_calls
+from .timed_calls import TimedRun, sum_inner_calls
 
 __all__ = ["sum_layer_times"]
 
@@ -94,28 +93,16 @@ def _list_doubts(forward: Sequence[TimedRun], backward: Sequence[TimedRun]) -> d
     return doubts
 
 
-class _Key(NamedTuple):
-    """A call of a layer in a pass."""
-
-    path: str
-    number: int
-
-
 def _list_calls(forward: Sequence[TimedRun], backward: Sequence[TimedRun | None]) -> dict[str, list[CallTime]]:
-    """Return the calls of each layer one by one, pass by pass."""
+    """Return the calls of each layer one by one, pass by pass; the backward pass may be that of another run."""
     calls: dict[str, list[CallTime]] = {}
     for index, (forward_run, backward_run) in enumerate(zip(forward, backward, strict=True)):
-        times: dict[_Key, CallTime] = {}
-        for key, seconds in _sum_calls(forward_run):
-            times[key] = CallTime(index, key.number, seconds.forward, seconds.call.forward.own_seconds)
-        for key, seconds in _sum_calls(backward_run) if backward_run is not None else ():
-            time = times.get(key, CallTime(index, key.number, None, None))
-            times[key] = replace(time, backward=seconds.backward, own_backward=seconds.call.backward.own_seconds)
-        for key, time in times.items():
-            calls.setdefault(key.path, []).append(time)
+        times: dict[tuple[str, int], CallTime] = {}
+        for call, seconds, _ in sum_inner_calls(forward_run):
+            times[call.path, call.index] = CallTime(index, call.index, seconds, call.forward.own_seconds)
+        for call, _, seconds in sum_inner_calls(backward_run) if backward_run is not None else ():
+            time = times.get((call.path, call.index), CallTime(index, call.index, None, None))
+            times[call.path, call.index] = replace(time, backward=seconds, own_backward=call.backward.own_seconds)
+        for (path, _), time in times.items():
+            calls.setdefault(path, []).append(time)
     return calls
-
-
-def _sum_calls(run: TimedRun) -> Iterator[tuple[_Key, CallSeconds]]:
-    for seconds in sum_inner_calls(run):
-        yield _Key(seconds.call.path, seconds.call.index), seconds

@@ -14,7 +14,7 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime
 from profilerkit.times.steps import StepRecord, StepRecorder
 
-from ..model.modules import list_tensors
+from ..model.inventory import Inventory
 from ..running.timed_passes import synchronize
 from ..untouched.global_hooks import hook_after_calls
 from .clocks import EventClock, HostClock, choose_clock
@@ -80,7 +80,7 @@ class TorchStepRecorder(StepRecorder):
 
     def begin(self) -> None:
         """Begin to measure a step."""
-        used = {tensor.device for tensor in list_tensors(self._model)}
+        used = {tensor.device for tensor in Inventory(self._model).tensors}
         if self._timer is None or self._clock is None:
             self._timer = TorchLayerTimer(self._model, _KEPT, clock=self._clock)
             self._clock = self._clock or choose_clock(used)

@@ -15,7 +15,8 @@ from profilerkit.error_text import shown
 from profilerkit.times.layer_times import LayerTime, LayerTimer
 
 from ..compat.autograd import read_current_task
-from ..model.modules import list_layers, list_tensors
+from ..model.inventory import Inventory
+from ..model.modules import list_layers
 from ..untouched.caller_context import apart
 from ..untouched.recordings import require_no_tracing
 from .clocks import EventClock, HostClock, choose_clock
@@ -81,7 +82,7 @@ class TorchLayerTimer(LayerTimer):
         #: Each module once, by the index of one of its layers.
         self._modules: Mapping[int, nn.Module] = {index: self.layers[index][1] for index in indices.values()}
         self._unseen = find_unseen_layers(model)
-        self._clock = clock or choose_clock(tensor.device for tensor in list_tensors(model))
+        self._clock = clock or choose_clock(tensor.device for tensor in Inventory(model).tensors)
         self._calibrates = overhead is None and clock is None
         self._overhead = self._calibrate() if self._calibrates else overhead
         self._recorder = CallRecorder(self._clock, self._forget_failed_passes, self._hook_graph)

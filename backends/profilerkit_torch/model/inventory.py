@@ -127,8 +127,9 @@ class Inventory:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is: the device of its first parameter or buffer, the CPU where it has none."""
-        return next((tensor.device for tensor in self.tensors), torch.device("cpu"))
+        """Where the model is: the device of its first parameter, buffer or other tensor, the CPU where it has none."""
+        tensors = self.direct_parameters or self.direct_buffers or self.attributes
+        return tensors[0].device if tensors else torch.device("cpu")
 
     @cached_property
     def aliases(self) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -10,10 +10,8 @@ import torch
 from torch import nn
 
 from profilerkit.backend_kit import call_stack
-from profilerkit.backend_kit.keras_kinds import is_keras
 
-from ..compat.modules import read_buffers, read_children, read_parameters
-from .attributes import list_further_attributes, list_reachable
+from ..compat.modules import read_children, read_parameters
 from .keras_layers import (
     holds_keras,
     is_mirror,
@@ -23,13 +21,11 @@ from .keras_layers import (
 )
 
 __all__ = [
-    "find_device",
     "list_direct_tensors",
     "list_layers",
     "list_modules",
     "list_named_parameters",
     "list_parameters",
-    "list_tensors",
     "set_inference_flags",
 ]
 
@@ -97,25 +93,6 @@ def list_direct_tensors(
     """Return the parameters that modules have themselves, each once; or the buffers, as ``read`` reads those of one."""
     tensors = {id(tensor): tensor for module in modules for tensor in read(module).values() if tensor is not None}
     return list(tensors.values())
-
-
-def list_tensors(model: nn.Module) -> Iterator[torch.Tensor]:
-    """Yield the parameters, the buffers, and the tensors that other attributes of the modules lead to.
-
-    Not what a Keras layer has kept of the symbolic call that Keras builds it by.
-    """
-    modules = list_modules(model)
-    yield from list_direct_tensors(modules, read_parameters)
-    yield from list_direct_tensors(modules, read_buffers)
-    for module in modules:
-        for value in list_reachable(list_further_attributes(module).values()):
-            if isinstance(value, torch.Tensor) and not (value.is_meta and is_keras(module)):
-                yield value
-
-
-def find_device(model: nn.Module) -> torch.device:
-    """Return where the model is: the device of its first parameter or buffer, the CPU where it has none."""
-    return next((tensor.device for tensor in list_tensors(model)), torch.device("cpu"))
 
 
 def set_inference_flags(modules: Iterable[nn.Module]) -> None:

@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from profilerkit import InputError
 from profilerkit.plugging.extension import make_refusal
@@ -69,14 +68,10 @@ def _require_harmless_payloads(folder: str, config: bytes, read: Callable[[str],
     """Raise `Finding` where a list of the files in a folder has one with more than tensors."""
     for entry in json.loads(config)["config"].values():
         member = os.path.join(folder, entry["path_name"])  # noqa: PTH118  # as torch
-        _require_harmless_payload(member, entry, read)
-
-
-def _require_harmless_payload(member: str, entry: dict[str, Any], read: Callable[[str], bytes]) -> None:
-    if entry["path_name"].startswith(("opaque_obj_", "custom_obj_")):
-        raise Finding(f"holds an object that is no tensor, {join_imported_names(read(member)) or member}")
-    if entry.get("use_pickle"):
-        _require_harmless_pickle(member, read(member))
+        if entry["path_name"].startswith(("opaque_obj_", "custom_obj_")):
+            raise Finding(f"holds an object that is no tensor, {join_imported_names(read(member)) or member}")
+        if entry.get("use_pickle"):
+            _require_harmless_pickle(member, read(member))
 
 
 def _require_harmless_pickle(name: str, data: bytes) -> None:

@@ -78,9 +78,9 @@ class OperatorLedger:
         if self._on_device:
             for kernel in event.kernels:
                 row.charge(number, kernel, is_call=True)
-        else:
-            # A node lies in the engine's work around it: both are one call.
-            row.charge(number, _measure_on_host(closed), is_call=not is_node or outer is None)
+        else:  # a node lies in the engine's work around it: both are one call
+            own_seconds = event.end - event.start - closed.inside
+            row.charge(number, Kernel(event.name, own_seconds), is_call=not is_node or outer is None)
         operator = CalledOperator(event.name, tuple(closed.called), is_node or self._is_free(event.name))
         if outer is None:
             row.called.append(OrderedCall(closed.order, operator))
@@ -88,12 +88,6 @@ class OperatorLedger:
             outer.called.append(operator)
         else:  # a call of the device's driver, or the node inside the engine's work around it
             outer.called += closed.called
-
-
-def _measure_on_host(closed: OpenEvent) -> Kernel:
-    """Return what an event took itself, without those inside it, as a kernel of its own name."""
-    event = closed.event
-    return Kernel(event.name, event.end - event.start - closed.inside)
 
 
 def _measure_backward(events: Sequence[Event]) -> float:

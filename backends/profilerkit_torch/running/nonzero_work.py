@@ -20,7 +20,7 @@ from profilerkit.trace.records import OpRecord
 
 from ..compat.modes import TorchDispatchMode
 from ..compat.operators import read_schema
-from ..model.modules import list_tensors
+from ..model.inventory import Inventory
 from ..model.tensors import storage_key
 from ..trace.inference_pass import InferencePass
 from ..trace.operator_facts import tensors_among, tensors_in
@@ -74,7 +74,7 @@ class NonzeroMode(TorchDispatchMode):
         super().__init__()
         self.recorder: Recorder | None = None
         self._weights, self._activations = _Storages(), _Storages()
-        for tensor in list_tensors(model):
+        for tensor in Inventory(model).tensors:
             self._weights.add(tensor)
         for tensor in list_input_tensors(inputs):
             self._activations.add(tensor)

@@ -10,8 +10,8 @@ from torch import nn
 from profilerkit import WithoutValuesError
 
 from ..compat.modules import read_buffers, read_parameters
-from ..model.inventory import is_lazy
-from ..model.modules import list_modules, list_tensors
+from ..model.inventory import Inventory, is_lazy
+from ..model.modules import list_modules
 from ..untouched.caller_context import apart
 from .nonzero_work import Nonzero, count_nonzero
 
@@ -51,7 +51,8 @@ def _apply_mask(module: nn.Module, name: str, weight: torch.Tensor) -> torch.Ten
 
 def require_values(model: nn.Module) -> None:
     """Raise `WithoutValuesError` for a model with weights that have no values yet."""
-    if is_lazy(model) or any(tensor.is_meta for tensor in list_tensors(model)):
+    inventory = Inventory(model)
+    if is_lazy(inventory) or any(tensor.is_meta for tensor in inventory.tensors):
         raise WithoutValuesError(
             "the model's weights have no values yet (they are on the meta device, or lazy): which of them are zero is "
             "not known; load or make them first"

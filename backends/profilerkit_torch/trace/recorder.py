@@ -133,7 +133,7 @@ class Recorder(WatchingMode, PassRecord):
             kwargs = {}
             if id(func) in self._views:
                 return self._run_view(func, args, kwargs)
-        elif self.on_meta and kwargs.get("device") is not None:
+        elif self.on_meta and kwargs.get("device") is not None:  # it may leave the meta device: never remembered
             return move_to_start(self._run(func, args, kwargs, None, are_known=False))
         call = signature(func, args, kwargs, self.live.by_storage)
         plan = self.plans.find(call.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -39,7 +39,7 @@ def count_samples(model: nn.Module, inputs: ModelInputs, trace: ModelTrace | Non
     A model without a ``trace`` is traced only if one of its layers may take them as anything but a batch along the
     first dimension.
     """
-    shapes = list(_list_shapes(inputs.leaves()))
+    shapes = [tuple(leaf.shape) for leaf in inputs.leaves() if isinstance(leaf, torch.Tensor) and not leaf.is_nested]
     layers = list_layers(inner_model(model))
     has_parameters = bool(list_direct_tensors(list_modules(model), read_parameters))
     layouts = _find_layouts(layers, has_parameters)
@@ -123,9 +123,3 @@ def _begins_with_single_sample(trace: ModelTrace, shapes: Iterable[tuple[int, ..
             rank = int(convolution[1]) + 1
             return len(operator.outputs[0].shape) == rank and any(len(shape) == rank for shape in shapes)
     return False
-
-
-def _list_shapes(leaves: Iterable[Any]) -> Iterator[tuple[int, ...]]:
-    for leaf in leaves:
-        if isinstance(leaf, torch.Tensor) and not leaf.is_nested:
-            yield tuple(leaf.shape)

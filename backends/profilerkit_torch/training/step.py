@@ -25,7 +25,8 @@ from profilerkit.process.restoring import for_each, restored
 
 from ..compat.autograd import run_backward
 from ..compat.modules import GLOBAL_GRADIENT_HOOKS, GRADIENT_HOOKS, MODULE_GRADIENT_HOOKS
-from ..model.modules import find_device, list_layers, list_named_parameters, list_parameters
+from ..model.inventory import Inventory
+from ..model.modules import list_layers, list_named_parameters, list_parameters
 from ..model.rank_shares import count_bucket_bytes
 from ..running.single_passes import without_hooks_once_accumulated
 from ..trace.inference_pass import InferencePass
@@ -66,7 +67,7 @@ class TrainingPass(InferencePass):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(torch.enable_grad)
-        self._device = find_device(model)
+        self._device = Inventory(model).device
         self._user_parameters = {id(parameter) for parameter in list_parameters(model)}
         self._went_forward = False
         self._bucket_bytes = count_bucket_bytes(model)

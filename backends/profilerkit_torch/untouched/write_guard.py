@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -16,13 +16,6 @@ from ..model.tensors import has_storage, storage_key
 from .tensor_values import KeptValue, KeptVersion, list_versions, restore_versions, write_back, write_back_alone
 
 __all__ = ["WriteGuard", "may_write", "written_by"]
-
-
-class _Operator(NamedTuple):
-    """An operator, and whether it may write to an argument."""
-
-    func: Any
-    may_write: bool
 
 
 class WriteGuard(WatchingMode):
@@ -38,8 +31,8 @@ class WriteGuard(WatchingMode):
         self._aliases = list(aliases)
         self._saved: list[KeptValue] = []
         self._versions: list[KeptVersion] = []
-        #: The operators so far, by their ids: these stay theirs as long as the operators are kept.
-        self._operators: dict[int, _Operator] = {}
+        #: The operators so far, kept alive so that their ids stay theirs, and whether they may write.
+        self._operators: dict[int, tuple[Any, bool]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator, keeping what it is about to overwrite."""
@@ -52,8 +45,9 @@ class WriteGuard(WatchingMode):
         """Keep what an operator that is about to run will overwrite."""
         entry = self._operators.get(id(func))
         if entry is None:
-            entry = self._operators[id(func)] = _Operator(func, may_write(func))
-        if entry.may_write:
+            entry = self._operators[id(func)] = func, may_write(func)
+        _, may_be_written = entry
+        if may_be_written:
             for tensor in written_by(func, args, kwargs):
                 self._keep(tensor)
 
