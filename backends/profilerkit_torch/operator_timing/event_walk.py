@@ -26,7 +26,7 @@ class OpenEvent:
         is_backward: Whether it runs in a node of the gradient's graph.
         row: The row that its seconds belong to; None if they belong to none.
         outer: The event around it that has the same row; None for an outermost one.
-        inside: The seconds of the events inside it.
+        inside: The seconds of the events inside it, without what ranges take themselves.
         called: The operators that it called.
     """
 
@@ -121,7 +121,8 @@ class NodeMakers:
 def _close_innermost(stack: list[OpenEvent]) -> OpenEvent:
     closed = stack.pop()
     if stack:
-        stack[-1].inside += closed.event.end - closed.event.start
+        is_range = closed.event.kind is EventKind.RANGE  # what it takes itself is of the event around it
+        stack[-1].inside += closed.inside if is_range else closed.event.end - closed.event.start
     return closed
 
 

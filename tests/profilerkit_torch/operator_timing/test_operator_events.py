@@ -156,6 +156,7 @@ def test_layers_that_a_checkpoint_runs_again_keep_their_time_backward() -> None:
 
 
 def test_ranges_of_the_users_change_nothing() -> None:
+    """The linear layer takes 50 - 20 = 30 seconds, 10 of them for the product that it calls, with or without ranges."""
     events = [
         make_range(EventKind.PASS, "pass", 0, 100),
         make_range(EventKind.LAYER, "", 10, 90),
@@ -165,7 +166,10 @@ def test_ranges_of_the_users_change_nothing() -> None:
         op("aten::addmm", 30, 40),
     ]
     (row,) = add_up("forward", events).operators
-    assert (row.operator, row.seconds, row.calls) == ("aten::linear", (20,), 1)
+    assert (row.operator, row.seconds, row.calls) == ("aten::linear", (30,), 1)
+    assert kernels(row) == {"aten::linear": (1, (20,)), "aten::addmm": (1, (10,))}
+    without_ranges = [event for event in events if event.kind is not EventKind.RANGE]
+    assert add_up("forward", without_ranges).operators[0].seconds == row.seconds
     assert [item for _, item in row.called or ()] == [CalledOperator("aten::linear", (CalledOperator("aten::addmm"),))]
 
 
