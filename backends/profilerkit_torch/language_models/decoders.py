@@ -90,20 +90,18 @@ def _find_usual_class(config: Any) -> type | None:
     """Return the class of transformers that generates text for a type of configurations; None if it has none."""
     import transformers
 
-    mappings: list[Any] = [transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING]
+    mappings: list[Any] = [] if is_encoder_decoder(config) else [transformers.MODEL_FOR_CAUSAL_LM_MAPPING]
+    mappings.append(transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING)
     if find_sound_positions(config):
         mappings.append(transformers.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING)
-    if not is_encoder_decoder(config):
-        mappings.insert(0, transformers.MODEL_FOR_CAUSAL_LM_MAPPING)
     for mapping in mappings:
         usual: type[Any] | None = mapping.get(type(config), None)
         # A class that is for the part about text alone would leave out the others.
         if usual is not None and not isinstance(getattr(config, "text_config", None), usual.config_class):
             return usual
-    models_of_images: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-    whole: type[Any] | None = models_of_images.get(type(config), None)
-    # Only one that can do without an image.
-    return whole if whole is not None and whole.main_input_name == "input_ids" else None
+    with_images: Any = transformers.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING.get(type(config), None)
+    needs_no_image = with_images is not None and with_images.main_input_name == "input_ids"
+    return with_images if needs_no_image else None
 
 
 def find_sound_positions(config: Any) -> int | None:

@@ -72,7 +72,9 @@ def _does_step_grow(model: Any, strangers: Sequence[str], passes: Passes) -> boo
     longest = find_longest_context(model.config) or 2 * passes.prompt + 1
     trace, _ = follow(model, min(2 * passes.prompt, longest - 1), passes.batch, 1)
     later = [trace.operators[index] for index in split_phases(trace)[1]]
-    before, after = (sum(op.macs for op in ops if op.layer in set(strangers)) for ops in (passes.decode, later))
+    layers = set(strangers)
+    before = sum(operator.macs for operator in passes.decode if operator.layer in layers)
+    after = sum(operator.macs for operator in later if operator.layer in layers)
     return after > before
 
 

@@ -72,10 +72,8 @@ def _list_weights(
 
 def _find_work(facts: ModelFacts, passes: Passes, last: str, joined: int) -> Work:
     """Return the work of the further layer: that of the last one, of the joining product, and of the model's head."""
-    prefill, decode = (
-        [operator for operator in operators if _is_inside(operator.layer, last)]
-        for operators in (passes.prefill, passes.decode)
-    )
+    prefill = [operator for operator in passes.prefill if _is_inside(operator.layer, last)]
+    decode = [operator for operator in passes.decode if _is_inside(operator.layer, last)]
     terms, _ = find_terms(passes._replace(prefill=prefill, decode=decode))
     head = (term for term in facts.work.terms if term.law is Law.LAST)
     latent = facts.work.latent

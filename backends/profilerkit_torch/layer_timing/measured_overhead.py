@@ -23,8 +23,10 @@ __all__ = ["measure_overhead"]
 
 #: Of so many calibrations the middle one counts, so that one disturbed calibration decides nothing.
 _CALIBRATIONS = 3
-#: How many calls, and nodes, are timed together.
-_CALLS, _NODES = 300, 100
+#: How many calls are timed together.
+_CALLS = 300
+#: How many nodes are.
+_NODES = 100
 
 
 def measure_overhead(clock: HostClock | EventClock, rounds: int = 4) -> Overhead | None:
@@ -54,7 +56,10 @@ def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
     """Return the overhead of a call: the least seconds of noted calls, without the least of those that are not."""
     recorder, layer = CallRecorder(clock), _Empty()
     recorder.running[0] = get_ident()  # as inside an outermost call
-    plain, bare, noted, within = [], [], [], []
+    plain: list[float] = []  # of the call as it is
+    bare: list[float] = []  # of what a stand-in calls, without the call around it
+    noted: list[float] = []  # of the call with a stand-in
+    within: list[float] = []  # between the two moments of a stand-in
     for _ in range(rounds):
         plain.append(_time(clock, layer, _CALLS))
         bare.append(_time(clock, getattr(layer, name_of_call(layer)), _CALLS))

@@ -41,7 +41,9 @@ class _WatchedNumber:
     """
 
     def __init__(self, value: int, name: str, asked: list[str]) -> None:
-        self._value, self._name, self._asked = value, name, asked
+        self._value = value
+        self._name = name
+        self._asked = asked
 
     @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
