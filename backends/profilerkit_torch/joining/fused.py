@@ -126,7 +126,7 @@ def _add_up(parts: Sequence[OpRecord], name: str, path: str) -> OpRecord:
 def _count_outermost(frames: Iterable[Frame], name: str) -> int:
     """Return how many operators of a name run in no other operator that runs a whole layer."""
     named = [frame for frame in frames if frame.event.name == name]
-    return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.enclosing) for frame in named)
+    return sum(not any(outer.event.name in _WHOLE_NAMES for outer in frame.outer_frames) for frame in named)
 
 
 # Names ----------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def _read_class(call: Frame) -> str:
 
 def _find_caller(call: Frame) -> str | None:
     """Return the path of the innermost layer around a call; None where there is none."""
-    return next((frame.layer for frame in call.enclosing if frame.layer is not None), None)
+    return next((frame.layer for frame in call.outer_frames if frame.layer is not None), None)
 
 
 class _Instances:

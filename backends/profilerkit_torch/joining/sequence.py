@@ -85,11 +85,11 @@ def _list_outer_operators(frames: Sequence[Frame], names: Container[str]) -> lis
     if it has none of the three.
     """
     matchable = {frame for frame in frames if common_name(frame.event.name) in names}
-    around_matchable = {outer for frame in matchable for outer in frame.enclosing}
+    around_matchable = {outer for frame in matchable for outer in frame.outer_frames}
     outermost: dict[Frame, None] = {}  # in order of time
     for frame in frames:
         if frame.event.kind is Kind.OPERATOR and not frame.is_backward:
-            is_inside = any(outer in outermost for outer in frame.enclosing)
+            is_inside = any(outer in outermost for outer in frame.outer_frames)
             if not is_inside and (frame in matchable or frame not in around_matchable):
                 outermost[frame] = None
     return list(outermost)

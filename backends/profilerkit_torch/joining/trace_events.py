@@ -102,7 +102,7 @@ class Frame:
             frame = frame.outer
 
     @property
-    def enclosing(self) -> Iterable[Frame]:
+    def outer_frames(self) -> Iterable[Frame]:
         """The frames around it, the innermost first."""
         return () if self.outer is None else self.outer.around
 
@@ -171,7 +171,7 @@ def make_frames(events: Sequence[HostEvent]) -> list[Frame]:
         frame = Frame(event, stack[-1] if stack else None)
         frames.append(frame)
         stack.append(frame)
-        caller = next((outer for outer in frame.enclosing if outer.is_work), None) if frame.is_work else None
+        caller = next((outer for outer in frame.outer_frames if outer.is_work), None) if frame.is_work else None
         if caller is not None:
             caller.inside += event.end - event.start
     return frames

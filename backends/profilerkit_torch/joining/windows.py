@@ -68,7 +68,7 @@ def _list_marked(ranges: Sequence[HostEvent]) -> list[Window]:
 
 def _is_inside_model(frame: Frame) -> bool:
     """Return whether a frame runs in a call of the whole model, whose path is empty."""
-    return any(outer.layer == "" for outer in frame.enclosing)
+    return any(outer.layer == "" for outer in frame.outer_frames)
 
 
 def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:
@@ -100,4 +100,4 @@ def _list_outer_operators(frames: Sequence[Frame], names: frozenset[str]) -> lis
     """Return the operators of the forward pass with these names, of nested ones the outermost."""
     operators = [frame for frame in frames if frame.event.kind is Kind.OPERATOR and not frame.is_backward]
     named = [frame for frame in operators if common_name(frame.event.name) in names]
-    return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.enclosing)]
+    return [frame for frame in named if not any(common_name(outer.event.name) in names for outer in frame.outer_frames)]
