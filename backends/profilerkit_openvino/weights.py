@@ -109,11 +109,14 @@ def _find_weights(nodes: Sequence[Any], holder: str = "") -> Iterator[_Weight]:
 
 def _trace_uses(node: Any, is_constant: Mapping[str, bool]) -> Iterator[_Use]:
     """Yield what reads a constant, and what reads that which other nodes make of it, up to the nodes that run."""
-    for target in read_consumers(node, is_constant):
-        user = target.get_node()
-        yield _Use(user, target.get_index())
-        if is_constant[user.get_name()]:
-            yield from _trace_uses(user, is_constant)
+    waiting, seen = [node], set[str]()
+    while waiting:
+        for target in read_consumers(waiting.pop(), is_constant):
+            user = target.get_node()
+            yield _Use(user, target.get_index())
+            if is_constant[user.get_name()] and user.get_name() not in seen:
+                seen.add(user.get_name())
+                waiting.append(user)
 
 
 def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:

@@ -46,6 +46,16 @@ def test_a_model_made_of_a_part_of_another_is_counted_by_itself() -> None:
     assert [report["total_params"] for report in reports] == [15 + 20, 15]
 
 
+def test_a_weight_that_many_sums_are_made_of_is_one_weight() -> None:
+    """Each of 60 sums reads the one before twice: there are 2 ** 60 ways from the matrix to its product."""
+    given = ops.parameter([2, 3], np.float32)
+    weight = ops.constant(np.ones((5, 3), np.float32))
+    for _ in range(60):
+        weight = ops.add(weight, weight)
+    report = profile(model(linear(given, weight), given), np.ones((2, 3), np.float32), metrics=COUNTS)
+    assert (report["macs"], report["total_params"]) == (2 * 3 * 5, 15)
+
+
 # Weights --------------------------------------------------------------------------------------------------------------
 
 
