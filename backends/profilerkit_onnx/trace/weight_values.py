@@ -34,7 +34,13 @@ class Elements(NamedTuple):
 
 
 class _CountedWeight(NamedTuple):
-    """A weight whose elements were counted: its number, that of its zero point, and where that lies."""
+    """A weight whose elements were counted.
+
+    Attributes:
+        weight: The number of its value.
+        zero_point: The number of the value of its zero points; None without any.
+        axis: The dimension of the weight along which these lie.
+    """
 
     weight: int
     zero_point: int | None
@@ -49,7 +55,7 @@ class WeightCounter:
         origins: Where constants come from, by their numbers.
 
     Attributes:
-        errors: What was raised, which a trace would take for an error of the model.
+        errors: What `count` raised: a trace that is under way takes it for an error of the model.
     """
 
     def __init__(self, read: Read, origins: Mapping[int, Origin]) -> None:
@@ -59,17 +65,18 @@ class WeightCounter:
         self._elements: dict[_CountedWeight, Elements] = {}
 
     def is_stored(self, value: Value) -> bool:
-        """Return whether a value holds elements of tensors of the file."""
-        waiting = [value]
+        """Return whether a value holds elements of tensors of the file, and not of sizes alone."""
+        waiting, seen = [value], set[int]()
         while waiting:
-            origin = self._origins.get(waiting.pop().number)
-            if isinstance(origin, MadeConstant):
-                if origin.node.op_type == "Constant":
-                    return True
-                if origin.node.op_type not in _FROM_SIZES:
-                    waiting += [tensor for tensor in origin.inputs if tensor is not None]
-            elif origin is not None:
+            number = waiting.pop().number
+            origin = self._origins.get(number)
+            if origin is None or number in seen:
+                continue
+            seen.add(number)
+            if not isinstance(origin, MadeConstant) or origin.node.op_type == "Constant":
                 return True
+            if origin.node.op_type not in _FROM_SIZES:
+                waiting += [tensor for tensor in origin.inputs if tensor is not None]
         return False
 
     def count(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
@@ -84,9 +91,8 @@ class WeightCounter:
         return self._elements[key]
 
     def _count_anew(self, weight: Value, zero_point: Value | None, axis: int) -> Elements:
-        """Return what `count` does; a sparse tensor is not written out for it."""
         origin = self._origins.get(weight.number)
-        if zero_point is None and isinstance(origin, SparseTensorProto):
+        if zero_point is None and isinstance(origin, SparseTensorProto):  # not written out, as it may be large
             return Elements(count_nonzero(self._read(origin.values)), math.prod(origin.dims))
         array = self._compute_array(weight)
         if zero_point is None:
@@ -95,7 +101,31 @@ class WeightCounter:
         return Elements(int((array != zeros).sum()), array.size)
 
     def _compute_array(self, value: Value) -> Array:
-        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of."""
+        """Return the elements of a constant: as they are in the file, or computed from the constants it is made of.
+
+        Each of these is computed once, and no function calls itself for it: a file may have long chains of them.
+        """
+        arrays: dict[int, Array] = {}
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            needed = [source for source in self._list_sources(last) if source.number not in arrays]
+            if needed:
+                waiting += needed
+            else:
+                waiting.pop()
+                arrays[last.number] = self._read_or_make(last, arrays)
+        return arrays[value.number]
+
+    def _list_sources(self, value: Value) -> list[Value]:
+        """Return the constants that a constant is computed from; none for one that is read."""
+        origin = self._origins.get(value.number)
+        if value.array is not None or not isinstance(origin, MadeConstant):
+            return []
+        return [source for source in origin.inputs if source is not None]
+
+    def _read_or_make(self, value: Value, arrays: Mapping[int, Array]) -> Array:
+        """Return the elements of a constant; ``arrays`` are those of the constants that it is computed from."""
         if value.array is not None:
             return value.array
         origin = self._origins.get(value.number)
@@ -106,29 +136,17 @@ class WeightCounter:
         if isinstance(origin, SparseTensorProto):
             return self._write_out(origin)
         stored = self._read_constant(origin.node)
-        return self._compute_made(origin) if stored is None else stored
+        return _make_array(origin, arrays) if stored is None else stored
 
     def _read_constant(self, node: NodeProto) -> Array | None:
         """Return the elements of the tensor that a ``Constant`` node holds; None for other nodes and constants."""
-        for attribute in node.attribute if node.op_type == "Constant" else ():
-            if attribute.HasField("t"):
-                return np.asarray(self._read(attribute.t))
-            if attribute.HasField("sparse_tensor"):
-                return self._write_out(attribute.sparse_tensor)
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    return np.asarray(self._read(attribute.t))
+                if attribute.HasField("sparse_tensor"):
+                    return self._write_out(attribute.sparse_tensor)
         return None
-
-    def _compute_made(self, origin: MadeConstant) -> Array:
-        """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
-        arrays = [None if tensor is None else self._compute_array(tensor) for tensor in origin.inputs]
-        made = evaluate(_make_standard(origin.node), arrays, origin.opsets) or []
-        array: Array | None = made[origin.index] if origin.index < len(made) else None
-        if array is None:
-            raise NotOfferedError(
-                f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "
-                "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
-                "known; optimize the graph with profilerkit_onnx.optimize(model) first"
-            )
-        return array
 
     def _write_out(self, sparse: SparseTensorProto) -> Array:
         """Return a sparse tensor with all of its elements; raise `NotOfferedError` for one that is too large."""
@@ -139,16 +157,30 @@ class WeightCounter:
             )
         values, places = np.asarray(self._read(sparse.values)), np.asarray(self._read(sparse.indices))
         dense = np.zeros(tuple(sparse.dims), values.dtype)
-        if places.ndim == 1:
+        if places.ndim == 1:  # positions among all elements
             dense.reshape(-1)[places] = values
-        else:
+        else:  # a row of indices for each value
             dense[tuple(places.T)] = values
         return dense
 
 
+def _make_array(origin: MadeConstant, arrays: Mapping[int, Array]) -> Array:
+    """Return what a node makes of other constants; raise `NotOfferedError` if onnx's reference cannot."""
+    inputs = [None if source is None else arrays[source.number] for source in origin.inputs]
+    made = evaluate(_make_standard(origin.node), inputs, origin.opsets) or []
+    array: Array | None = made[origin.index] if origin.index < len(made) else None
+    if array is None:
+        raise NotOfferedError(
+            f"the operator {name_operator(origin.node)} of the node {name_node(origin.node)!r}, which makes "
+            "weights of others, cannot be computed by onnx's reference: which of these weights are zero is not "
+            "known; optimize the graph with profilerkit_onnx.optimize(model) first"
+        )
+    return array
+
+
 def _explain(error: Exception, weight: Value) -> Exception:
-    """Return an error that says which weight does not fit, for one of numpy's."""
-    if not isinstance(error, (IndexError, TypeError, ValueError)) or isinstance(error, InputError):
+    """Return an error that says which weight does not fit, in the place of one of numpy's; any other as it is."""
+    if isinstance(error, InputError) or not isinstance(error, (IndexError, TypeError, ValueError)):
         return error
     return InputError(
         f"a weight of the shape {tuple(weight.shape or ())} does not fit its zero points or indices: {error}; export "
@@ -157,7 +189,7 @@ def _explain(error: Exception, weight: Value) -> Exception:
 
 
 def _make_standard(node: NodeProto) -> NodeProto:
-    """Return a node of onnxruntime's that means the same as one of ONNX as that; any other node as it is."""
+    """Return a node of onnxruntime's as the node of ONNX that means the same; any other node as it is."""
     if name_operator(node) not in ("com.microsoft::DequantizeLinear", "com.microsoft::QuantizeLinear"):
         return node
     copy = NodeProto()
