@@ -189,13 +189,13 @@ def _explain_fusions(layers: Mapping[str, str | None], fused: Mapping[str, set[s
         layers: The layer of each instruction that ran.
         fused: The layers that each fused instruction works for.
     """
-    guests: defaultdict[str, set[str]] = defaultdict(set)
+    others: defaultdict[str, set[str]] = defaultdict(set)
     for name, layer in layers.items():
         if layer is not None:
-            guests[layer] |= fused.get(name, set()) - {layer}
-    return {layer: _explain_guests(others) for layer, others in guests.items() if others}
-
-
-def _explain_guests(others: Iterable[str]) -> str:
-    names = ", ".join(repr(other or "the model itself") for other in sorted(others))
-    return f"has the time of {names} too, which XLA has fused with it, in part"
+            others[layer] |= fused.get(name, set()) - {layer}
+    remarks = {}
+    for layer, paths in others.items():
+        if paths:
+            names = ", ".join(repr(path or "the model itself") for path in sorted(paths))
+            remarks[layer] = f"has the time of {names} too, which XLA has fused with it, in part"
+    return remarks

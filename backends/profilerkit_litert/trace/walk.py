@@ -110,13 +110,18 @@ class Walk:
         for position, operator in enumerate(graph.operators):
             if depth == 0:
                 self.node = position
-            self._count_operator()
-            read = [self._find_input(graph, values, index, operator.name) for index in operator.inputs]
+            self.seen += 1
+            if self.seen > _MOST_OPERATORS:
+                raise UnfitError(f"its graphs call one another for more than {_MOST_OPERATORS:,} operators in all")
+            read = [
+                None if index < 0 else self._find_value(graph, values, index, operator.name)
+                for index in operator.inputs
+            ]
             visit = Visit(operator, read, [graph.tensors[index] for index in operator.outputs], times, depth)
             walk_over = self.handlers.get(operator.name, Walk._walk_operator)
             outputs = walk_over(self, visit)
             values.update(zip(operator.outputs, outputs, strict=False))
-        return [self._find(graph, values, index, "the end") for index in graph.outputs]
+        return [self._find_value(graph, values, index, "the end") for index in graph.outputs]
 
     def walk_body(self, visit: Visit, graph: int, inputs: Sequence[Value], turns: int = 1) -> Body[Value]:
         """Go over a graph of an operator, by its index; the graph runs so many times in each run of the operator.
@@ -133,17 +138,9 @@ class Walk:
             raise UnfitError(f"it has no graph {index}")
         return self.model.graphs[index]
 
-    def _count_operator(self) -> None:
-        self.seen += 1
-        if self.seen > _MOST_OPERATORS:
-            raise UnfitError(f"its graphs call one another for more than {_MOST_OPERATORS:,} operators in all")
-
     # What operators read ----------------------------------------------------------------------------------------------
 
-    def _find_input(self, graph: Graph, values: dict[int, Value], index: int, reader: str) -> Value | None:
-        return None if index < 0 else self._find(graph, values, index, reader)
-
-    def _find(self, graph: Graph, values: dict[int, Value], index: int, reader: str) -> Value:
+    def _find_value(self, graph: Graph, values: dict[int, Value], index: int, reader: str) -> Value:
         """Return the value of a tensor; ``values`` are those of the graph so far, by the indices of their tensors.
 
         What no operator makes, a constant or a state, gets its value, and its place in ``values``, when it is first
@@ -154,9 +151,9 @@ class Walk:
         return values[index]
 
     def _read_tensor(self, tensor: Tensor, reader: str) -> Value:
-        """Return a new value of a tensor that is not made by an operator.
+        """Return a new value of a tensor that no operator has made.
 
-        Raises `UnfitError` if it should have been: it is no constant, no state, and has elements.
+        Raises `UnfitError` if one should have made it: it is no constant, no state, and has elements.
         """
         array = tensor.array
         if tensor.data is None and tensor.sizes is not None:

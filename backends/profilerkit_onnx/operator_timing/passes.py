@@ -48,7 +48,7 @@ def time_nodes(
         profiled = profile_passes(rewritten.session, feeds, passes, device, inputs, export)
     layers = find_scopes(model)
     nodes = _add_seconds(_attribute_nodes(model, inputs, rewritten, layers), profiled)
-    return RanGraph(nodes, [single.seconds for single in profiled], layers)
+    return RanGraph(nodes, [one_pass.seconds for one_pass in profiled], layers)
 
 
 def rewrite_nodes(model: ModelProto, inputs: ModelInputs, level: str, device: str) -> list[RanNode]:
@@ -70,17 +70,15 @@ def _attribute_nodes(model: ModelProto, inputs: ModelInputs, rewritten: Rewritte
 
 
 def _add_seconds(nodes: Sequence[RanNode], passes: Sequence[ProfiledPass]) -> list[RanNode]:
-    """Return the nodes that ran, with their seconds; what has no name of the graph belongs to the model itself."""
+    """Return the nodes that ran, with their seconds; a kernel without a node belongs to the model itself."""
     seconds: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(passes))
     operators: dict[str, str] = {}
-    for index, single in enumerate(passes):
-        for kernel in single.kernels:
+    for index, profiled in enumerate(passes):
+        for kernel in profiled.kernels:
             seconds[kernel.name][index] += kernel.seconds
             operators[kernel.name] = kernel.operator
-    known_names = {node.name for node in nodes}
-    unknown = [
-        RanNode(name, operator, "", (), CalledOperator(""))
-        for name, operator in operators.items()
-        if name not in known_names
-    ]
-    return [replace(node, seconds=tuple(seconds[node.name])) for node in (*nodes, *unknown) if node.name in operators]
+    ran = [node for node in nodes if node.name in operators]
+    names = {node.name for node in ran}
+    without_node = [name for name in operators if name not in names]
+    ran += [RanNode(name, operators[name], "", (), CalledOperator("")) for name in without_node]
+    return [replace(node, seconds=tuple(seconds[node.name])) for node in ran]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from onnx import ModelProto
 
 from profilerkit import ModelInputs, NotOfferedError
@@ -14,6 +12,7 @@ from .sessions import make_options, make_session
 
 __all__ = ["measure_memory"]
 
+#: What the profiler calls the bytes in use after an operator, and how many more these are than before it.
 _IN_USE, _ADDED = "mem_bytes_requested_in_use", "mem_requested_in_use_delta"
 
 
@@ -35,8 +34,5 @@ def measure_memory(model: ModelProto, inputs: ModelInputs, level: str, device: s
             "the profiler of the installed onnxruntime does not tell what its arena has given out; a newer one does"
         )
     before = int(usage[0][_IN_USE]) - int(usage[0][_ADDED])
-    return max(int(facts[_IN_USE]) for facts in usage) - before + sum(map(_bytes, feeds.values()))
-
-
-def _bytes(array: Any) -> int:
-    return int(array.nbytes)
+    most = max(int(facts[_IN_USE]) for facts in usage)
+    return most - before + sum(int(array.nbytes) for array in feeds.values())
