@@ -49,13 +49,14 @@ def keras_subject(model: Any) -> Subject:
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         positional: Sequence[Any] = args
-        if how.function is None:
+        keywords = kwargs
+        if how.function is None:  # otherwise the function calls the model, with arguments of its own choice
             positional, keywords = _arrange_arguments(model, args, kwargs)
-            kwargs = {"training": how.training, **keywords}
+            keywords = {"training": how.training, **keywords}
         mapping = list(zip(variables, values, strict=True))
         stateless = sys.modules["keras"].StatelessScope(state_mapping=mapping)
         with restored(save_state(model), in_child=False), stateless as scope, follow_layers(layers, how.marks):
-            outputs = how.call(model, positional, kwargs)
+            outputs = how.call(model, positional, keywords)
         return outputs, [scope.get_current_value(variable) for variable in changing]
 
     types = {"": type(model).__name__, **_name_types(layers)}
@@ -65,10 +66,10 @@ def keras_subject(model: Any) -> Subject:
 
 def _name_types(layers: Sequence[tuple[str, Any]]) -> dict[str, str]:
     """Return the type of each layer by the first of its paths."""
-    first_paths: dict[int, str] = {}
+    first_places: dict[int, tuple[str, Any]] = {}
     for path, layer in layers:
-        first_paths.setdefault(id(layer), path)
-    return {path: type(layer).__name__ for path, layer in layers if first_paths[id(layer)] == path}
+        first_places.setdefault(id(layer), (path, layer))
+    return {path: type(layer).__name__ for path, layer in first_places.values()}
 
 
 def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables:
@@ -80,9 +81,8 @@ def _list_variables(model: Any, layers: Sequence[tuple[str, Any]]) -> _Variables
     def add(variable: Any, path: tuple[str, ...], **facts: Any) -> None:
         if id(variable) not in seen:
             seen.add(id(variable))
-            collected.leaves.append(
-                Leaf(path, read_variable_value(variable), trainable=id(variable) in trained, **facts)
-            )
+            leaf = Leaf(path, read_variable_value(variable), trainable=id(variable) in trained, **facts)
+            collected.leaves.append(leaf)
             collected.variables.append(variable)
 
     for layer_path, layer in layers:

@@ -20,14 +20,14 @@ from .types import LARGEST
 
 __all__ = ["MalformedError", "copy_tensor", "fill_elements", "with_elements", "without_elements"]
 
-#: The fields that hold the elements of a tensor, by the bytes of one of them. Of the others no length is wrong or
-#: right by itself; exporters write no large tensor into them.
+#: The fields whose elements are left in the file, with the bytes of one element. In the other fields of elements these
+#: take as many bytes as they need; exporters write no large tensor into them.
 _ELEMENTS = {"raw_data": 1, "float_data": 4, "double_data": 8}
 #: The messages that are kept whole: `with_elements` would not find the tensors in them again.
 _KEPT_WHOLE = ("training_info",)
 #: The longest elements of a tensor whose values are looked at: numbers of 16 bytes.
 _LARGE = 16 * LARGEST
-#: How many bytes are read at once.
+#: How many bytes are read at once to find fields: keys and lengths stand close together, the elements far apart.
 _WINDOW = 1 << 14
 #: How many messages protobuf allows inside each other.
 _DEPTH = 100
@@ -179,8 +179,9 @@ class _Reader:
             if field.size <= _LARGE:
                 continue
             declared = descriptor.fields_by_number.get(field.number)
-            inner = None if declared is None or declared.name in _KEPT_WHOLE else declared.message_type
-            pieces = [] if inner is None else list(self.cut_message(inner, field.body, field.end, depth + 1))
+            if declared is None or declared.message_type is None or declared.name in _KEPT_WHOLE:
+                continue
+            pieces = list(self.cut_message(declared.message_type, field.body, field.end, depth + 1))
             if len(pieces) > 1:  # something of it is left out: its length is another
                 yield kept_from, field.key
                 yield _write_key(field.number) + _write_number(sum(map(_measure, pieces)))
@@ -189,20 +190,21 @@ class _Reader:
         yield kept_from, end
 
     def cut_tensor(self, descriptor: Any, start: int, end: int) -> Iterator[_Piece]:
-        """Yield what is kept of a tensor: all but its elements, and where they are; all of an unusual one."""
+        """Yield what is kept of a tensor: all but its large elements, and where these are; all of any other tensor.
+
+        All is kept too if the elements are in several fields, which no exporter writes, or in another file.
+        """
         names = {number: field.name for number, field in descriptor.fields_by_number.items()}
         fields = [(names.get(field.number, ""), field) for field in self.read_fields(start, end)]
-        large = [(name, field) for name, field in fields if name in _ELEMENTS and field.size > _LARGE]
-        is_usual = (
-            len(large) == 1
-            and all(field.size % _ELEMENTS[name] == 0 for name, field in large)
-            and sum(name.endswith("_data") for name, _ in fields) == 1
-            and not any(name in ("data_location", "external_data") for name, _ in fields)
-        )
-        if not is_usual:
+        data = [(name, field) for name, field in fields if name.endswith("_data")]  # external_data is one of them
+        name, elements = data[0] if len(data) == 1 else ("", None)
+        has_location = any(other == "data_location" for other, _ in fields)
+        if elements is None or name not in _ELEMENTS or elements.size <= _LARGE or has_location:
             yield start, end
             return
-        [(name, elements)] = large
+        if elements.size % _ELEMENTS[name]:  # damaged: protobuf is to say so
+            yield start, end
+            return
         yield start, elements.key
         yield elements.end, end
         entry = TensorProto(data_location=TensorProto.EXTERNAL)
