@@ -15,7 +15,7 @@ from ..error_text import shown
 from ..protocols import OpensModels, implements
 from .backends import backend_named
 from .offered_formulas import equip
-from .recognition import find_backend
+from .recognition import find_backend, suggest_model
 
 __all__ = ["OpenedModel", "open_model"]
 
@@ -109,6 +109,6 @@ def open_model(model: Any, backend: Backend | str | None, kind: type[Backend] | 
         is_accepted = resolved.accepts(model)
     if not is_accepted:
         problem = f"the {resolved.name} backend cannot profile a {type(model).__name__}"
-        hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else ""
+        hint = "; example inputs are given by name, inputs=..." if is_tensor(model) else suggest_model(model)
         raise TypeError(f"{problem}; give it a model of its own, not {shown(model)}{hint}")
     return OpenedModel(model, resolved)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from ..backend import Backend
@@ -18,7 +19,7 @@ from .manager import Offer, describe_disabled, list_offers
 from .sources import ask_plugin
 from .unread_formats import describe_unread
 
-__all__ = ["find_backend"]
+__all__ = ["find_backend", "suggest_model"]
 
 
 class _Loaded(NamedTuple):
@@ -147,9 +148,22 @@ def _explain_unrecognized(model: Any, offered: Iterable[Offer[BackendInfo]]) -> 
             f"model={shown(model)} is a class, not a model; give an instance of it: {model.__name__}(...)"
         )
     return BackendNotFoundError(
-        f"no backend recognizes a model of type {_name_type(model)}; backends installed: {_list_installed(offered)}; "
-        "pass backend=... to choose one"
+        f"no backend recognizes a model of type {_name_type(model)}{suggest_model(model)}; backends installed: "
+        f"{_list_installed(offered)}; pass backend=... to choose one"
     )
+
+
+def suggest_model(model: Any) -> str:
+    """Return the end of an error that says what to give in place of a function; empty for all else.
+
+    A framework whose models are objects takes no function.
+    """
+    if isinstance(model, MethodType):
+        owner = type(model.__self__).__name__
+        return f"; give the {owner} itself, with call=lambda model, *inputs: model.{model.__name__}(*inputs)"
+    if isinstance(model, (FunctionType, partial)):
+        return "; give the model that the function runs, with call=lambda model, *inputs: ..., or one that calls it"
+    return ""
 
 
 def _list_installed(offered: Iterable[Offer[BackendInfo]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from importlib.metadata import version
@@ -119,6 +120,28 @@ def test_a_backend_whose_accepts_raises_is_left_out_with_a_warning(install: Any)
     message = "accepts of the exact backend of plugin 'b' of b-exact 1.0 raised ValueError: what is this.; it is left"
     with pytest.warns(PluginWarning, match=message):
         assert found(PROGRAM) == "general"
+
+
+class Network:
+    def encode(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("function", "instead"),
+    [
+        (lambda x: x, r"give the model that the function runs, with call=lambda model, \*inputs: \.\.\.,"),
+        (functools.partial(len, "ab"), r"give the model that the function runs, with call=lambda model, \*inputs"),
+        (Network().encode, r"give the Network itself, with call=lambda model, \*inputs: model\.encode\(\*inputs\)"),
+    ],
+    ids=["function", "partial", "method"],
+)
+def test_the_error_for_a_function_says_which_model_to_give(install: Any, function: Any, instead: str) -> None:
+    install("a", "a-general", backends=make_offering(backend("general", "torchlike", accepts=lambda model: False)))
+    with pytest.raises(BackendNotFoundError, match=f"recognizes a model of type .*; {instead}.*; pass backend="):
+        profile(function)
+    with pytest.raises(TypeError, match=f"the general backend cannot profile a .*; {instead}"):
+        profile(function, backend="general")
 
 
 def test_the_only_backend_that_claims_a_model_reports_why_it_refuses_it(install: Any) -> None:
