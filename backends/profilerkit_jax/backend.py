@@ -152,9 +152,7 @@ class JaxBackend(
 
     def list_rank_variables(self, ranks: int) -> Mapping[str, str]:
         """Return what makes JAX see one device for each rank, all of them this machine's CPU."""
-        from .running.devices import list_host_devices
-
-        return list_host_devices(ranks)
+        return devices.list_host_devices(ranks)
 
     def trace_rank(self, model: RankModel, inputs: ModelInputs) -> RankTrace:
         """Return a training step of one rank of a mesh, of the program that XLA makes for each of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import attention
 
-from .registry import Cost, PrimitiveCall, register_op_costs, register_uncounted
+from .registry import OPERATORS, Cost, PrimitiveCall, register_uncounted
 
 register_uncounted(
     "its operands are narrow floats with scales",
@@ -23,14 +23,14 @@ def _sizes(call: PrimitiveCall) -> tuple[int, int, int]:
     return query[0] * query[heads] * query[length] * key[length], query[3], value[3]
 
 
-@register_op_costs("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper")
+@OPERATORS.register_all("dot_product_attention_fwd", "dot_product_attention_fwd_wrapper")
 def dot_product_attention(call: PrimitiveCall) -> Cost:
     """The dense products, whatever the mask; a bias is added to each score."""
     scores, width, value_width = _sizes(call)
     return attention.attention(scores, width, value_width, bool(call.params["variadic_args"][0]))
 
 
-@register_op_costs("dot_product_attention_bwd", "dot_product_attention_bwd_wrapper")
+@OPERATORS.register_all("dot_product_attention_bwd", "dot_product_attention_bwd_wrapper")
 def dot_product_attention_gradient(call: PrimitiveCall) -> Cost:
     """The gradients by queries, keys and values."""
     return attention.attention_gradient(*_sizes(call))

@@ -7,7 +7,7 @@ from math import prod
 from profilerkit.costs import reduction
 from profilerkit.costs.numbers import is_float
 
-from .registry import Cost, PrimitiveCall, UnknownCostError, register_free, register_op_costs
+from .registry import OPERATORS, Cost, PrimitiveCall, UnknownCostError
 
 #: A primitive comes whole, or as a start and an end; what it adds up is counted where it starts.
 _FORMS = ("", "_start")
@@ -21,7 +21,7 @@ _SENT = """
     pbroadcast_start ppermute ppermute_done ppermute_start precv preduced psend psum_done pvary ragged_all_to_all
     reduce_scatter_done reduced_vary_cast reduced_vary_cast_p vary_unreduced_cast vary_unreduced_cast_p
 """
-register_free(*_SENT.split())
+OPERATORS.register_free(*_SENT.split())
 #: Those of what is sent that exchange something by themselves.
 _EXCHANGED = """
     all_gather all_gather_invariant all_gather_reduced all_to_all pbroadcast ppermute precv psend ragged_all_to_all
@@ -29,7 +29,7 @@ _EXCHANGED = """
 _EXCHANGES = frozenset((*_REDUCED, *_SCATTERED, *_EXCHANGED.split()))
 
 
-@register_op_costs(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
+@OPERATORS.register_all(*(f"{name}{form}" for name in _REDUCED for form in _FORMS))
 def all_reduce(call: PrimitiveCall) -> Cost:
     """Around a ring, one addition (or comparison) for each element; of one device there is nothing to add."""
     if _count_devices(call) == 1:
@@ -39,7 +39,7 @@ def all_reduce(call: PrimitiveCall) -> Cost:
     return reduction.all_reduce(sum(shape.numel for shape in added))
 
 
-@register_op_costs(*(f"{name}{form}" for name in _SCATTERED for form in _FORMS))
+@OPERATORS.register_all(*(f"{name}{form}" for name in _SCATTERED for form in _FORMS))
 def reduce_scatter(call: PrimitiveCall) -> Cost:
     """Each device keeps its share of the sums, of as many summands as there are devices."""
     devices = call.params.get("axis_size") or _count_devices(call) or 2  # the fewest that have anything to add

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profilerkit.costs import activation, elementwise
 from profilerkit.costs import constants as c
 
-from .registry import OPERATORS, Cost, PrimitiveCall, register_elementwise, register_op_cost
+from .registry import OPERATORS, Cost, PrimitiveCall, register_op_cost
 
 #: Primitives, by the constant of the convention that each of them is.
 _FUNCTIONS = {
@@ -28,7 +28,7 @@ _FUNCTIONS = {
     """,
 }
 for _constant, _names in _FUNCTIONS.items():
-    register_elementwise(elementwise.elementary(_constant), *_names.split())
+    OPERATORS.register_elementwise(elementwise.elementary(_constant), *_names.split())
 
 # Transformations add zeros, and ``jnp.max`` writes ``max(x, -inf)`` after the maximum.
 OPERATORS.register_unless_neutral("ADD", "add", "add_any", neutral=0, operands=(0, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import linear_algebra
 
-from .registry import Cost, PrimitiveCall, Shape, register_op_cost, register_op_costs, register_uncounted
+from .registry import OPERATORS, Cost, PrimitiveCall, Shape, register_op_cost, register_uncounted
 
 register_uncounted("there is no customary count for it", "cholesky_update")
 
@@ -35,7 +35,7 @@ def qr(call: PrimitiveCall) -> Cost:
     return linear_algebra.qr(_batch(x), x[-2], x[-1], mode)
 
 
-@register_op_costs("geqrf", "geqp3")
+@OPERATORS.register_all("geqrf", "geqp3")
 def householder(call: PrimitiveCall) -> Cost:
     """R, and Householder's reflections; the choice of columns costs terms of lower order."""
     x = call.inputs[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit.costs import elementwise, matmul
 
-from .registry import Cost, PrimitiveCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, PrimitiveCall, Shape, UnknownCostError, register_op_cost
 
 
 @register_op_cost("dot_general")
@@ -41,7 +41,7 @@ def dot_of_ragged_rows(call: PrimitiveCall) -> Cost:
     return _products(out.numel, left, contracted)
 
 
-@register_op_costs("scaled_matmul", "scaled_matmul_wrapper")
+@OPERATORS.register_all("scaled_matmul", "scaled_matmul_wrapper")
 def matmul_with_scales(call: PrimitiveCall) -> Cost:
     """``(b, m, k) @ (b, n, k)`` of narrow floats with a scale for each block; the scales are left out."""
     left = call.inputs[0]

@@ -5,7 +5,7 @@ Comparisons that return truth values cost nothing here, and random numbers neith
 
 from __future__ import annotations
 
-from .registry import register_free, register_uncounted
+from .registry import OPERATORS, register_uncounted
 
 #: Copies, casts and rearrangements.
 _MOVED = """
@@ -37,7 +37,7 @@ _REFERENCES = """
 #: What is printed or looked at, and marks.
 _LOOKED_AT = "check dce_sink debug_callback debug_print inspect_sharding"
 for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _REFERENCES, _LOOKED_AT):
-    register_free(*_names.split())
+    OPERATORS.register_free(*_names.split())
 
 register_uncounted("a kernel that the user wrote in Pallas", "pallas_call", "mpmd_map")
 register_uncounted("code outside of JAX", "buffer_callback", "cudnn_fusion", "ffi_call", "io_callback", "pure_callback")

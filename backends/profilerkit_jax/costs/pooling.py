@@ -6,12 +6,12 @@ import math
 
 from profilerkit.costs import pooling
 
-from .registry import Cost, PrimitiveCall, register_op_cost, register_op_costs, register_uncounted
+from .registry import OPERATORS, Cost, PrimitiveCall, register_op_cost, register_uncounted
 
 register_uncounted("its functions are the caller's own", "select_and_scatter")
 
 
-@register_op_costs("reduce_window_sum", "reduce_window_max", "reduce_window_min")
+@OPERATORS.register_all("reduce_window_sum", "reduce_window_max", "reduce_window_min")
 def reduce_window(call: PrimitiveCall) -> Cost:
     """One addition or comparison for each element of the window."""
     window = math.prod(call.params["window_dimensions"])

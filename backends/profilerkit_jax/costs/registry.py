@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profilerkit.backend_kit.operator_calls import OperatorCall, Shapes, UnknownCostError, UnknownShapeError
-from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost, RegisterCosts, RegisterPerElements
+from profilerkit.backend_kit.operator_costs import OperatorCosts, RegisterCost
 from profilerkit.costs import CallForm, Cost, CostRegistry, Shape
 
 __all__ = [
@@ -28,11 +28,7 @@ __all__ = [
     "UnknownCostError",
     "UnknownShapeError",
     "is_known",
-    "register_elementwise",
-    "register_free",
     "register_op_cost",
-    "register_op_costs",
-    "register_reduction",
     "register_uncounted",
     "scoped_costs",
 ]
@@ -43,11 +39,7 @@ OPERATORS = OperatorCosts(COSTS, example="dot_general")
 UNCOUNTED: dict[str, str] = {}
 
 is_known: Callable[[str], bool] = OPERATORS.is_known
-register_elementwise: RegisterPerElements = OPERATORS.register_elementwise
-register_free: Callable[..., None] = OPERATORS.register_free
 register_op_cost: RegisterCost = OPERATORS.register
-register_op_costs: RegisterCosts = OPERATORS.register_all
-register_reduction: RegisterPerElements = OPERATORS.register_reduction
 scoped_costs: Callable[[], AbstractContextManager[None]] = COSTS.scoped
 
 

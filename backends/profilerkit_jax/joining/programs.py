@@ -11,10 +11,9 @@ from typing import Any
 import jax
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import explain_failure
 
-from ..model.arrays import is_array, make_struct
-from ..model.calls import bind_call, list_arrays
+from ..model.arrays import is_array
+from ..model.calls import bind_call, compile_function
 from ..model.scope_names import Marks
 from ..model.subject import Pass
 from ..model.subjects import find_subject
@@ -31,10 +30,5 @@ def compile_program(model: Any, inputs: ModelInputs, training: bool) -> str:
     def outputs(weights: Any, arrays: Any) -> list[Any]:
         return [leaf for leaf in jax.tree.leaves(call(weights, arrays)[0]) if is_array(leaf)]
 
-    weights = [make_struct(value) for value in subject.values]
-    arrays = [make_struct(array) for array in list_arrays(inputs)]
-    try:
-        compiled = jax.jit(make_step(subject, call) if training else outputs).lower(weights, arrays).compile()
-        return compiled.as_text() or ""
-    except Exception as error:
-        raise explain_failure(error, inputs, "jax", __package__ or "") from error
+    function = make_step(subject, call) if training else outputs
+    return compile_function(function, subject, inputs).as_text() or ""

@@ -9,12 +9,13 @@ from typing import Any
 import jax
 
 from profilerkit import ModelInputs
+from profilerkit.backend_kit.failures import explain_failure
 
 from .array_trees import ArrayTree
-from .arrays import is_array
+from .arrays import is_array, make_struct
 from .subject import Pass, Subject
 
-__all__ = ["Function", "bind_call", "list_arrays", "make_forward"]
+__all__ = ["Function", "bind_call", "compile_function", "list_arrays", "make_forward"]
 
 #: A pass over a model: from the values of its weights and of the arrays among its inputs to outputs and state.
 Function = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, Any]]
@@ -35,6 +36,16 @@ def bind_call(subject: Subject, inputs: ModelInputs, how: Pass) -> Function:
         return subject.call(weights, args, kwargs, how)
 
     return call
+
+
+def compile_function(function: Callable[[Any, Any], Any], subject: Subject, inputs: ModelInputs) -> Any:
+    """Return what XLA compiles of a function of weights and arrays, on shapes alone; raises as a run does."""
+    weights = [make_struct(value) for value in subject.values]
+    arrays = [make_struct(array) for array in list_arrays(inputs)]
+    try:
+        return jax.jit(function).lower(weights, arrays).compile()
+    except Exception as error:
+        raise explain_failure(error, inputs, "jax", __package__ or "") from error
 
 
 def make_forward(function: Function) -> Callable[[Any, Any], tuple[list[Any], list[Any]]]:

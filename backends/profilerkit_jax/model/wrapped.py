@@ -120,8 +120,7 @@ def _take_wrapper_apart(wrapper: Any) -> _Parts:
 
     def rebuild(parts: list[Any]) -> Any:
         copy = object.__new__(type(wrapper))
-        for name, value in zip(attributes, parts, strict=True):
-            object.__setattr__(copy, name, value)
+        vars(copy).update(zip(attributes, parts, strict=True))
         return copy
 
     return _Parts(list(attributes.values()), rebuild)

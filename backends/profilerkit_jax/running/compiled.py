@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import explain_failure
 
-from ..model.arrays import make_struct
-from ..model.calls import bind_call, list_arrays, make_forward
+from ..model.calls import bind_call, compile_function, make_forward
 from ..model.subject import Pass
 from ..model.subjects import find_subject
 
@@ -56,15 +52,10 @@ def compiled_analysis(model: Any, *inputs: Any, **keywords: Any) -> CompiledAnal
     """
     subject = find_subject(model)
     model_inputs = ModelInputs(*inputs, **keywords)
-    weights = [make_struct(value) for value in subject.values]
-    arrays = [make_struct(array) for array in list_arrays(model_inputs)]
-    try:
-        lowered = jax.jit(make_forward(bind_call(subject, model_inputs, Pass()))).lower(weights, arrays)
-        compiled = lowered.compile()
-    except Exception as error:
-        raise explain_failure(error, model_inputs, "jax", __package__ or "") from error
+    forward = make_forward(bind_call(subject, model_inputs, Pass()))
+    compiled = compile_function(forward, subject, model_inputs)
     costs: Any = compiled.cost_analysis() or {}
-    costs = costs[0] if isinstance(costs, (list, tuple)) else costs
+    costs = costs[0] if isinstance(costs, (list, tuple)) else costs  # JAX promises no form of it
     memory = compiled.memory_analysis()
 
     def size(name: str) -> int | None:

@@ -119,15 +119,11 @@ def _walk_shard_map(walk: Walk, equation: Any, inputs: Sequence[Value], context:
 
 
 def _walk_reduce(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Run the function of a reduction once for each input element."""
-    return _walk_elements(walk, equation, inputs, context, parameters(equation)["jaxpr"], inputs[0].shape.numel)
-
-
-def _walk_reduce_window(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
-    """Run the function of a reduction once for each element of each window."""
-    window = Shape(parameters(equation)["window_dimensions"]).numel
-    times = Shape(equation.outvars[0].aval.shape).numel * window
-    return _walk_elements(walk, equation, inputs, context, parameters(equation)["jaxpr"], times)
+    """Run the function of a reduction once for each input element, or for each element of each window."""
+    params, times = parameters(equation), inputs[0].shape.numel
+    if equation.primitive.name == "reduce_window":
+        times = Shape(equation.outvars[0].aval.shape).numel * Shape(params["window_dimensions"]).numel
+    return _walk_elements(walk, equation, inputs, context, params["jaxpr"], times)
 
 
 def _walk_scatter(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -167,7 +163,7 @@ HANDLERS: dict[str, Handler] = {
     "cond": walk_cond,
     "custom_linear_solve": _walk_linear_solve,
     "reduce": _walk_reduce,
-    "reduce_window": _walk_reduce_window,
+    "reduce_window": _walk_reduce,
     "scan": walk_scan,
     "scatter": _walk_scatter,
     "shard_map": _walk_shard_map,

@@ -7,7 +7,7 @@ a weight is in the layer of that weight, any other in the first layer that the n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from profilerkit.backend_kit.keras_scopes import find_keras_layers, find_keras_name
@@ -51,9 +51,12 @@ def find_scopes(graph: Graph, name: str) -> Scopes:
     nodes = [_make_node(graph, operator, packed) for operator in graph.operators]
     around = find_keras_layers(nodes)
     typed = [_describe_type(node, layers) for node, layers in zip(nodes, around, strict=True)]
+    # A layer has the type of its first operator with a weight. What unpacks a weight reads one too, and stands before
+    # the operator that uses it: as these come last, the layer of both is a CONV_2D, and no DEQUANTIZE.
+    typed.sort(key=lambda operator: operator.type == _UNPACKING)
     return Scopes(
         chains=[(Scope(""), *map(Scope, layers.paths, layers.calls)) for layers in around],
-        types=name_types(find_keras_name(nodes) or name, _move_unpacking_last(typed)),
+        types=name_types(find_keras_name(nodes) or name, typed),
     )
 
 
@@ -75,15 +78,6 @@ def _describe_type(node: _Node, around: LayersAround) -> TypedOperator:
     """
     layer = around.paths[-1] if around.paths else ""
     return TypedOperator(layer, node.op_type, has_weight=bool(node.weight or node.operator.graphs))
-
-
-def _move_unpacking_last(operators: Iterable[TypedOperator]) -> list[TypedOperator]:
-    """Return the operators, those that unpack weights last.
-
-    A layer has the type of its first operator with a weight (`name_types`). What unpacks a weight reads one too, and
-    stands before the operator that uses it: the layer of both is a CONV_2D, no DEQUANTIZE.
-    """
-    return sorted(operators, key=lambda operator: operator.type == _UNPACKING)
 
 
 def _find_packed(graph: Graph) -> dict[int, int]:
@@ -132,17 +126,11 @@ def _split_name(name: str) -> list[str]:
     ['Net/up/', 'Net/act/']
     """
     parts = [part for part in name.split(";") if "/" in part]
-    if not _is_by_litert_torch(parts):
+    # litert-torch writes classes with their modules. A layer of TensorFlow's with a dot in its name is taken for one.
+    is_by_litert_torch = any("." in part for part in parts)
+    if not is_by_litert_torch:
         return parts
     return ["".join(f"{_read_torch_scope(scope)}/" for scope in part.split("/")) for part in reversed(parts)]
-
-
-def _is_by_litert_torch(parts: Sequence[str]) -> bool:
-    """Return whether the scopes are by litert-torch: they have classes with their modules, ``torch.nn.modules.Linear``.
-
-    A layer of TensorFlow's whose own name has a dot is taken for one too.
-    """
-    return any("." in part for part in parts)
 
 
 def _read_torch_scope(scope: str) -> str:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from profilerkit.costs import activation, elementwise
 
-from .registry import Cost, NodeCall, UnknownCostError, register_elementwise, register_free, register_op_cost
+from .registry import OPERATORS, Cost, NodeCall, UnknownCostError, register_op_cost
 
-register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
-register_elementwise(activation.sigmoid, "Sigmoid")
-register_elementwise(activation.tanh, "Tanh")
-register_elementwise(activation.leaky_relu, "LeakyRelu", "PRelu")
-register_elementwise(activation.elu, "Elu", "Selu", "Celu")
-register_elementwise(activation.softplus, "Softplus")
-register_elementwise(activation.softsign, "Softsign")
-register_elementwise(activation.mish, "Mish")
-register_elementwise(activation.hard_sigmoid, "HardSigmoid")
-register_elementwise(activation.hard_swish, "HardSwish")
-register_elementwise(activation.softmax, "Softmax")
-register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
-register_elementwise(activation.gelu, "com.microsoft::Gelu")
-register_free("Hardmax")  # it marks where the largest element is
+OPERATORS.register_elementwise(activation.relu, "Relu", "ThresholdedRelu")
+OPERATORS.register_elementwise(activation.sigmoid, "Sigmoid")
+OPERATORS.register_elementwise(activation.tanh, "Tanh")
+OPERATORS.register_elementwise(activation.leaky_relu, "LeakyRelu", "PRelu")
+OPERATORS.register_elementwise(activation.elu, "Elu", "Selu", "Celu")
+OPERATORS.register_elementwise(activation.softplus, "Softplus")
+OPERATORS.register_elementwise(activation.softsign, "Softsign")
+OPERATORS.register_elementwise(activation.mish, "Mish")
+OPERATORS.register_elementwise(activation.hard_sigmoid, "HardSigmoid")
+OPERATORS.register_elementwise(activation.hard_swish, "HardSwish")
+OPERATORS.register_elementwise(activation.softmax, "Softmax")
+OPERATORS.register_elementwise(lambda elements: activation.softmax(elements, log=True), "LogSoftmax")
+OPERATORS.register_elementwise(activation.gelu, "com.microsoft::Gelu")
+OPERATORS.register_free("Hardmax")  # it marks where the largest element is
 
 
 @register_op_cost("Gelu")

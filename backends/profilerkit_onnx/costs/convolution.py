@@ -8,16 +8,16 @@ from __future__ import annotations
 from profilerkit.costs import convolution
 
 from .fused import add_activation
-from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 
-@register_op_costs("Conv", "com.microsoft::NhwcConv")
+@OPERATORS.register_all("Conv", "com.microsoft::NhwcConv")
 def conv(call: NodeCall) -> Cost:
     """Each output element meets one filter, and a bias where there is one."""
     return _convolve(call, 1, 2)
 
 
-@register_op_costs("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv")
+@OPERATORS.register_all("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft.nchwc::Conv")
 def conv_and_activation(call: NodeCall) -> Cost:
     """A convolution, the addition of another tensor where there is one, and an activation.
 
@@ -35,7 +35,7 @@ def conv_integer(call: NodeCall) -> Cost:
     return _convolve(call, 1, None)
 
 
-@register_op_costs("QLinearConv", "com.microsoft::QLinearConv")
+@OPERATORS.register_all("QLinearConv", "com.microsoft::QLinearConv")
 def conv_on_integers(call: NodeCall) -> Cost:
     """The products of integers count as those of floats; the bias is an integer, and costs nothing."""
     return _convolve(call, 3, None)

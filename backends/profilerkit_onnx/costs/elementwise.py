@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import elementwise
 
-from .registry import OPERATORS, Cost, NodeCall, register_elementwise, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall
 
 #: Operators, by the constant of the convention that each of them is.
 _FUNCTIONS = {
@@ -22,7 +22,7 @@ _FUNCTIONS = {
     "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan",
 }
 for _constant, _names in _FUNCTIONS.items():
-    register_elementwise(elementwise.elementary(_constant), *_names.split())
+    OPERATORS.register_elementwise(elementwise.elementary(_constant), *_names.split())
 
 # Exporters write ``add(x, y, alpha=1)`` with such a product, and every runtime removes it.
 OPERATORS.register_unless_neutral("ADD", "Add", neutral=0, operands=(0, 1))
@@ -31,13 +31,13 @@ OPERATORS.register_unless_neutral("MULTIPLY", "Mul", neutral=1, operands=(0, 1))
 OPERATORS.register_unless_neutral("DIVIDE", "Div", neutral=1, operands=(1,))
 
 
-@register_op_costs("Sum", "Mean")
+@OPERATORS.register_all("Sum", "Mean")
 def add_all(call: NodeCall) -> Cost:
     """``n - 1`` additions for each element of n summands; the one division of a mean is not counted."""
     return elementwise.add_summands(len(call.inputs), call.outputs[0].numel)
 
 
-@register_op_costs("Max", "Min")
+@OPERATORS.register_all("Max", "Min")
 def extreme_of_all(call: NodeCall) -> Cost:
     """``n - 1`` comparisons for each element of n tensors."""
     return elementwise.elementary("COMPARE")((len(call.inputs) - 1) * call.outputs[0].numel)

@@ -6,10 +6,10 @@ from profilerkit.backend_kit.einsum_labels import read_sizes
 from profilerkit.costs import elementwise, matmul
 
 from .fused import add_activation
-from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 
-@register_op_costs("MatMul", "MatMulInteger", "QLinearMatMul")
+@OPERATORS.register_all("MatMul", "MatMulInteger", "QLinearMatMul")
 def matrix_product(call: NodeCall) -> Cost:
     """Each output element sums over the last dimension of the first factor; quantized factors count as others do.
 

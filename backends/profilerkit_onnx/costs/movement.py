@@ -5,7 +5,7 @@ Comparisons that return truth values cost nothing here, as in the other backends
 
 from __future__ import annotations
 
-from .registry import register_free
+from .registry import OPERATORS
 
 #: Copies, casts and rearrangements.
 _MOVED = """
@@ -31,13 +31,13 @@ _OTHERS = """
     ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit
 """
 for _names in (_MOVED, _MADE, _CHOSEN, _INTEGERS, _OTHERS):
-    register_free(*_names.split())
+    OPERATORS.register_free(*_names.split())
 
 #: Look-ups of ai.onnx.ml.
-register_free(
+OPERATORS.register_free(
     *(f"ai.onnx.ml::{name}" for name in ("ArrayFeatureExtractor", "CastMap", "CategoryMapper", "DictVectorizer")),
     *(f"ai.onnx.ml::{name}" for name in ("FeatureVectorizer", "LabelEncoder", "OneHotEncoder", "ZipMap")),
 )
 
 #: Into the blocked layout of onnxruntime, and out of it.
-register_free("com.microsoft.nchwc::ReorderInput", "com.microsoft.nchwc::ReorderOutput")
+OPERATORS.register_free("com.microsoft.nchwc::ReorderInput", "com.microsoft.nchwc::ReorderOutput")

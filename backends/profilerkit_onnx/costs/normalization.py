@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profilerkit.costs import elementwise, normalization, reduction
 
-from .registry import Cost, NodeCall, Shape, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall, Shape, register_op_cost
 
 
 @register_op_cost("BatchNormalization")
@@ -22,7 +22,7 @@ def layer_norm(call: NodeCall) -> Cost:
     return normalization.normalize(call.inputs[0].numel, scale=True, shift=call.has_input(2))
 
 
-@register_op_costs("InstanceNormalization", "GroupNormalization")
+@OPERATORS.register_all("InstanceNormalization", "GroupNormalization")
 def group_norm(call: NodeCall) -> Cost:
     """With scale and shift, which every call has."""
     return normalization.normalize(call.inputs[0].numel)
@@ -34,7 +34,9 @@ def normalize_alone(call: NodeCall) -> Cost:
     return normalization.normalize(call.inputs[0].numel, scale=False, shift=False)
 
 
-@register_op_costs("RMSNormalization", "SimplifiedLayerNormalization", "com.microsoft::SimplifiedLayerNormalization")
+@OPERATORS.register_all(
+    "RMSNormalization", "SimplifiedLayerNormalization", "com.microsoft::SimplifiedLayerNormalization"
+)
 def rms_norm(call: NodeCall) -> Cost:
     """By the root of the mean square over the dimensions from ``axis`` on."""
     x = call.inputs[0]

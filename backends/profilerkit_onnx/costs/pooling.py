@@ -6,14 +6,14 @@ import math
 
 from profilerkit.costs import detection, pooling, reduction
 
-from .registry import Cost, NodeCall, Shape, UnknownCostError, register_op_cost, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall, Shape, UnknownCostError, register_op_cost
 
 _BLOCKED = "com.microsoft.nchwc::"
 #: How many neighbours an interpolation has in each dimension.
 _NEIGHBOURS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
 
 
-@register_op_costs(
+@OPERATORS.register_all(
     "MaxPool", "AveragePool", _BLOCKED + "MaxPool", _BLOCKED + "AveragePool", "com.microsoft::NhwcMaxPool"
 )
 def pool(call: NodeCall) -> Cost:
@@ -22,7 +22,9 @@ def pool(call: NodeCall) -> Cost:
     return pooling.pool(call.outputs[0].numel, window, average=call.type.endswith("AveragePool"))
 
 
-@register_op_costs("GlobalAveragePool", "GlobalMaxPool", _BLOCKED + "GlobalAveragePool", _BLOCKED + "GlobalMaxPool")
+@OPERATORS.register_all(
+    "GlobalAveragePool", "GlobalMaxPool", _BLOCKED + "GlobalAveragePool", _BLOCKED + "GlobalMaxPool"
+)
 def global_pool(call: NodeCall) -> Cost:
     """The window is the whole image."""
     return pooling.pool(call.inputs[0].numel, 1, average=call.type.endswith("GlobalAveragePool"))
@@ -40,7 +42,7 @@ def global_power_pool(call: NodeCall) -> Cost:
     return reduction.norm(call.inputs[0].numel)
 
 
-@register_op_costs("Resize", "Upsample")
+@OPERATORS.register_all("Resize", "Upsample")
 def resize(call: NodeCall) -> Cost:
     """A weighted sum of neighbours along each dimension that changes its size; the nearest alone is moved."""
     mode = call.attribute("mode", "nearest")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from profilerkit.costs import quantization
 
-from .registry import Cost, NodeCall, register_elementwise, register_free, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall
 
-register_elementwise(quantization.dequantize, "DequantizeLinear", "com.microsoft::DequantizeLinear")
+OPERATORS.register_elementwise(quantization.dequantize, "DequantizeLinear", "com.microsoft::DequantizeLinear")
 
 
-@register_op_costs("QuantizeLinear", "com.microsoft::QuantizeLinear")
+@OPERATORS.register_all("QuantizeLinear", "com.microsoft::QuantizeLinear")
 def quantize(call: NodeCall) -> Cost:
     """``clamp(round(x / scale) + zero_point)``."""
     return quantization.quantize(call.inputs[0].numel)
 
 
-@register_op_costs("DynamicQuantizeLinear")
+@OPERATORS.register_all("DynamicQuantizeLinear")
 def quantize_by_range(call: NodeCall) -> Cost:
     """The range of the values is found first."""
     return quantization.quantize(call.inputs[0].numel, finds_range=True)
@@ -26,4 +26,4 @@ _OF_INTEGERS = """
     QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul QLinearReduceMean
     QLinearSigmoid QLinearSoftmax QLinearWhere
 """
-register_free(*(f"com.microsoft::{name}" for name in _OF_INTEGERS.split()))
+OPERATORS.register_free(*(f"com.microsoft::{name}" for name in _OF_INTEGERS.split()))

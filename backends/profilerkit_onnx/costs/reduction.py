@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from profilerkit.costs import Cost, elementwise, reduction
 
-from .registry import register_reduction
+from .registry import OPERATORS
 
 
 def _absolute_sum(elements: int) -> Cost:
     return elementwise.elementary("ABSOLUTE")(elements).plus(reduction.total(elements))
 
 
-register_reduction(reduction.total, "ReduceSum", "ReduceMean", "CumSum")
-register_reduction(reduction.extreme, "ReduceMax", "ReduceMin")
-register_reduction(reduction.multiply, "ReduceProd", "CumProd")
-register_reduction(reduction.norm, "ReduceL2", "ReduceSumSquare")
-register_reduction(_absolute_sum, "ReduceL1")
-register_reduction(reduction.log_sum_exp, "ReduceLogSumExp")
-register_reduction(reduction.total, "ReduceLogSum")
+OPERATORS.register_reduction(reduction.total, "ReduceSum", "ReduceMean", "CumSum")
+OPERATORS.register_reduction(reduction.extreme, "ReduceMax", "ReduceMin")
+OPERATORS.register_reduction(reduction.multiply, "ReduceProd", "CumProd")
+OPERATORS.register_reduction(reduction.norm, "ReduceL2", "ReduceSumSquare")
+OPERATORS.register_reduction(_absolute_sum, "ReduceL1")
+OPERATORS.register_reduction(reduction.log_sum_exp, "ReduceLogSumExp")
+OPERATORS.register_reduction(reduction.total, "ReduceLogSum")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from profilerkit.costs import reduction
 
-from .registry import Cost, NodeCall, register_free, register_op_costs
+from .registry import OPERATORS, Cost, NodeCall
 
-register_free("Scatter")
+OPERATORS.register_free("Scatter")
 
 
-@register_op_costs("ScatterElements", "ScatterND")
+@OPERATORS.register_all("ScatterElements", "ScatterND")
 def scatter(call: NodeCall) -> Cost:
     """An addition, product or comparison for each of the updates, unless they replace."""
     replaces = call.attribute("reduction", "none") == "none"

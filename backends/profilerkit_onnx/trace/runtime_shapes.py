@@ -6,6 +6,7 @@ Sources: the definitions of the operators in onnxruntime, ``docs/ContribOperator
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from onnx import NodeProto, TensorProto
 
@@ -57,11 +58,6 @@ def _attend(node: RuleNode, past_index: int = 4, element: int = 0) -> Types:
     past = node.shape(past_index)[3] if node.has(past_index) else 0
     present = (2, batch, heads, length + past, width // heads)  # 2: keys and values
     return [tensor_type(node.element(element), shape) for shape in ((batch, length, width), present)]
-
-
-def _attend_quantized(node: RuleNode) -> Types:
-    """As ``_attend``: the keys and values so far are another input, and the dtype is that of the scale."""
-    return _attend(node, past_index=8, element=3)
 
 
 def _attend_multi_head(node: RuleNode) -> Types:
@@ -173,7 +169,8 @@ _RULES: dict[str, Rule] = {
     _MICROSOFT + "NhwcConv": follow_standard("Conv", 0, 1, 2),
     _MICROSOFT + "NhwcFusedConv": follow_standard("Conv", 0, 1, 2),
     _MICROSOFT + "NhwcMaxPool": follow_standard("MaxPool", 0),
-    _MICROSOFT + "QAttention": _attend_quantized,
+    # The keys and values so far are another input, and the dtype is that of the scale.
+    _MICROSOFT + "QAttention": partial(_attend, past_index=8, element=3),
     _MICROSOFT + "QGemm": follow_standard("Gemm", 0, 3),
     _MICROSOFT + "QLinearAdd": broadcast(0, 3, element=0),
     _MICROSOFT + "QLinearAveragePool": follow_standard("AveragePool", 0),

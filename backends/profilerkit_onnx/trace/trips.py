@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -107,15 +107,15 @@ def _run_turns(
     turn: ReferenceEvaluator, feeds: dict[str, Array], names: _Names, needed: _Needed, limit: int | None
 ) -> int | None:
     """Return after which turn the condition is false; None where that takes too many turns."""
-    for number in range(_MOST if limit is None else min(_MOST, limit)):
+    most = _MOST if limit is None else min(_MOST, limit)
+    for number in range(most):
         counted = {names.number: np.asarray(number, np.int64), names.goes_in: np.asarray(True)}
         condition, *after = turn.run(None, {**feeds, **counted})
-        feeds |= {
-            names.carried_in[index]: np.asarray(array) for index, array in zip(needed.carried, after, strict=True)
-        }
+        for index, array in zip(needed.carried, after, strict=True):
+            feeds[names.carried_in[index]] = np.asarray(array)
         if not np.all(condition):
             return number + 1
-    return limit if limit is not None and limit <= _MOST else None
+    return most if most == limit else None
 
 
 def _find_needed(graph: GraphProto, names: _Names) -> _Needed | None:
@@ -149,17 +149,13 @@ def _make_model(
     nodes: Sequence[NodeProto], inputs: set[str], outputs: Sequence[str], opsets: Mapping[str, int]
 ) -> ModelProto:
     """Return a model of these nodes alone, which computes one turn."""
+    results = [f"{name}.after{index}" for index, name in enumerate(outputs)]
+    # A body may return what it gets; in a model, a result has a name of its own.
+    identities = [helper.make_node("Identity", [name], [result]) for name, result in zip(outputs, results, strict=True)]
     graph = helper.make_graph(
-        list(_with_identities(nodes, outputs)),
+        [*nodes, *identities],
         "condition",
         [helper.make_empty_tensor_value_info(name) for name in sorted(inputs)],
-        [helper.make_empty_tensor_value_info(f"{name}.after{index}") for index, name in enumerate(outputs)],
+        [helper.make_empty_tensor_value_info(result) for result in results],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opsets.get("", 1))])
-
-
-def _with_identities(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> Iterator[NodeProto]:
-    """Yield the nodes, and what gives each result a name of its own: a body may return what it gets."""
-    yield from nodes
-    for index, name in enumerate(outputs):
-        yield helper.make_node("Identity", [name], [f"{name}.after{index}"])
