@@ -49,12 +49,11 @@ def nest_scopes(parts: Iterable[str]) -> Iterator[str]:
     >>> list(nest_scopes(["features", "features.0", "conv"]))
     ['features', 'features.0', 'features.0.conv']
     """
-    path, last = "", ""
-    for part in parts:
-        if not is_path(part):
-            continue
-        inside = part.removeprefix(f"{last}.") if last else part
-        path, last = (f"{path}.{inside}" if path else inside), part
+    path, container = "", ""
+    for part in filter(is_path, parts):
+        inside = part.removeprefix(f"{container}.") if container else part
+        path = f"{path}.{inside}" if path else inside
+        container = part
         yield path
 
 
@@ -86,16 +85,18 @@ def name_types(name: str, operators: Iterable[TypedOperator], with_containers: b
     the last one. One without operators of its own is a ``Module``. So is any with layers inside, unless
     ``with_containers`` is set: for formats with operators such as attention, whose projections are layers inside.
     """
-    types, best = {"": name}, dict[str, int]()
+    types = {"": name}
+    ranks: dict[str, int] = {}  # that of the operator which has given the layer its type
     for operator in operators:
         if not operator.layer:
             continue
         for outer in reversed([*walk_outwards(operator.layer)]):
             types.setdefault(outer, CONTAINER)
-        rank = _rank(operator)
-        best_so_far = best.get(operator.layer, 0)
-        if rank > best_so_far or rank == best_so_far < _BEST:
-            types[operator.layer], best[operator.layer] = operator.type, rank
+        rank, rank_so_far = _rank(operator), ranks.get(operator.layer, 0)
+        is_last_of_its_rank = rank == rank_so_far and rank != _BEST
+        if rank > rank_so_far or is_last_of_its_rank:
+            types[operator.layer] = operator.type
+            ranks[operator.layer] = rank
     if not with_containers:
         types |= {outer: CONTAINER for path in types for outer in walk_outwards(path) if outer and outer != path}
     return types
@@ -117,7 +118,7 @@ class LayersAround(NamedTuple):
 
     Attributes:
         paths: The path of each layer.
-        calls: Which call of each layer it is, from 0; empty where the exporter does not number them.
+        calls: Which call of each layer it is, from 0; empty where the exporter numbers none.
     """
 
     paths: tuple[str, ...]
@@ -127,8 +128,9 @@ class LayersAround(NamedTuple):
 class CallCounter:
     """Counts the calls of layers along the nodes of a graph.
 
-    Where the exporter numbers the calls, that is the number. Elsewhere a layer that is entered again, after nodes
-    outside of it, by the operator that its first call began with, is called once more.
+    Where the exporter gives a call a number other than 0, that is the number: torch's older one numbers the further
+    calls of a layer, but not of one that holds others. Elsewhere a layer that is entered again, after nodes outside of
+    it, by the operator that its first call began with, is called once more.
     """
 
     def __init__(self) -> None:
@@ -148,7 +150,7 @@ class CallCounter:
         return self._last_chain
 
     def _number_calls(self, operator: str, around: LayersAround) -> tuple[Scope, ...]:
-        """Return the calls around a node; layers that are not open yet are entered by its operator."""
+        """Return the calls around a node; layers that are not around the last node are entered by its operator."""
         numbers = around.calls or (0,) * len(around.paths)
         open_layers = _count_common(around.paths, self._last.paths)
         chain = [Scope("")]
@@ -161,7 +163,8 @@ class CallCounter:
     def _count(self, path: str, operator: str, *, is_numbered: bool) -> None:
         """Count that a layer is entered by an operator; its number, where it has one, tells the call."""
         if path not in self._calls:
-            self._calls[path], self._first_operators[path] = 0, operator
+            self._calls[path] = 0
+            self._first_operators[path] = operator
         elif self._first_operators[path] == operator and not is_numbered:
             self._calls[path] += 1
 

@@ -6,7 +6,7 @@ node (`metadata_scopes`). Its older one by TorchScript writes the scopes into th
 any of these belong to the model itself.
 
 So there are three ways to read the layers around each node (`LayersAround`). What follows is the same for all: the
-types of the layers, and which call of each layer a node is in (`CallCounter`).
+types of the layers, and which call of each layer a node is in: `CallCounter`, or for Keras the scopes themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from profilerkit.backend_kit.named_layers import (
     is_path,
     name_types,
 )
+from profilerkit.backend_kit.scoped_calls import Scope
 from profilerkit.trace.layer_paths import walk_outwards
 
 from .metadata_scopes import NodeLayers, read_layers, read_types
@@ -40,17 +41,22 @@ def find_scopes(model: ModelProto) -> Scopes:
     """Return the layers of a model by the scopes of its nodes."""
     nodes = list(model.graph.node)
     in_metadata = [read_layers(node) for node in nodes]
-    if any(layers.paths for layers in in_metadata):
+    is_in_metadata = any(layers.paths for layers in in_metadata)
+    is_from_keras = model.producer_name == _FROM_KERAS and not is_in_metadata
+    if is_in_metadata:
         around_nodes = [_drop_model(layers) for layers in in_metadata]
         types = read_types(in_metadata)
     else:
-        around_nodes = find_keras_layers(nodes) if model.producer_name == _FROM_KERAS else read_names(model)
+        around_nodes = find_keras_layers(nodes) if is_from_keras else read_names(model)
         types = _name_types(model, around_nodes)
-    counter = CallCounter()
-    chains = [
-        counter.enter(node.op_type, around, is_scoped=bool(layers.paths) or "/" in node.name)
-        for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True)
-    ]
+    if is_from_keras:  # its scopes number every call
+        chains = [(Scope(""), *map(Scope, around.paths, around.calls)) for around in around_nodes]
+    else:
+        counter = CallCounter()
+        chains = [
+            counter.enter(node.op_type, around, is_scoped=bool(layers.paths) or "/" in node.name)
+            for node, around, layers in zip(nodes, around_nodes, in_metadata, strict=True)
+        ]
     return Scopes(chains, {"": find_name(model, in_metadata), **_order_types(types, around_nodes)})
 
 

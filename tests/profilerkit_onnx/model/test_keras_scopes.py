@@ -57,6 +57,17 @@ def test_a_layer_called_twice_and_layers_inside_a_model() -> None:
     assert trace.layers[0].type == "outer_1"
 
 
+def test_a_call_between_whose_nodes_another_layer_runs_is_one_call() -> None:
+    """The scopes tell the call: a layer of two inputs multiplies one of them before ``act`` has made the other."""
+    trace = trace_nodes(
+        node("MatMul", "m_1/both_1/MatMul", "x", "w"),
+        node("Relu", "m_1/act_1/Relu", "x"),
+        node("MatMul", "m_1/both_1/MatMul_1", "m_1/act_1/Relu:0", "w"),
+        node("Add", "m_1/both_1/Add", "m_1/both_1/MatMul:0", "m_1/both_1/MatMul_1:0"),
+    )
+    assert table(trace) == {"": (1, 2 * ONE), "both": (1, 2 * ONE), "act": (1, 0)}
+
+
 def test_scopes_that_functions_open_are_no_layers() -> None:
     trace = trace_nodes(
         node("ReduceMean", "mixed_1/ln_1/moments/mean", "x"),
