@@ -27,11 +27,12 @@ def call_arguments(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
         return CallArguments(args, kwargs)
     settings = {name: value for name, value in kwargs.items() if name in ("training", "mask")}
     named = {name: value for name, value in kwargs.items() if name not in ("training", "mask", "inputs")}
-    if "inputs" in kwargs:
-        args = (*args, kwargs["inputs"])
-    if not args and named:
+    positional = (*args, kwargs["inputs"]) if "inputs" in kwargs else args
+    if not positional and named:
         return CallArguments((named,), settings)
-    return CallArguments((list(args),) if len(args) > 1 else args, {**named, **settings})
+    if len(positional) > 1:
+        positional = (list(positional),)
+    return CallArguments(positional, {**named, **settings})
 
 
 def read_declared_shapes(model: Any) -> list[tuple[int | None, ...]]:

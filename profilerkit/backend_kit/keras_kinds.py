@@ -11,7 +11,15 @@ from typing import Any
 
 from ..process.cached import once_for_each
 
-__all__ = ["ends_in_sigmoid", "is_keras", "is_layer_class", "is_legacy_keras", "is_shipped", "keras_backend"]
+__all__ = [
+    "ends_in_sigmoid",
+    "is_any_keras",
+    "is_keras",
+    "is_layer_class",
+    "is_legacy_keras",
+    "is_shipped",
+    "keras_backend",
+]
 
 
 def is_keras(value: Any) -> bool:
@@ -22,6 +30,11 @@ def is_keras(value: Any) -> bool:
 def is_legacy_keras(value: Any) -> bool:
     """Return whether a value is a layer or model of ``tf_keras``, the new name of Keras 2."""
     return _is_layer_from("tf_keras", value)
+
+
+def is_any_keras(value: Any) -> bool:
+    """Return whether a value is a layer or model of Keras 3 or of ``tf_keras``."""
+    return is_keras(value) or is_legacy_keras(value)
 
 
 def is_layer_class(kind: type) -> bool:
@@ -35,7 +48,10 @@ def _is_layer_from(package: str, value: Any) -> bool:
 
 
 def _layer_class_check(package: str) -> Callable[[type], bool]:
+    """Return a check of classes that remembers each answer: it is asked of every layer, many times in one pass."""
+
     def is_layer_class(kind: type) -> bool:
+        # By names first: a module of that name need not have ``layers``, as while it is being imported.
         is_derived = any(base.__module__.partition(".")[0] == package for base in kind.__mro__)
         return is_derived and issubclass(kind, sys.modules[package].layers.Layer)
 

@@ -6,6 +6,7 @@ Keras' private names that several backends need are here, and no others in profi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -167,16 +168,19 @@ def _is_input(layer: Any) -> bool:
 
 
 def _give_names(layers: Sequence[Any], names: Mapping[int, list[str]]) -> Iterator[tuple[str, Any]]:
+    """Yield each layer under each of its names, which are given by the layers' ids; without any, under its own."""
     names_in_use: set[str] = set()
     for layer in layers:
         for name in names.get(id(layer)) or [getattr(layer, "name", None) or type(layer).__name__]:
-            unique = name = name.replace(".", "_")
-            number = 1
-            while unique in names_in_use:
-                number += 1
-                unique = f"{name}#{number}"
+            unique = _make_unique(name.replace(".", "_"), names_in_use)
             names_in_use.add(unique)
             yield unique, layer
+
+
+def _make_unique(name: str, names_in_use: Collection[str]) -> str:
+    """Return a name, with a number if it is in use: ``dense``, ``dense#2``, ``dense#3``."""
+    numbered = (f"{name}#{number}" for number in itertools.count(2))
+    return next(unique for unique in itertools.chain([name], numbered) if unique not in names_in_use)
 
 
 def _attribute_names(layer: Any, inside: Collection[int]) -> dict[int, list[str]]:

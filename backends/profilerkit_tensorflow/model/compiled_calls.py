@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 
 from ..compat.keras import is_from_sigmoid
 from ..untouched.preservation import preserve
@@ -33,7 +33,7 @@ class CompiledCall:
         self.model = model
         #: Whether the output is that of a sigmoid; None where that is not known.
         self.ends_in_sigmoid: bool | None = None
-        compiles = is_keras(model) or is_legacy_keras(model)
+        compiles = is_any_keras(model)
         # A new partial for each evaluation: TensorFlow would warn of retracing if they shared one function.
         call = functools.partial(self._call)
         self._function: Any = tf.function(call, autograph=False, reduce_retracing=True) if compiles else None

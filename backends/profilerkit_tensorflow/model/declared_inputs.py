@@ -6,7 +6,7 @@ from typing import Any
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_calls import read_declared_call
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.declared_inputs import DeclaredInput
 
 from .call_signatures import is_saved_for_inference, read_served_signature
@@ -17,7 +17,7 @@ __all__ = ["read_declared_inputs"]
 
 def read_declared_inputs(model: Any) -> ModelInputs | None:
     """Return the call that a model declares, with a `DeclaredInput` for each tensor; None where it declares none."""
-    if is_keras(model) or is_legacy_keras(model):
+    if is_any_keras(model):
         args, kwargs = read_declared_call(model)
     elif is_saved_model(model):
         args, kwargs = _read_saved_call(model)

@@ -1,4 +1,4 @@
-"""What inputs no Keras model can take, and which do not have the rank that a model declares."""
+"""Checks of inputs for Keras models: values that none of them can take, and ranks that one does not declare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
 from profilerkit.backend_kit.keras_calls import read_declared_shapes
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 
 __all__ = ["require_tensors", "wrong_ranks"]
 
@@ -24,7 +24,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
 
     These are symbolic tensors, types of tensors, data sets, iterators, and numbers without any tensor.
     """
-    if not (is_keras(model) or is_legacy_keras(model)):
+    if not is_any_keras(model):
         return
     leaves = list(inputs.leaves())
     for leaf in leaves:
@@ -46,7 +46,7 @@ def require_tensors(model: Any, inputs: ModelInputs) -> None:
 
 def wrong_ranks(model: Any, inputs: ModelInputs) -> Iterator[str]:
     """Yield a hint for each input that has one dimension more or less than the model declares."""
-    declared = read_declared_shapes(model) if is_keras(model) or is_legacy_keras(model) else []
+    declared = read_declared_shapes(model) if is_any_keras(model) else []
     if len(declared) != len(inputs.args) or inputs.function is not None:
         return
     for leaf, shape in zip(inputs.args, declared, strict=True):

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit.backend_kit import call_stack, keras_layers, keras_variables
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras, is_keras
 from profilerkit.backend_kit.keras_variables import variable_name
 
 from ..compat.saved_models import is_saved_model
@@ -40,7 +40,7 @@ _NOT_FOLLOWED = ("optimizer", "_optimizer", "keras_api", "signatures")
 
 def is_layer(value: Any) -> bool:
     """Return whether a value is a layer: of Keras, or a ``tf.Module``."""
-    return is_keras(value) or is_legacy_keras(value) or isinstance(value, tf.Module)
+    return is_any_keras(value) or isinstance(value, tf.Module)
 
 
 def is_function(value: Any) -> bool:
@@ -57,7 +57,7 @@ def type_name(layer: Any) -> str:
 
 def is_unbuilt(model: Any) -> bool:
     """Return whether a Keras model lacks variables that its first call would make."""
-    return (is_keras(model) or is_legacy_keras(model)) and keras_layers.is_keras_unbuilt(model)
+    return is_any_keras(model) and keras_layers.is_keras_unbuilt(model)
 
 
 def is_variable(value: Any) -> bool:
@@ -80,7 +80,7 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 
     See `profilerkit.backend_kit.keras_layers.list_children` for Keras; a ``tf.Module`` names them by its attributes.
     """
-    if is_keras(layer) or is_legacy_keras(layer):
+    if is_any_keras(layer):
         yield from keras_layers.list_children(layer)
     elif isinstance(layer, tf.Module):
         for path, child in list_parts(layer, is_layer):
@@ -89,7 +89,7 @@ def list_children(layer: Any) -> Iterator[tuple[str, Any]]:
 
 def own_variables(layer: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a layer holds itself, by name; a saved model holds all of its variables."""
-    if is_keras(layer) or is_legacy_keras(layer):
+    if is_any_keras(layer):
         scales = set(map(id, _list_scales_of_file(layer)))
         yield from (named for named in keras_variables.own_variables(layer) if id(named[1]) not in scales)
     elif isinstance(layer, tf.Module):
@@ -108,7 +108,7 @@ def own_states(layer: Any) -> Iterator[tuple[str, Any, bool]]:
 
     See `profilerkit.backend_kit.keras_variables.own_states`. A saved model has the scales of its quantized weights.
     """
-    if is_keras(layer) or is_legacy_keras(layer):
+    if is_any_keras(layer):
         yield from keras_variables.own_states(layer)
         yield from ((variable_name(variable), variable, True) for variable in _list_scales_of_file(layer))
     elif is_saved_model(layer):
@@ -137,12 +137,14 @@ def _list_saved_variables(model: Any) -> list[Any]:
     listed = getattr(model, "variables", None)
     if listed is not None and not callable(listed) and not is_variable(listed):
         return list(listed)
-    functions = [getattr(model, "__call__", None), *dict(getattr(model, "signatures", {}) or {}).values()]  # noqa: B004
+    call = getattr(model, "__call__", None)  # noqa: B004 (what is stored under the name, not whether it is callable)
+    signatures = dict(getattr(model, "signatures", None) or {})
     captured: list[Any] = []
-    for function in functions:
-        for concrete in getattr(function, "concrete_functions", [function]):
+    for function in (call, *signatures.values()):
+        for concrete in getattr(function, "concrete_functions", [function]):  # a signature is concrete itself
             captured += getattr(getattr(concrete, "graph", None), "variables", ())
-    return list({id(variable): variable for variable in (*captured, *_find_variables(model))}.values())
+    by_id = {id(variable): variable for variable in (*captured, *_find_variables(model))}
+    return list(by_id.values())
 
 
 def _find_variables(model: Any) -> Iterator[Any]:

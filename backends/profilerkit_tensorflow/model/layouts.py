@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from profilerkit import ModelInputs
 from profilerkit.backend_kit.keras_calls import read_declared_shapes
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.layouts import in_declared_layout
 
 from .input_checks import require_tensors
@@ -29,7 +29,7 @@ def fit_inputs(model: Any, inputs: ModelInputs) -> ModelInputs:
     if inputs.function is not None:  # it may take any inputs
         return inputs
     require_tensors(model, inputs)
-    if inputs.kwargs or not (is_keras(model) or is_legacy_keras(model)):
+    if inputs.kwargs or not is_any_keras(model):
         return inputs
     args = in_declared_layout(inputs.args, read_declared_shapes(model), _find_shape, tf.transpose)
     return inputs if args is inputs.args else ModelInputs(*args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
 from profilerkit.backend_kit.keras_variables import own_variables
 
@@ -26,11 +26,11 @@ def describe_unmade_weights(model: Any) -> str:
 
 def _keras_layers(model: Any) -> list[Any]:
     """Return the Keras layers of a model: itself, those inside a module, or those that a function names."""
-    if is_keras(model) or is_legacy_keras(model):
+    if is_any_keras(model):
         return [model]
     if is_function(model):
         return ModelParts(model).layers
-    return [layer for _, layer in list_layers(model) if is_keras(layer) or is_legacy_keras(layer)]
+    return [layer for _, layer in list_layers(model) if is_any_keras(layer)]
 
 
 def _lacks_weights(layer: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 
 from ..compat.variables import find_whole_variable
 from .kinds import own_variables
@@ -44,7 +44,7 @@ def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterab
     """
     named = list(layers)
     model = named[0][1]
-    if is_keras(model) or is_legacy_keras(model):
+    if is_any_keras(model):
         return read_weight_list(model, "trainable_weights")
     variables = [variable for _, layer in named for _, variable in own_variables(layer)]
     frozen = {identify(v) for _, layer in named for v in _frozen(layer)}
@@ -54,6 +54,6 @@ def list_trainable_variables(layers: Iterable[tuple[str, Any]], captured: Iterab
 
 def _frozen(layer: Any) -> Iterator[Any]:
     """Yield the variables that a Keras layer inside another kind of model lists as not trainable."""
-    if is_keras(layer) or is_legacy_keras(layer):
+    if is_any_keras(layer):
         trained = set(map(identify, read_weight_list(layer, "trainable_weights")))
         yield from (variable for variable in read_weight_list(layer, "weights") if identify(variable) not in trained)

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.keras_layers import flat_layers
 from profilerkit.backend_kit.settings import list_changes
 
@@ -49,4 +49,4 @@ def _name_policy(keras: Any) -> str:
 
 
 def _list_keras_layers(model: Any) -> list[Any]:
-    return flat_layers(model) if is_keras(model) or is_legacy_keras(model) else []
+    return flat_layers(model) if is_any_keras(model) else []

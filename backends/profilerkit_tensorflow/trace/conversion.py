@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.replaced_attributes import replace_attribute
 from profilerkit.process.restoring import restored
 
@@ -25,7 +25,7 @@ def convert_callable(call: Callable[..., Any]) -> Callable[..., Any]:
     A ``tf.function`` is returned unchanged, and so are layers: Keras does not convert them, ``tf_keras`` does itself.
     """
     owner = getattr(call, "__self__", call)
-    if hasattr(call, "get_concrete_function") or is_keras(owner) or is_legacy_keras(owner):
+    if hasattr(call, "get_concrete_function") or is_any_keras(owner):
         return call
     return convert(call)
 

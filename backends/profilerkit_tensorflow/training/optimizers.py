@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 
 from ..model.weights import count_bytes, count_elements
 
@@ -24,7 +24,7 @@ def optimizer_state_bytes(model: Any) -> int | str:
     row and a column of sums for each matrix (Shazeer and Stern 2018, arXiv:1804.04235), and one value for each element
     of a vector.
     """
-    optimizer = getattr(model, "optimizer", None) if is_keras(model) or is_legacy_keras(model) else None
+    optimizer = getattr(model, "optimizer", None) if is_any_keras(model) else None
     if optimizer is None:
         return 0
     inner = getattr(optimizer, "inner_optimizer", optimizer)
