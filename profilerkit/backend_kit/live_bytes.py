@@ -54,20 +54,21 @@ def live_bytes(
     """
     buffers = _Buffers(steps, input_sizes, frozenset(kept), _list_innermost(spans, len(steps)))
     alive, totals = sum(input_sizes.values()), []
-    ending: list[dict[int, None]] = [{} for _ in steps]
+    ending: list[set[int]] = [set() for _ in steps]  # for each step, the buffers that are freed after it
     for index, step in enumerate(steps):
         free = buffers.free_at(index, step.reuses) if step.reuses else {}
         for value, size in step.makes:
             if value in step.aliases:
                 continue
             reused = free.pop(size, None)
-            if reused in ending[index]:
-                del ending[index][reused]
+            if reused in ending[index]:  # not where another output has taken it, through a view of it
+                ending[index].remove(reused)
                 buffers.size[value] = buffers.size[reused]
             else:
                 alive += size
-            if buffers.last[value] < len(steps):
-                ending[buffers.last[value]][value] = None
+            last = buffers.last[value]
+            if last < len(steps):
+                ending[last].add(value)
         totals.append(alive + step.scratch)
         alive -= sum(buffers.size[buffer] for buffer in ending[index])
     return tuple(totals)
@@ -83,7 +84,7 @@ class _Buffers:
         kept: frozenset[int],
         spans: Sequence[_Span | None],
     ) -> None:
-        self.of: dict[int, int] = {value: value for value in input_sizes}
+        self._of: dict[int, int] = {value: value for value in input_sizes}
         self.size: dict[int, int] = dict(input_sizes)
         self.last: dict[int, int] = dict.fromkeys(input_sizes, len(steps))
         #: Bytes of each value: fewer than its buffer's for a slice.
@@ -92,15 +93,20 @@ class _Buffers:
         for index, step in enumerate(steps):
             for value in step.reads:
                 buffer = self._buffer(value, index)
-                self.last[buffer] = max(self.last[buffer], _find_last_need(created[buffer], index, spans[index]))
+                need = _find_last_need(created[buffer], index, spans[index])
+                self.last[buffer] = max(self.last[buffer], need)
             for value, source in step.aliases.items():
-                buffer = self.of[value] = self._buffer(source, index)
+                buffer = self._buffer(source, index)
+                self._of[value] = buffer
                 self._extent[value] = self.size[buffer]
-                self.last[buffer] = max(self.last[buffer], len(steps) if value in kept else index)
+                need = len(steps) if value in kept else index
+                self.last[buffer] = max(self.last[buffer], need)
             for value, size in step.makes:
                 self._extent[value] = size
                 if value not in step.aliases:
-                    self.of[value], self.size[value], created[value] = value, size, index
+                    self._of[value] = value
+                    self.size[value] = size
+                    created[value] = index
                     self.last[value] = len(steps) if value in kept else index
 
     def free_at(self, index: int, values: Iterable[int]) -> dict[int, int]:
@@ -112,7 +118,7 @@ class _Buffers:
         }
 
     def _buffer(self, value: int, index: int) -> int:
-        buffer = self.of.get(value)
+        buffer = self._of.get(value)
         if buffer is None:
             raise ValueError(
                 f"step {index} needs value {value}, which is neither given nor made by an earlier step; "
@@ -148,7 +154,10 @@ def _list_innermost(spans: Iterable[tuple[int, int]], steps: int) -> list[_Span 
 
 
 def _find_last_need(created: int, index: int, span: _Span | None) -> int:
-    """Return the last step that needs a value which step ``created`` makes and step ``index``, in a span, reads."""
+    """Return the last step that needs a value which step ``created`` makes and step ``index``, in a span, reads.
+
+    A value from before the span is read in each run of it, so until its end; so it is in the spans around it.
+    """
     while span is not None and span.start > created:
         index, span = span.end - 1, span.around
     return index

@@ -133,13 +133,17 @@ def _require_fitting(declared: Declared, tensor: Any) -> None:
     if not hasattr(tensor, "shape") or not hasattr(tensor, "dtype"):
         raise InputError(f"the input {name!r} is {shown(tensor)}; give an array for it")
     shape = tuple(tensor.shape)
-    if dims is not None and (
-        len(shape) != len(dims)
-        or any(size != dim for size, dim in zip(shape, dims, strict=True) if isinstance(dim, int))
-    ):
+    if dims is not None and not _is_fitting(shape, dims):
         sizes = ", ".join("any" if dim is None else str(dim) for dim in dims)
         raise InputError(
             f"the input {name!r} has the shape {shape}, and the model declares ({sizes}); give an array of that shape"
         )
     if dtype != "string" and str(tensor.dtype) != dtype:
         raise InputError(f"the input {name!r} is of {tensor.dtype}, and the model declares {dtype}; convert it first")
+
+
+def _is_fitting(shape: Sequence[int], dims: Sequence[int | str | None]) -> bool:
+    """Return whether a shape has the declared rank and sizes; a size that is not a number is open."""
+    if len(shape) != len(dims):
+        return False
+    return all(size == dim for size, dim in zip(shape, dims, strict=True) if isinstance(dim, int))

@@ -142,21 +142,12 @@ class _Join:
             yield path, Work(None, None, why) if why else _sum_records(records)
 
     def fill(self, rows: Sequence[_Row]) -> None:
-        """Give each row its records, or the reasons why it has none: layer by layer, in the order of the calls."""
+        """Give each row its records, or the reasons why it has none."""
         for row in rows:
             cover = self._explain_cover(row.time.layer)
             if cover:
                 row.add_reason(cover)
-        claims: dict[_OperatorKey, list[_Claim]] = defaultdict(list)
-        strangers: dict[str, list[_Row]] = defaultdict(list)
-        calls = [(call, row) for row in rows if not row.reasons for call in row.calls]
-        for call, row in sorted(calls, key=lambda item: item[0].order):
-            layer = row.time.layer
-            match = self._find_match(call.operator, layer)
-            for key in match.operators:
-                claims[key].append(_Claim(call.order, row))
-            if not match.is_all and row not in strangers[layer]:
-                strangers[layer].append(row)
+        claims, strangers = self._find_claims([row for row in rows if not row.reasons])
         for key, claims_of_operator in claims.items():
             self._give_records(key, claims_of_operator)
         rest: dict[str, list[OpRecord]] = defaultdict(list)
@@ -165,6 +156,22 @@ class _Join:
                 rest[key.layer] += records
         for layer, strange_rows in strangers.items():
             self._give_rest(layer, strange_rows, rest[layer])
+
+    def _find_claims(
+        self, rows: Sequence[_Row]
+    ) -> tuple[Mapping[_OperatorKey, Sequence[_Claim]], Mapping[str, Sequence[_Row]]]:
+        """Return the calls that want records of each operator, in order; and each layer's rows that want others too."""
+        claims: dict[_OperatorKey, list[_Claim]] = defaultdict(list)
+        strangers: dict[str, list[_Row]] = defaultdict(list)
+        calls = [(call, row) for row in rows for call in row.calls]
+        for call, row in sorted(calls, key=lambda item: item[0].order):
+            layer = row.time.layer
+            match = self._find_match(call.operator, layer)
+            for key in match.operators:
+                claims[key].append(_Claim(call.order, row))
+            if not match.is_all and row not in strangers[layer]:
+                strangers[layer].append(row)
+        return claims, strangers
 
     def _explain_cover(self, path: str) -> str:
         """Return why a layer's operators have no counts: a layer's formula covers them; empty if none does."""

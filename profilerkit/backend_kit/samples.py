@@ -46,21 +46,30 @@ def count_samples(
     ``layouts`` has what layers take by their paths, and ``trace`` the calls of the layers with these inputs.
     """
     calls = {layer.path: layer.calls for layer in trace.layers}
-    for path, index in dict.fromkeys((operator.layer, operator.call) for operator in trace.operators):
-        layout = layouts.get(path)
-        taken = calls[path][index].inputs if layout is not None and 0 <= index < len(calls[path]) else ()
-        if layout is not None and taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
-            return _samples(layout, taken, shapes)
+    order_of_calls = dict.fromkeys((operator.layer, operator.call) for operator in trace.operators)
+    for path, index in order_of_calls:
+        if path not in layouts or not 0 <= index < len(calls[path]):
+            continue
+        layout, taken = layouts[path], calls[path][index].inputs
+        if taken and not (layout.only_single and len(taken[0].shape) > layout.rank):
+            return _count_samples_of_layer(layout, taken, shapes)
     return None
 
 
-def _samples(layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[tuple[int, ...]]) -> int | None:
-    """Return the samples that a layer took, if its input has the dimensions that an input of the model has."""
+def _count_samples_of_layer(
+    layout: InputLayout, taken: Sequence[TensorInfo], shapes: Collection[tuple[int, ...]]
+) -> int | None:
+    """Return the samples that a layer took; None unless an input of the model has the dimensions of the layer's."""
     shape = taken[0].shape
     rank = len(shape)
-    same = rank - 1 if layout.is_sequence else 1
-    ranks = (rank, rank - 1) if layout.is_sequence else (rank,)  # tokens have no features yet
-    is_packed = layout.is_sequence and any(len(tensor.shape) == 1 for tensor in taken[1:])
-    if is_packed or not any(len(source) in ranks and source[:same] == shape[:same] for source in shapes):
+    if not layout.is_sequence:
+        is_from_input = any(len(source) == rank and source[:1] == shape[:1] for source in shapes)
+    else:
+        is_packed = any(len(tensor.shape) == 1 for tensor in taken[1:])  # sequences of all samples in one row
+        steps = shape[:-1]  # time and batch; the features are made in the model, and tokens have none
+        is_from_input = not is_packed and any(
+            len(source) in (rank, rank - 1) and source[: rank - 1] == steps for source in shapes
+        )
+    if not is_from_input:
         return None
     return 1 if rank == layout.rank else shape[layout.batch]
