@@ -1,6 +1,6 @@
-"""What holds tensors of a trace: containers and caches of the user, found by going through the memory.
+"""What holds tensors of a trace: containers and caches of the user, found by what refers to what in memory.
 
-Each question for what refers to an object goes through all memory, so it is asked for all objects of a step at once.
+Each question for what refers to an object goes through all memory, so it is asked once for all objects of a level.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import functools
 import gc
 import sys
 import types
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 __all__ = ["find_parts", "remove_from_holders"]
 
 #: The number of references that are followed back from a tensor to its container, and from there to its owner.
-_STEPS = 4
+_LEVELS = 4
 _CONTAINERS = (dict, list, set, deque)
 _CACHE = functools._lru_cache_wrapper
 #: Packages whose objects are not the user's.
@@ -29,65 +29,62 @@ _NOT_THE_USERS = (
 def remove_from_holders(tensors: Sequence[Any], parts: set[int]) -> list[str]:
     """Remove tensors, and tuples of them, from the user's containers and caches; return the names of other holders.
 
-    ``parts`` are the ids of what belongs to their graphs. What holds a tuple is looked for in the next step.
+    ``parts`` are the ids of what belongs to their graphs. The holders of a tuple are found on the next level.
     """
     names: list[str] = []
-    step: Sequence[Any] = tensors
-    for _ in range(_STEPS):
-        ids = set(map(id, step))
-        referrers = [referrer for referrer in gc.get_referrers(*step) if id(referrer) not in parts]
-        owners = _find_owners_of_namespaces([value for value in referrers if issubclass(type(value), dict)])
-        tuples, containers = [], []
-        for referrer in referrers:
-            kind = type(referrer)  # never isinstance: a proxy may raise where it is asked for its class
-            if issubclass(kind, tuple):
-                tuples.append(referrer)
-            elif kind is _CACHE:
-                referrer.cache_clear()
-            elif not issubclass(kind, _CONTAINERS):
-                names += _name_users(referrer)
-            elif id(referrer) in owners:
-                names += _name_users(owners[id(referrer)])
-            elif referrer is not step:
-                containers.append(referrer)
-        for container in _select_users(containers, parts | {id(referrers)}):
+    level: Sequence[Any] = tensors
+    for _ in range(_LEVELS):
+        holders = _list_referrers(level, parts)
+        for cache in _select_kinds(holders, _CACHE):
+            cache.cache_clear()
+        owners = _find_owners_of_namespaces(_select_kinds(holders, dict))
+        others = [holder for holder in holders if not issubclass(type(holder), (tuple, _CACHE, *_CONTAINERS))]
+        for owner in (*owners.values(), *others):
+            names += _name_users(owner)
+        containers = [holder for holder in _select_kinds(holders, *_CONTAINERS) if id(holder) not in owners]
+        ids = set(map(id, level))
+        for container in _select_users(containers, parts):
             _take_out(container, ids)
-        if not tuples:
+        level = _select_kinds(holders, tuple)
+        if not level:
             break
-        step = tuples
     return names
 
 
-def _select_users(containers: list[Any], parts: set[int]) -> list[Any]:
-    """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too.
+def _list_referrers(level: Sequence[Any], parts: set[int]) -> list[Any]:
+    """Return what refers to the objects of a level, without the parts of graphs and our own list of the level."""
+    return [value for value in gc.get_referrers(*level) if id(value) not in parts and value is not level]
 
-    ``parents`` gets, by the id of each container that is met on the way up, the ids of what refers to it.
-    """
-    parents: dict[int, set[int]] = {}
+
+def _select_kinds(values: Sequence[Any], *kinds: type) -> list[Any]:
+    """Return the values of these types. Their ``__class__`` is not asked for, as that of a proxy may raise."""
+    return [value for value in values if issubclass(type(value), kinds)]
+
+
+def _select_users(containers: list[Any], parts: set[int]) -> list[Any]:
+    """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too."""
+    parents: dict[int, set[int]] = defaultdict(set)  # ids of what refers to a container, by the id of the container
     named: set[int] = set()
-    step, seen = containers, {*map(id, containers), id(containers)}
-    for _ in range(_STEPS):
-        if not step:
+    level, seen = containers, set(map(id, containers))
+    for _ in range(_LEVELS):
+        if not level:
             break
-        ids, above = set(map(id, step)), []
-        for referrer in gc.get_referrers(*step):
-            if id(referrer) in parts or referrer is step:
-                continue
+        referrers = _list_referrers(level, parts)
+        ids = set(map(id, level))
+        for referrer in referrers:
             for child in ids.intersection(map(id, gc.get_referents(referrer))):
-                parents.setdefault(child, set()).add(id(referrer))
-            if any(_name_users(referrer)):
-                named.add(id(referrer))
-            elif issubclass(type(referrer), (*_CONTAINERS, tuple)) and id(referrer) not in seen:
-                seen.add(id(referrer))
-                above.append(referrer)
-        step = above
+                parents[child].add(id(referrer))
+        users = [referrer for referrer in referrers if any(_name_users(referrer))]
+        named |= set(map(id, users))
+        level = [value for value in _select_kinds(referrers, *_CONTAINERS, tuple) if id(value) not in seen]
+        seen |= set(map(id, level))
     return [container for container in containers if _leads_to(id(container), parents, named)]
 
 
 def _leads_to(start: int, parents: dict[int, set[int]], named: set[int]) -> bool:
-    """Return whether one of the named objects is among the first so many generations above an object."""
+    """Return whether one of the named objects is at most so many levels above an object."""
     generation, seen = {start}, {start}
-    for _ in range(_STEPS):
+    for _ in range(_LEVELS):
         generation = {parent for child in generation for parent in parents.get(child, ())} - seen
         if generation & named:
             return True
@@ -102,7 +99,8 @@ def _name_users(value: Any) -> Iterator[str]:
         if _find_root(value.__name__) not in _NOT_THE_USERS:
             yield f"the module {value.__name__}"
     elif issubclass(kind, (_CACHE, type)) or kind is types.FunctionType:
-        is_local = kind is types.FunctionType and "<locals>" in value.__qualname__  # a gradient that TensorFlow has
+        # TensorFlow keeps the user's gradients, which are local functions of ``tf.custom_gradient``.
+        is_local = kind is types.FunctionType and "<locals>" in value.__qualname__
         if _find_package(value) not in _NOT_THE_USERS and not is_local:
             yield f"{value.__module__}.{value.__qualname__}"
     elif not issubclass(kind, (*_CONTAINERS, tuple)) and _find_package(kind) not in _NOT_THE_USERS:

@@ -48,7 +48,9 @@ class Names(NamedTuple):
 @once_for_each
 def read_names(code: types.CodeType) -> Names:
     """Return the names in code, and in that of the functions inside of it."""
-    read, written, attributes = set(), set(), set()
+    read: set[str] = set()
+    written: set[str] = set()
+    attributes: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             read.add(str(step.argval))
@@ -56,32 +58,40 @@ def read_names(code: types.CodeType) -> Names:
             written.add(str(step.argval))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
             attributes.add(str(step.argval))
-    for inner in [read_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]:
-        read, written, attributes = read | inner.read, written | inner.written, attributes | inner.attributes
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner = read_names(constant)
+            read |= inner.read
+            written |= inner.written
+            attributes |= inner.attributes
     return Names(frozenset(read), frozenset(written), frozenset(attributes))
 
 
 def list_globals(function: types.FunctionType) -> Iterator[Any]:
     """Yield the globals, and the content of the user's modules, that a function's code names and may hold state."""
-    names, scope = read_names(function.__code__), function.__globals__
-    for name in names.read | names.written:
-        value = scope.get(name)
-        if isinstance(value, types.ModuleType):
-            if is_users_own(value.__name__):
-                inside = vars(value)
-                yield from (inside[name] for name in names.attributes & inside.keys() if _may_hold(inside[name]))
-        elif _may_hold(value):
-            yield value
+    names = read_names(function.__code__)
+    values = [function.__globals__.get(name) for name in names.read | names.written]
+    for value in values:
+        if not isinstance(value, types.ModuleType):
+            candidates = [value]
+        elif is_users_own(value.__name__):
+            content = vars(value)
+            candidates = [content[name] for name in names.attributes & content.keys()]
+        else:
+            candidates = []
+        yield from filter(_may_hold, candidates)
 
 
 def list_functions(cls: type) -> Iterator[types.FunctionType]:
     """Yield the functions that a class defines: methods of every kind, and the functions of its properties."""
     for value in vars(cls).values():
-        for part in (value.fget, value.fset, value.fdel) if isinstance(value, property) else (value,):
-            inner = getattr(part, "__func__", part)  # a static or class method
-            inner = inner if isinstance(inner, types.FunctionType) else getattr(inner, "__wrapped__", None)
-            if isinstance(inner, types.FunctionType):
-                yield inner
+        parts = (value.fget, value.fset, value.fdel) if isinstance(value, property) else (value,)
+        for part in parts:
+            function = getattr(part, "__func__", part)  # a static or class method
+            if not isinstance(function, types.FunctionType):
+                function = getattr(function, "__wrapped__", None)  # a decorated one, as by `functools.cache`
+            if isinstance(function, types.FunctionType):
+                yield function
 
 
 def _may_hold(value: Any) -> bool:
