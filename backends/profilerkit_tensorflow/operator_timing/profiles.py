@@ -14,6 +14,7 @@ What the profiler records, as observed with TensorFlow 2.21:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -106,19 +107,21 @@ def _cut_into_stretches(events: Iterable[_Event]) -> Iterator[Stretch]:
     """Cut the kernels of one thread, which may be nested, into stretches that belong to the innermost."""
     running: list[_Event] = []
     reached = 0
-    for event in events:
-        while running and running[-1].end <= event.start:
+
+    def end_until(time: float) -> Iterator[Stretch]:
+        nonlocal reached
+        while running and running[-1].end <= time:
             done = running.pop()
             yield _make_stretch(reached, done.end, done, runs=1)
             reached = done.end
+
+    for event in events:
+        yield from end_until(event.start)
         if running:
             yield _make_stretch(reached, event.start, running[-1], runs=0)
         running.append(event)
         reached = event.start
-    while running:
-        done = running.pop()
-        yield _make_stretch(reached, done.end, done, runs=1)
-        reached = done.end
+    yield from end_until(math.inf)
 
 
 def _make_stretch(start: int, end: int, event: _Event, runs: int) -> Stretch:

@@ -60,21 +60,21 @@ class Departures:
             yield
 
     def check_operands(self, kind: str, tensors: Iterable[Any], is_of_operator: Callable[[Any], bool]) -> None:
-        """Note an operand that no operator has made which was seen: ``np.asarray`` hands values to numpy unseen.
+        """Note an operand that was made by no operator: ``np.asarray`` hands values to numpy without being noticed.
 
-        It may be a constant that is made in each call: then the lower bound is exact.
+        It may also be a constant that is made in each call: then the lower bound is exact.
         """
         if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
             frame = outside_of_libraries(sys._getframe(1))
-            self.missing[
-                f"work that led to an operand of {kind} that TensorFlow did not compute{self._describe_place(frame)}"
-            ] += 1
+            place = self._describe_place(frame)
+            self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{place}"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
-        """Note a result that no operator has made which was seen, such as one of numpy's."""
+        """Note a result that was made by no operator, such as one of numpy's."""
         for leaf in tf.nest.flatten(outputs):
             is_array = hasattr(leaf, "__array_interface__")
-            is_foreign = is_array or (tf.is_tensor(leaf) and hasattr(leaf, "numpy") and not is_of_operator(leaf))
+            is_eager = tf.is_tensor(leaf) and hasattr(leaf, "numpy")
+            is_foreign = is_array or (is_eager and not is_of_operator(leaf))
             if is_foreign and _is_work(leaf) and not self.missing:
                 self.missing[f"a result of the model that TensorFlow did not compute{self._describe_place(None)}"] += 1
 
@@ -96,6 +96,7 @@ class Departures:
 
         def execute(*args: Any) -> Any:
             if threading.get_ident() != self._thread:
+                # The operator's type is the second argument or, after the name of a device, the third.
                 kind = next((arg for arg in args[1:3] if isinstance(arg, str) and arg.isidentifier()), "operators")
                 if kind not in _FREE:
                     where = self._describe_place(outside_of_libraries(sys._getframe(1)))

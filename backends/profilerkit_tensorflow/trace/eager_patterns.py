@@ -36,16 +36,22 @@ class EagerPatterns:
         """Note what an operator that has just run does with the outputs of those before it."""
         makers = [self._makers.get(id(tensor)) for tensor in inputs]
         first = makers[0] if makers else None
-        if first is not None and first.type in CONVOLUTIONS and latest.type in TO_SPACE:
+        if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
+            self._weighted_rows.add(latest)
+        if first is not None:
+            self._note_pair(first, latest, inputs, outputs)
+        is_view = latest.type in VIEWS or latest.type in HANDING_ON
+        maker = first if first is not None and is_view else latest
+        self._makers.update((id(tensor), maker) for tensor in outputs)
+
+    def _note_pair(self, first: Executed, latest: Executed, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note an operator that belongs together with the one that made its first input."""
+        if latest.type in SUMS and first in self._weighted_rows:
+            self._corrections.append(partial(count_as_product, first, latest))
+        if latest.type in TO_SPACE and first.type in CONVOLUTIONS:
             padded, left = inputs[0].shape.num_elements(), outputs[0].shape.num_elements()
             if padded:  # the convolution counts in the share of its output that is not cropped
                 self._corrections.append(partial(first.scale, Fraction(left, padded)))
-        if latest.type == "Mul" and any(maker is not None and maker.type in GATHERS for maker in makers):
-            self._weighted_rows.add(latest)
-        if first is not None and first in self._weighted_rows and latest.type in SUMS:
-            self._corrections.append(partial(count_as_product, first, latest))
-        maker = first if first is not None and latest.type in (*VIEWS, *HANDING_ON) else latest
-        self._makers.update((id(tensor), maker) for tensor in outputs)
 
     def apply(self) -> None:
         """Count what was found as the products that it stands for, once each operator has its own cost."""

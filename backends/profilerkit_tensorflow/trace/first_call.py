@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from profilerkit.backend_kit.failures import note_layer
-from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
+from profilerkit.backend_kit.keras_kinds import is_any_keras
 from profilerkit.backend_kit.keras_layers import direct_layers
 from profilerkit.process.restoring import restored
 
@@ -55,7 +55,11 @@ def _find_users_class(layer: Any) -> type | None:
 
 @contextmanager
 def _patch(cls: type, states: dict[int, _State], paths: Mapping[int, str]) -> Iterator[None]:
-    """Have ``call`` of a class note the state of each layer when it begins: by the ids of the layers, as ``paths``."""
+    """Have ``call`` of a class note the state of each layer when it begins: by the ids of the layers, as ``paths``.
+
+    A layer that is not built at that time has called itself to be built, as a user's first call does before its own
+    ``call``. What it and the layers inside note in there stays, so that none of their states is kept.
+    """
     original = cls.__dict__["call"]
 
     def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -68,7 +72,7 @@ def _patch(cls: type, states: dict[int, _State], paths: Mapping[int, str]) -> It
         except Exception as error:
             note_layer(error, paths.get(id(layer), ""))
             raise
-        if not is_built:  # this call has built the layer, and what is in it: the call that a user makes is yet to come
+        if not is_built:
             for key in states.keys() - noted_before:
                 del states[key]
         return outputs
@@ -148,7 +152,7 @@ def _is_number(value: Any) -> bool:
 
 def _count_parts(layer: Any) -> tuple[int, ...]:
     """Return how many attributes, layers and variables a layer has."""
-    inside = direct_layers(layer) if is_keras(layer) or is_legacy_keras(layer) else ()
+    inside = direct_layers(layer) if is_any_keras(layer) else ()
     return len(vars(layer)), len(inside), sum(1 for _ in own_variables(layer))
 
 

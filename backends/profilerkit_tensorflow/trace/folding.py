@@ -31,8 +31,8 @@ def small_value(tensor: Any) -> Any:
     is_number = tensor.dtype not in (tf.resource, tf.variant, tf.string)
     if not (is_number and hasattr(tensor, "numpy")):
         return None
-    count = tensor.shape.num_elements()  # None where the size is not known
-    return tensor.numpy() if count is not None and count <= LARGEST else None
+    elements = tensor.shape.num_elements()  # None where the size is not known
+    return tensor.numpy() if elements is not None and elements <= LARGEST else None
 
 
 class Folding:

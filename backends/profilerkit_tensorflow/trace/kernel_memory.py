@@ -80,17 +80,21 @@ def is_too_small(kind: str, index: int) -> bool:
 
 def find_shared_input(kind: str, index: int, sources: Sequence[Tensor | None], output: Tensor) -> int | None:
     """Return the index of the input whose buffer an output shares; None where it has one of its own."""
-    if kind in _SAME_BUFFER and sources:
-        return index if kind == "IdentityN" else 0
-    if kind in _CUTS and len(sources) > _CUTS[kind]:
-        whole = sources[_CUTS[kind]]
-        if whole is not None and _is_view(whole, output):
-            return _CUTS[kind]
-    first = sources[0] if sources else None
-    if first is None:
+    shared = index if kind == "IdentityN" else _CUTS.get(kind, 0)
+    if shared >= len(sources):
         return None
-    has_nothing_to_do = kind in _SAME_IF_UNCHANGED and _is_unchanged(kind, first, output)
-    return 0 if has_nothing_to_do or (kind == "Transpose" and _moves_nothing(first, output)) else None
+    source = sources[shared]
+    if kind in _SAME_BUFFER:
+        is_same = True
+    elif source is None:  # its shape is not known
+        is_same = False
+    else:
+        is_same = (
+            (kind in _SAME_IF_UNCHANGED and _is_unchanged(kind, source, output))
+            or (kind in _CUTS and _is_view(source, output))
+            or (kind == "Transpose" and _moves_nothing(source, output))
+        )
+    return shared if is_same else None
 
 
 def _is_unchanged(kind: str, source: Tensor, output: Tensor) -> bool:
@@ -106,8 +110,10 @@ def _moves_nothing(source: Tensor, output: Tensor) -> bool:
     """Return whether a transposition is known to move dimensions of one alone."""
     if source.shape is None or output.shape is None or None in source.shape:
         return False
-    before, after = ([size for size in tensor.shape or () if size != 1] for tensor in (source, output))
-    return before == after and len(set(before)) == len(before)
+    before = [size for size in source.shape if size != 1]
+    after = [size for size in output.shape if size != 1]
+    are_distinct = len(set(before)) == len(before)  # two equal ones may have changed places
+    return before == after and are_distinct
 
 
 def _is_view(whole: Tensor, part: Tensor) -> bool:

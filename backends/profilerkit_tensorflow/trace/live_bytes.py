@@ -68,7 +68,8 @@ class _StepWriter:
             is_held_elsewhere = operator.type == "Const" or (shared is not None and source is None)
             size = 0 if is_held_elsewhere else self._count_bytes(operator, sources, output, source)
             makes.append((output.number, size))
-            self._remember(operator, output, sources[0] if operator.type in LIST_WRITES else source, size)
+            before = sources[0] if operator.type in LIST_WRITES else source
+            self._remember(operator, output, before, size)
         maker = sources[0].maker if sources and sources[0] is not None else ""
         reusable = list_reusable(operator.type, tensors, maker)
         return Step(

@@ -45,7 +45,6 @@ def trace_model(model: Any, inputs: ModelInputs | None, *, training: bool = Fals
 
 def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     """Trace the model as a graph; where that cannot be done, or a value decides, by an eager run."""
-    refusal: ProfilerKitError | None = None
     followed: list[LayerCalls] = []
     questions, departures = Questions(), Departures(lambda: followed[-1].owner.path if followed else "")
     # A collector's pause costs more than the walk, and what only it would free is small: graphs hold no data.
@@ -56,21 +55,27 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
         except NotOfferedError as error:
             return trace_layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
-            if only_in_graphs(error) and not can_convert():
-                hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
-                return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
-            refusal = explain_failed_pass(model, error, inputs)
+            graph: ModelTrace | ProfilerKitError = _explain_refusal(model, inputs, error)
         else:
-            trace = _walk(model, program, training)
-    if refusal is not None:
-        if training:
-            return trace_layers_alone(model, refusal, followed)
-        return trace_eagerly(model, inputs, refusal, followed)
-    if training or trace.failure is not None:
-        return trace
-    trace = complete_eagerly(model, inputs, trace)
+            graph = _walk(model, program, training)
+    # From here on the model is as it was before: an eager run begins with its own state.
+    if isinstance(graph, ProfilerKitError):
+        if training or isinstance(graph, NotOfferedError):
+            return trace_layers_alone(model, graph, followed)
+        return trace_eagerly(model, inputs, graph, followed)
+    if training or graph.failure is not None:
+        return graph
+    trace = complete_eagerly(model, inputs, graph)
     asked = [*questions.asked, *departures.missing, *list_unheard_questions()]
     return compare_with_eager_run(model, inputs, trace, asked) if asked else trace
+
+
+def _explain_refusal(model: Any, inputs: ModelInputs, error: Exception) -> ProfilerKitError:
+    """Return why a model that has raised an error cannot be traced as a graph."""
+    if only_in_graphs(error) and not can_convert():
+        hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
+        return NotOfferedError(f"{hidden} ({error})")
+    return explain_failed_pass(model, error, inputs)
 
 
 def _walk(model: Any, program: Program, training: bool) -> ModelTrace:
