@@ -66,8 +66,8 @@ class Departures:
         """
         if not self.missing and any(_is_work(tensor) and not is_of_operator(tensor) for tensor in tensors):
             frame = outside_of_libraries(sys._getframe(1))
-            place = self._describe_place(frame)
-            self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{place}"] += 1
+            where = self._describe_place(frame)
+            self.missing[f"work that led to an operand of {kind} that TensorFlow did not compute{where}"] += 1
 
     def check_results(self, outputs: Any, is_of_operator: Callable[[Any], bool]) -> None:
         """Note a result that was made by no operator, such as one of numpy's."""

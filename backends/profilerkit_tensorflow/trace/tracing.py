@@ -55,12 +55,15 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
         except NotOfferedError as error:
             return trace_layers_alone(model, error)
         except Exception as error:  # whatever the model raises while it is traced
-            graph: ModelTrace | ProfilerKitError = _explain_refusal(model, inputs, error)
+            if only_in_graphs(error) and not can_convert():
+                hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
+                return trace_layers_alone(model, NotOfferedError(f"{hidden} ({error})"), followed)
+            graph: ModelTrace | ProfilerKitError = explain_failed_pass(model, error, inputs)
         else:
             graph = _walk(model, program, training)
     # From here on the model is as it was before: an eager run begins with its own state.
     if isinstance(graph, ProfilerKitError):
-        if training or isinstance(graph, NotOfferedError):
+        if training:
             return trace_layers_alone(model, graph, followed)
         return trace_eagerly(model, inputs, graph, followed)
     if training or graph.failure is not None:
@@ -68,14 +71,6 @@ def _trace(model: Any, inputs: ModelInputs, training: bool) -> ModelTrace:
     trace = complete_eagerly(model, inputs, graph)
     asked = [*questions.asked, *departures.missing, *list_unheard_questions()]
     return compare_with_eager_run(model, inputs, trace, asked) if asked else trace
-
-
-def _explain_refusal(model: Any, inputs: ModelInputs, error: Exception) -> ProfilerKitError:
-    """Return why a model that has raised an error cannot be traced as a graph."""
-    if only_in_graphs(error) and not can_convert():
-        hidden = "this release of TensorFlow does not show how it converts code with conditions on tensors"
-        return NotOfferedError(f"{hidden} ({error})")
-    return explain_failed_pass(model, error, inputs)
 
 
 def _walk(model: Any, program: Program, training: bool) -> ModelTrace:
