@@ -102,7 +102,8 @@ class _Misses:
         lost = _find_lost(scores)
         self._lost += int(lost.sum())
         if _is_single(scores):
-            self._add_single(scores if scores.ndim == 1 else scores[..., 0], expected, self._choose_threshold(batch))
+            values = scores if scores.ndim == 1 else scores[..., 0]
+            self._add_single(values, expected, self._choose_threshold(batch))
         else:
             self._wrong += int(((scores.argmax(-1) != expected) | lost).sum())
 
@@ -144,7 +145,9 @@ class _Misses:
 
 
 def _count_wrong(values: Array, expected: Array, threshold: float) -> int:
-    return int((((values > threshold) != expected) | _find_lost(values)).sum())
+    """Return how many single scores are wrong; one that is no number predicts nothing."""
+    is_wrong = (values > threshold) != expected
+    return int((is_wrong | np.isnan(values)).sum())
 
 
 def _find_lost(scores: Array) -> Array:

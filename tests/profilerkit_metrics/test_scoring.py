@@ -44,6 +44,16 @@ def test_a_single_score_is_compared_with_what_suits_it(
     assert bool(notes) == (probabilities is None and threshold is None)
 
 
+def test_a_single_score_for_each_pixel() -> None:
+    """Of two samples with 2 x 3 pixels, one score is no number, one of 0.9 is wrong, and ten of 0.1 are right."""
+    scores = np.full((2, 2, 3, 1), 0.1)
+    scores[0, 0, 0] = np.nan
+    scores[1, 1, 2] = 0.9
+    with notes_of_scoring() as notes:
+        assert accuracy([batch(scores, np.zeros((2, 2, 3), int), True)]) == pytest.approx(100 * 10 / 12)
+    assert [text.partition(" have")[0] for text in notes] == ["1 of 12 samples"]
+
+
 @pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("int8", -128, 127), ("float16", -1.5, 2)])
 def test_quantized_scores_are_ranked_by_their_values(dtype: str, low: float, high: float) -> None:
     """The negative of an unsigned number is another one, and -128 has none in a byte."""
