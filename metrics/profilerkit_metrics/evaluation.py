@@ -35,6 +35,17 @@ from .scoring_notes import notes_of_scoring
 __all__ = ["ComputeEvalMetric", "DynamicEvalMetric", "EvalMetric", "InferenceTime"]
 
 
+def _read_secondary(value: Any) -> tuple[Any, ...]:
+    metrics = tuple(several(value))
+    if not all(isinstance(getattr(metric, "NAME", None), str) for metric in metrics):
+        raise TypeError
+    return metrics
+
+
+_SECONDARY = Check("metrics of further entries: secondary=[DynamicEvalMetric('top-5')]", _read_secondary)
+_KEY = text("the name of an entry, such as 'top-5'")
+
+
 class EvalMetric(Metric):
     """The result of the evaluation function on its data split.
 
@@ -107,16 +118,6 @@ class InferenceTime(Seconds):
     SOURCE: str = "profilerkit's own definition"
 
 
-def _read_secondary(value: Any) -> tuple[Any, ...]:
-    metrics = tuple(several(value))
-    if not all(isinstance(getattr(metric, "NAME", None), str) for metric in metrics):
-        raise TypeError
-    return metrics
-
-
-_SECONDARY = Check("metrics of further entries: secondary=[DynamicEvalMetric('top-5')]", _read_secondary)
-
-
 class _Evaluated(NamedTuple):
     """What an evaluation function returned, and the seconds that it took."""
 
@@ -175,20 +176,16 @@ class ComputeEvalMetric(ExternalProfilerFunction):
     ) -> ComputeEvalMetric:
         """Return the same function with one more secondary metric; its unit is the main one's unless it is given."""
         unit = self.metric.UNIT if unit_name is None else unit_name
-        added = DynamicEvalMetric(
-            text("the name of an entry, such as 'top-5'")("key", key),
-            unit,
-            description,
-            _choose_comparative(comparative, better, self.func),
-        )
+        comparison = _choose_comparative(comparative, better, self.func)
+        added = DynamicEvalMetric(_KEY("key", key), unit, description, comparison)
         return ComputeEvalMetric(
             self.func,
             self.key,
             self.default_split,
-            self.metric.UNIT,
-            self.metric.COMPARATIVE,
-            self.metric._description,
-            (*self.secondary, added),
+            unit_name=self.metric.UNIT,
+            comparative=self.metric.COMPARATIVE,
+            description=self.metric._description,
+            secondary=(*self.secondary, added),
         )
 
     def parameters(self) -> Mapping[str, Parameter]:
@@ -294,13 +291,19 @@ def _read_number(value: Any) -> Any:
     """Return a plain number for a tensor or array of one element; raises `InputError` for what is no finite number."""
     if isinstance(value, (Measurement, Partial, Noted, Unavailable, Failure)):
         return value
-    try:
-        plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) is not None else value
-        if is_number(plain) and math.isfinite(float(plain)):
-            return plain
-    except (TypeError, ValueError, RuntimeError, OverflowError):  # several elements, or none
-        pass
+    is_array = hasattr(value, "item") and getattr(value, "size", None) is not None
+    plain = _read_element(value) if is_array else value
+    if is_number(plain) and math.isfinite(float(plain)):
+        return plain
     raise InputError(
         f"the evaluation function returned {shown(value)}, which is no finite number; return one number, or a dict of "
         "numbers by name"
     )
+
+
+def _read_element(array: Any) -> Any:
+    """Return the element of an array or tensor; None if it has several or none."""
+    try:
+        return array.item()
+    except (TypeError, ValueError, RuntimeError):
+        return None

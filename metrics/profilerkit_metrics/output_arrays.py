@@ -73,7 +73,8 @@ def copy_values(
     tensors = []
     for value, target in zip(_list_call_arrays(filled), targets, strict=True):
         cast = np.array(value, target.dtype)
-        tensors.append(None if np.array_equal(cast, target) else make_tensor(cast))
+        is_own = np.array_equal(cast, target)  # then the model's own tensor stays
+        tensors.append(None if is_own else make_tensor(cast))
     has_moved = any(value.shape != target.shape for value, target in zip(values, targets, strict=True))
     return CopiedInputs(_replace_tensors(inputs, tensors), has_moved)
 
@@ -161,26 +162,23 @@ def _is_fitting(one: Array, other: Array) -> bool:
 
 def _read_as(array: Array, target: Array) -> Array | None:
     """Return an array with its channels where the target has them; None if it has another shape then too."""
-    return next(_list_readings(array, target, False), None)
+    return next(_list_readings(array, target), None)
 
 
-def _list_readings(array: Array, target: Array, is_open: bool) -> Iterator[Array]:
-    """Yield an array in each layout that has the shape of the target; ``is_open`` says that equal shapes leave it open.
+def _list_readings(array: Array, target: Array, may_have_moved: bool = False) -> Iterator[Array]:
+    """Yield an array in each layout that has the shape of the target: its own first, else with its channels moved.
 
-    Channels are second in one layout and last in the other.
+    Channels are second in one layout and last in the other. With ``may_have_moved`` a shape that is the target's
+    already, such as (2, 8, 8, 8), does not say where they are: then it is yielded in the other layouts too.
     """
     if array.shape == target.shape:
         yield array
-        if is_open and array.ndim > 2:
-            moved = (np.moveaxis(array, *axes) for axes in ((1, -1), (-1, 1)))
-            yield from (reading for reading in moved if reading.shape == target.shape)
-        return
-    order = channels_last_order(array.shape, target.shape)
-    if order is not None:
-        yield array.transpose(order)
-        return
-    order = channels_last_order(target.shape, array.shape)
-    if order is not None:
+        if may_have_moved and array.ndim > 2:
+            to_last, to_second = np.moveaxis(array, 1, -1), np.moveaxis(array, -1, 1)
+            yield from (moved for moved in (to_last, to_second) if moved.shape == target.shape)
+    elif channels_last_order(array.shape, target.shape) is not None:
+        yield np.moveaxis(array, 1, -1)
+    elif channels_last_order(target.shape, array.shape) is not None:
         yield np.moveaxis(array, -1, 1)
 
 
