@@ -48,6 +48,10 @@ class Scope(NamedTuple):
     call: int = 0
 
 
+#: The only call of the model itself.
+_ROOT = Scope("")
+
+
 class ScopedValue(Protocol):
     """A value of a program: values of equal number are one, and a constant is no input of a layer."""
 
@@ -97,9 +101,17 @@ def layer_records(
     """
     records = []
     for path, kind in types.items():
-        parameters, buffers = weights.get(path, LayerWeights([], []))
-        made, setting = tuple((calls or {}).get(path, ())), (settings or {}).get(path, "")
-        records.append(LayerRecord(path, kind, count_depth(path), tuple(parameters), tuple(buffers), made, setting))
+        own = weights.get(path, LayerWeights([], []))
+        record = LayerRecord(
+            path=path,
+            type=kind,
+            depth=count_depth(path),
+            parameters=tuple(own.parameters),
+            buffers=tuple(own.buffers),
+            calls=tuple(calls.get(path, ())) if calls else (),
+            configuration=settings.get(path, "") if settings else "",
+        )
+        records.append(record)
     return tuple(records)
 
 
@@ -131,15 +143,14 @@ def layer_calls(
     for value in outputs:
         for scope in made_in.get(value.number, ()):
             borders[scope].outputs[value.number] = value
+    # The model has all of its inputs and outputs, also inputs that are not read, and outputs that are one value.
     root = borders[_ROOT]
-    root.inputs, root.outputs = {value.number: value for value in inputs}, dict(enumerate(outputs))
+    root.inputs = {value.number: value for value in inputs}
+    root.outputs = dict(enumerate(outputs))
     calls: dict[str, list[LayerCall]] = {}
     for scope in sorted(callers, key=lambda scope: scope.call):
         calls.setdefault(scope.path, []).append(borders[scope].make_call(callers[scope]))
     return calls
-
-
-_ROOT = Scope("")
 
 
 @dataclass

@@ -26,9 +26,9 @@ def declare_tested(backend: str, releases: Mapping[str, tuple[str, str]]) -> Non
 
 
 def describe_untested(backend: str) -> str:
-    """Return in words what a backend is tested with, if another release of a framework is installed: of the first such.
+    """Return in words which releases of a framework a backend is tested with, where another one is installed.
 
-    An empty text if all are within.
+    Of several such frameworks the first is named. The text is empty where there is none.
     """
     for framework, (oldest, newest) in _tested.get(backend, {}).items():
         try:
