@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -69,16 +69,16 @@ def layer_times(
     with preserve(model, variable_values=True), placed:
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronized = not target.startswith("/CPU")
-        reusable = device is None and earlier is not None and earlier.fits(model, fed)
+        is_reused = device is None and earlier is not None and earlier.fits(model, fed)
         with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
-            program = earlier if reusable and earlier is not None else trace_program(model, fed, apart=True)
+            program = earlier if is_reused and earlier is not None else trace_program(model, fed, apart=True)
             forward = time_passes(NodeOwners(program, training=False), program, fed, passes, synchronized)
         gradients = None
         if backward and has_gradient(program):
             with failures_as(explain_failed_step):
                 step, owners = make_training_program(model, fed, program)
                 gradients = time_passes(owners, step, fed, passes, synchronized)
-    runs = [] if reusable else observe_run(program, "the function that is timed", earlier)
+    runs = [] if is_reused else observe_run(program, "the function that is timed", earlier)
     return TimedLayers(_list_times(program, forward, gradients, backward), runs)
 
 
@@ -86,24 +86,27 @@ def _list_times(
     program: Program, forward: TimedPasses, gradients: TimedPasses | None, backward: bool
 ) -> Iterator[LayerTime]:
     """Yield the times of each layer; ``gradients`` are None where there are none, or none were asked for."""
-    seconds_forward = forward.sum_by_layer(backward=False)
-    seconds_backward = None if gradients is None else gradients.sum_by_layer(backward=True)
+    forward_passes = forward.sum_by_layer(backward=False)
+    backward_passes = None if gradients is None else gradients.sum_by_layer(backward=True)
     calls = _count_calls(program, forward)
     unseen = find_unseen(program, forward, gradients, calls)
     if backward and gradients is None:
         reason = "it has no backward pass: none of its outputs is of a floating-point type"
         unseen.setdefault("", []).append(reason)
     for path, layer in list_shown_layers(program.layers, program.calls.calls):
+        is_model = not path
         yield LayerTime(
             path=path,
             type=type_name(layer),
-            calls=calls[path] if path or calls[path] else 1,
-            own_forward=tuple(one_pass.get(path, 0.0) for one_pass in seconds_forward),
-            own_backward=None
-            if seconds_backward is None
-            else tuple(one_pass.get(path, 0.0) for one_pass in seconds_backward),
+            calls=max(1, calls[path]) if is_model else calls[path],  # the call of a function is in no graph
+            own_forward=_list_seconds(forward_passes, path),
+            own_backward=None if backward_passes is None else _list_seconds(backward_passes, path),
             missing="; ".join(unseen.get(path, ())),
         )
+
+
+def _list_seconds(passes: Sequence[Mapping[str, float]], path: str) -> tuple[float, ...]:
+    return tuple(seconds.get(path, 0.0) for seconds in passes)
 
 
 def _count_calls(program: Program, forward: TimedPasses) -> Counter[str]:

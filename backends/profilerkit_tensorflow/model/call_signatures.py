@@ -36,16 +36,18 @@ def read_served_signature(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     serve = getattr(model, "serve", None)
     if callable(serve):
         functions = getattr(serve, "concrete_functions", ())
-        return (tuple(functions[0].structured_input_signature[0]), {}) if functions else ((), {})
+        positional = functions[0].structured_input_signature[0] if functions else ()
+        return tuple(positional), {}
     _, signature = _find_signature(model)
-    return (), {} if signature is None else dict(signature.structured_input_signature[1])
+    named = {} if signature is None else signature.structured_input_signature[1]
+    return (), dict(named)
 
 
 def _find_signature(model: Any) -> tuple[str, Any]:
     """Return the signature that a saved model serves, with its name: the usual one, or the first; None without any."""
     signatures = getattr(model, "signatures", None) or {}
     name = "serving_default" if "serving_default" in signatures else next(iter(signatures), "")
-    return name, signatures[name] if name in signatures else None
+    return (name, signatures[name]) if signatures else ("", None)
 
 
 def takes_training(model: Callable[..., Any]) -> bool:
@@ -65,7 +67,5 @@ def is_saved_for_inference(function: Any) -> bool:
     """Return whether a saved function was saved with ``training=False``."""
     positional, keywords = function.structured_input_signature
     parameters = list(function.function_type.parameters) if hasattr(function, "function_type") else []
-    if "training" in keywords:
-        return keywords["training"] is False
-    index = parameters.index("training") if "training" in parameters else len(positional)
-    return index < len(positional) and positional[index] is False
+    arguments = {**dict(zip(parameters, positional, strict=False)), **keywords}
+    return arguments.get("training") is False

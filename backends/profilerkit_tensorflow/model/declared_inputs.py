@@ -32,10 +32,11 @@ def _read_saved_call(model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the declared arguments of the model's call, or of what it serves."""
     if not callable(model):
         return read_served_signature(model)
-    functions = model.__call__.concrete_functions
-    function = next(
-        (one_function for one_function in functions if is_saved_for_inference(one_function)),
-        next(iter(functions), None),
-    )
-    positional, _ = ((), {}) if function is None else function.structured_input_signature
-    return tuple(leaf for leaf in positional if not isinstance(leaf, (bool, type(None)))), {}
+    functions = list(model.__call__.concrete_functions)
+    if not functions:
+        return (), {}
+    for_inference = list(filter(is_saved_for_inference, functions))
+    function = (for_inference or functions)[0]
+    positional, _ = function.structured_input_signature
+    inputs = [leaf for leaf in positional if not isinstance(leaf, (bool, type(None)))]  # without ``training``, ``mask``
+    return tuple(inputs), {}

@@ -35,14 +35,16 @@ def _count_unpacked(layer: Any, name: str, stored: tuple[int, ...]) -> int:
     ``stored`` is its shape. What a layer records may be of another of its variables: it must fit the number stored.
     """
     attributes = vars(layer)
-    candidates = [
-        math.prod(attributes[key]) for key in ("original_kernel_shape", "kernel_shape") if attributes.get(key)
-    ]
+    candidates = []
+    for key in ("original_kernel_shape", "kernel_shape"):
+        if attributes.get(key):
+            candidates.append(math.prod(attributes[key]))
     if name == "reverse_embeddings":
         candidates.append(layer.input_dim * layer.output_dim)
-    if attributes.get("_orig_output_dim"):
+    if attributes.get("_orig_output_dim"):  # of the last axis, before it was packed
         candidates.append(math.prod(stored[:-1]) * int(attributes["_orig_output_dim"]))
-    if attributes.get("_orig_input_dim"):
+    if attributes.get("_orig_input_dim"):  # of the first one
         candidates.append(int(attributes["_orig_input_dim"]) * math.prod(stored[1:]))
     count = math.prod(stored)
-    return next((candidate for candidate in candidates if count <= candidate <= 2 * count), count)
+    fitting = [candidate for candidate in candidates if count <= candidate <= 2 * count]
+    return fitting[0] if fitting else count

@@ -1,4 +1,4 @@
-"""How many numbers the 4-bit weights of a saved model stand for: Keras keeps two in a byte, and a file not how many."""
+"""How many numbers the 4-bit weights of a saved model are: Keras keeps two in a byte, and no file says how many."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SavedPacking:
             self._read_layer(together)
 
     def describe_unknown(self, operators: Iterable[str] = (UNPACKING,)) -> str:
-        """Return in words of which weights only the bytes are known, where operators unpack numbers; else nothing."""
+        """Return which weights are known by their bytes alone, in words; empty without any, or if none is unpacked."""
         if not self._unknown or UNPACKING not in operators:
             return ""
         shown = ", ".join(self._unknown[:3]) + (", ..." if len(self._unknown) > 3 else "")
@@ -68,13 +68,14 @@ class SavedPacking:
 
     def _count(self, variable: Any, scales: tuple[int, ...], groups: tuple[int, ...] | None) -> None:
         """Tell the numbers of one weight, from the shapes of its scales and of the ``g_idx`` of its layer."""
-        packed_axis = 0 if variable.dtype == tf.uint8 else 1  # GPTQ and AWQ keep kernels transposed
-        if variable_name(variable) == "kernel":
-            length = scales[0] if packed_axis == 0 else scales[-1]
-        else:
+        is_transposed = variable.dtype == tf.uint8  # a kernel of GPTQ or AWQ
+        if variable_name(variable) != "kernel":
             length = groups[0] if groups else 0
-        stored = tuple(variable.shape)
-        if stored[packed_axis] == math.ceil(length / 2):
-            self.counts[identify(variable)] = length * stored[1 - packed_axis]
+        else:
+            length = scales[0] if is_transposed else scales[-1]
+        rows, columns = variable.shape
+        packed, other = (rows, columns) if is_transposed else (columns, rows)
+        if packed == math.ceil(length / 2):
+            self.counts[identify(variable)] = length * other
         else:
             self._unknown.append(str(variable.name).removesuffix(":0"))

@@ -35,8 +35,14 @@ def _keras_layers(model: Any) -> list[Any]:
 
 def _lacks_weights(layer: Any) -> bool:
     """Return whether a layer will make weights in a ``build`` that has not run."""
+    kind = type(layer)
     if layer.built or any(True for _ in own_variables(layer)):
         return False
-    bases = [base for base in type(layer).__mro__ if base.__name__ in ("Layer", "Model", "Sequential", "Functional")]
-    shipped = [base for base in bases if base.__module__.partition(".")[0] in ("keras", "tf_keras")]
-    return all(type(layer).build is not getattr(base, "build", None) for base in shipped)
+    # The ``build`` that a layer has from these classes of Keras makes no weights.
+    plain = [
+        base
+        for base in kind.__mro__
+        if base.__name__ in ("Layer", "Model", "Sequential", "Functional")
+        and base.__module__.partition(".")[0] in ("keras", "tf_keras")
+    ]
+    return all(kind.build is not getattr(base, "build", None) for base in plain)

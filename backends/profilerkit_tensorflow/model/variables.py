@@ -98,12 +98,12 @@ def _describe_weight(variable: Any, trainable: bool, elements: int | None = None
     dtype = tf.as_dtype(stored.dtype)
     count = math.prod(shape)
     return Weight(
-        variable,
-        id(stored),
-        str(getattr(variable, "path", variable.name)),
-        shape,
-        dtype.name,
-        trainable,
+        variable=variable,
+        identity=id(stored),
+        name=str(getattr(variable, "path", variable.name)),
+        shape=shape,
+        dtype=dtype.name,
+        trainable=trainable,
         elements=elements or count,
         bytes=count * dtype.size,
     )

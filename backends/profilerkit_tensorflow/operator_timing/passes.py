@@ -104,10 +104,10 @@ def measure_operator_times(
         notes.append("there is no backward pass: none of the outputs is of a floating-point type")
     ledgers = [phase.ledger for phase in phases]
     return OperatorTimes(
-        tuple(times for ledger in ledgers for times in ledger.list_times()),
-        {ledger.phase: tuple(ledger.whole) for ledger in ledgers},
-        {ledger.phase: ledger.layers for ledger in ledgers},
-        tuple(notes),
+        operators=tuple(times for ledger in ledgers for times in ledger.list_times()),
+        whole={ledger.phase: tuple(ledger.whole) for ledger in ledgers},
+        layers={ledger.phase: ledger.layers for ledger in ledgers},
+        notes=tuple(notes),
         runs=(observed,),
     )
 
@@ -116,9 +116,9 @@ def _check_request(passes: int, export: str | os.PathLike[str] | None) -> None:
     """Raise `InputError` for what could only fail after the model has run: no passes, a file that cannot be written."""
     if passes < 1:
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
-    wrong = None if export is None else obstacle(export)
-    if wrong is not None:
-        raise InputError(f"export={str(export)!r}: {wrong}")
+    problem = None if export is None else obstacle(export)
+    if problem is not None:
+        raise InputError(f"export={str(export)!r}: {problem}")
 
 
 def _note_unseen(owners: NodeOwners, phase: str) -> list[str]:

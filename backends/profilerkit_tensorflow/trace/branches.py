@@ -42,16 +42,16 @@ def walk_branches(walk: Walk, operator: Any, scope: Scope) -> None:
 
 def _list_branches(operator: Any, chosen: Any) -> list[str]:
     """Return the functions of the branches that may be taken; only one where the ``chosen`` one is known, not None."""
-    is_case = operator.type.endswith("Case")
-    if is_case:
-        branches = operator.get_attr("branches")
-    else:
-        branches = [operator.get_attr("then_branch"), operator.get_attr("else_branch")]
-    names = [function.name for function in branches]
+    if operator.type.endswith("Case"):
+        names = [function.name for function in operator.get_attr("branches")]
+        if chosen is None:
+            return names
+        index = int(chosen)
+        return [names[index] if 0 <= index < len(names) else names[-1]]  # the last one is for all other numbers
+    then, otherwise = operator.get_attr("then_branch").name, operator.get_attr("else_branch").name
     if chosen is None:
-        return names
-    taken = int(chosen) if is_case else int(not bool(chosen))
-    return [names[taken if 0 <= taken < len(names) else -1]]
+        return [then, otherwise]
+    return [then if bool(chosen) else otherwise]
 
 
 def _compute_price(body: Body) -> tuple[int, int, int]:
@@ -63,7 +63,7 @@ def _compute_price(body: Body) -> tuple[int, int, int]:
 def _count_dearest(bodies: Sequence[Body], dearest: Body, used: Sequence[int]) -> Work:
     """Return the work of the dearest of several bodies, and how the others differ.
 
-    What is not counted in any of them is not counted. Of their outputs those at the indices ``used`` are read.
+    Operators without a formula are named for all bodies. Of their outputs those at the indices ``used`` are read.
     """
     work = dearest.work
     others = [body for body in bodies if body is not dearest]
@@ -76,19 +76,23 @@ def _count_dearest(bodies: Sequence[Body], dearest: Body, used: Sequence[int]) -
         sides.append(other.work.as_side(*hand_on_instead(work, instead, results)))
     branches = tuple(body.work.as_branch() for body in bodies)
     are_alike = all(branch == branches[0] for branch in branches)
+    choices = work.choices if are_alike else [Choice(branches, bodies.index(dearest), _DEAREST)]
     missing = reduce(or_, (body.work.count_missing() for body in bodies))
+    missing_elsewhere = missing - work.count_missing()
     return replace(
         work,
-        choices=work.choices if are_alike else [Choice(branches, bodies.index(dearest), _DEAREST)],
+        choices=choices,
         forks=[Fork(0, work.as_side(), sides, _DEAREST)],
-        missed=work.missed + (missing - work.count_missing()),
+        missed=work.missed + missing_elsewhere,
     )
 
 
 def _agree_on_outputs(walk: Walk, bodies: Sequence[Body], dearest: Body, used: set[int], owner: Owner) -> list[Value]:
     """Return the outputs of a condition: those of its dearest branch, with what is known of them in all branches."""
     outputs = list(dearest.outputs)
-    for index in sorted(used) if len(bodies) > 1 else ():
+    if len(bodies) == 1:
+        return outputs
+    for index in sorted(used):
         common = agree(walk.folding, outputs[index], [body.outputs[index] for body in bodies])
         if common is not outputs[index]:
             outputs[index] = walk.hand_on(outputs[index], common, owner)

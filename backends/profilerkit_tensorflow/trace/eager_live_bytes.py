@@ -60,7 +60,7 @@ class EagerLiveBytes:
     def note(self, kind: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Count what an operator made; a weight that it read is counted elsewhere."""
         for tensor in outputs:
-            self._take_off()
+            self._take_off()  # else the id of the input may be that of a tensor that was freed
             viewed = self._alive.get(id(inputs[0])) if kind in VIEWS and inputs else None
             if viewed is not None:
                 self._add(tensor, viewed.buffer)

@@ -43,10 +43,14 @@ def layer_records(
     for path, layer in list_shown_layers(layers, calls):
         variables, states = list(own_variables(layer)), list(own_states(layer))
         if not path:
-            others = [(str(v.name).removesuffix(":0"), v) for v in _list_others(layers, captured)]
-            scales = set(map(id, quantization_data([v for _, v in others])))
-            variables += [(name, v) for name, v in others if id(v) not in scales]
-            states += [(name, v, True) for name, v in others if id(v) in scales]
+            others = _list_others(layers, captured)
+            scales = set(map(id, quantization_data(others)))
+            for other in others:
+                name = str(other.name).removesuffix(":0")
+                if id(other) in scales:  # those of quantized weights are no parameters
+                    states.append((name, other, True))
+                else:
+                    variables.append((name, other))
         records.append(
             LayerRecord(
                 path=path,
@@ -67,7 +71,7 @@ def _list_others(layers: Sequence[tuple[str, Any]], captured: Iterable[Any]) -> 
     for _, layer in layers:
         of_layers |= {identify(variable) for _, variable in own_variables(layer)}
         of_layers |= {identify(state) for _, state, _ in own_states(layer)}
-    return [v for v in captured if identify(v) not in of_layers and not holds_random_state(v)]
+    return [other for other in captured if identify(other) not in of_layers and not holds_random_state(other)]
 
 
 class _WeightRecorder:
@@ -98,7 +102,8 @@ class _WeightRecorder:
 
 def count_weight_bytes(records: Iterable[LayerRecord]) -> int:
     """Return the bytes of all parameters and buffers, each once."""
-    return sum(w.bytes for w in distinct(w for record in records for w in (*record.parameters, *record.buffers)))
+    weights = (weight for record in records for weight in (*record.parameters, *record.buffers))
+    return sum(weight.bytes for weight in distinct(weights))
 
 
 def trace_layers_alone(model: Any, failure: Exception | None = None, followed: Sequence[LayerCalls] = ()) -> ModelTrace:
@@ -116,7 +121,7 @@ def trace_layers_alone(model: Any, failure: Exception | None = None, followed: S
 def list_captured(model: Any) -> list[Any]:
     """Return the variables that a function holds by having been traced before."""
     concrete = [model] if hasattr(model, "captured_inputs") else list_traces(model)
-    if concrete is None:
+    if concrete is None:  # not a `tf.function`, or one whose traces this release hides
         is_traced = isinstance(model, tf.types.experimental.PolymorphicFunction)
         return [weight.variable for weight in list_weights(model)] if is_traced else []
     variables = {id(variable): variable for function in concrete for variable in function.graph.variables}

@@ -42,15 +42,11 @@ def select_shown(
     ``live_bytes`` has a number for each of all operators, ``inputs`` the numbers of the values that the call gives.
     """
     hidden = {index for index, op in enumerate(executed) if op.silent or op.type in BOOKKEEPING}
+    shown = [index for index in range(len(executed)) if index not in hidden]
     steps = ((op.inputs, [output.number for output in op.outputs]) for op in executed)
-    shown = [
-        (op, alive) for index, (op, alive) in enumerate(zip(executed, live_bytes, strict=True)) if index not in hidden
-    ]
-    records = [
-        _record(op, training, reads)
-        for (op, _), reads in zip(shown, list_reads_by_number(steps, inputs, hidden), strict=True)
-    ]
-    return Shown(tuple(records), tuple(alive for _, alive in shown))
+    reads = list_reads_by_number(steps, inputs, hidden)
+    records = [_record(executed[index], training, op_reads) for index, op_reads in zip(shown, reads, strict=True)]
+    return Shown(tuple(records), tuple(live_bytes[index] for index in shown))
 
 
 def _record(op: Executed, training: bool, reads: tuple[int, ...]) -> OpRecord:

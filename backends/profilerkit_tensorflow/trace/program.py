@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
 from ..untouched.preservation import preserve
 from .conversion import functions_traced_anew, quietly
-from .fed_tensors import find_fed_tensors, is_fed
+from .fed_tensors import FedTensors, find_fed_tensors, is_fed
 from .first_call import FirstTrace
 from .folding import small_value
 from .layers import LayerCalls
@@ -128,6 +128,18 @@ def trace_program(
     is_asked_again = not (training or compiled or unvalued or is_function(model))
     key = _make_key(layers, inputs) if is_asked_again else None
     fed = find_fed_tensors(inputs)
+    call = _follow_call(layers, fed, calls)
+    function = tf.function(call, autograph=False, jit_compile=True if compiled else None)
+    restoring = preserve(model) if apart and not is_built_here else nullcontext()
+    with restoring, quietly():
+        concrete = function.get_concrete_function(*fed.specs)
+        variables = tuple(concrete.graph.variables)
+    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_inputs(inputs)), variables)
+
+
+def _follow_call(layers: Sequence[tuple[str, Any]], fed: FedTensors, calls: LayerCalls) -> Callable[..., Any]:
+    """Return a function of the tensors among the inputs which runs the model, while ``calls`` follow its layers."""
+    model = layers[0][1]
     strategy = find_strategy(layers)
     first = FirstTrace(layers)
 
@@ -135,18 +147,13 @@ def trace_program(
         # TensorFlow may trace this twice: each time begins as the first did.
         calls.restart()
         first.begin()
-        model_inputs = fed.put_back(tensors)
+        inputs = fed.put_back(tensors)
         with as_one_replica(strategy), calls.follow(), functions_traced_anew():
-            if training:
-                return compute_loss_and_gradients(layers, model_inputs)
-            return compute_traced_outputs(model, model_inputs)
+            if calls.training:
+                return compute_loss_and_gradients(layers, inputs)
+            return compute_traced_outputs(model, inputs)
 
-    function = tf.function(program, autograph=False, jit_compile=True if compiled else None)
-    restoring = preserve(model) if apart and not is_built_here else nullcontext()
-    with restoring, quietly():
-        concrete = function.get_concrete_function(*fed.specs)
-        variables = tuple(concrete.graph.variables)
-    return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_inputs(inputs)), variables)
+    return program
 
 
 def _list_inputs(inputs: ModelInputs) -> Iterator[ProgramInput]:

@@ -70,8 +70,8 @@ class Questions:
         with ExitStack() as patches:
             for owner, name, wrap in wrappings:
                 original = getattr(owner, name, None)
-                is_as_expected = (original is None) == (name in _CONVERSIONS)
-                if owner is not None and is_as_expected:
+                is_present, is_expected = original is not None, name not in _CONVERSIONS
+                if owner is not None and is_present == is_expected:  # else this release answers in another way
                     patches.enter_context(replace_attribute(owner, name, wrap(original)))
             yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from profilerkit.backend_kit.keras_kinds import is_any_keras
@@ -18,11 +19,11 @@ _EXTRA_SLOT_SETTINGS = ("momentum", "amsgrad", "centered", "use_ema")
 
 
 def optimizer_state_bytes(model: Any) -> int | str:
-    """Return the bytes of a compiled model's optimizer state, the dtype of each weight's being the weight's own.
+    """Return the bytes of a compiled model's optimizer state: 0 for a model that is not compiled.
 
-    0 if the model is not compiled. For an unknown optimizer, a text with what is missing. Adafactor keeps a
-    row and a column of sums for each matrix (Shazeer and Stern 2018, arXiv:1804.04235), and one value for each element
-    of a vector.
+    The state of each weight has the weight's dtype. Adafactor keeps a row and a column of sums for each matrix (Shazeer
+    and Stern 2018, arXiv:1804.04235), and one value for each element of a vector. For an unknown optimizer a text is
+    returned, with what is missing.
     """
     optimizer = getattr(model, "optimizer", None) if is_any_keras(model) else None
     if optimizer is None:
@@ -31,7 +32,7 @@ def optimizer_state_bytes(model: Any) -> int | str:
     name = type(inner).__name__
     weights = model.trainable_variables
     if name == "Adafactor":
-        return sum(_count_factored(tuple(v.shape)) * count_bytes(v) // max(1, count_elements(v)) for v in weights)
+        return sum(map(_count_factored_bytes, weights))
     if name not in _SLOTS:
         names = ", ".join([*_SLOTS, "Adafactor"])
         return f"the state of the optimizer {name} (the known ones are: {names})"
@@ -39,11 +40,11 @@ def optimizer_state_bytes(model: Any) -> int | str:
     return slots * sum(map(count_bytes, weights))
 
 
-def _count_factored(shape: tuple[int, ...]) -> int:
-    """Return how many values Adafactor keeps for a weight."""
+def _count_factored_bytes(weight: Any) -> int:
+    """Return the bytes that Adafactor keeps for a weight."""
+    shape: tuple[int, ...] = tuple(weight.shape)
     if len(shape) < 2:
-        return shape[0] if shape else 1
-    rest = 1
-    for size in shape[:-2]:
-        rest *= size
-    return rest * (shape[-1] + shape[-2])
+        return count_bytes(weight)
+    *stacked, rows, columns = shape
+    element = count_bytes(weight) // max(1, count_elements(weight))
+    return math.prod(stacked) * (rows + columns) * element

@@ -30,6 +30,8 @@ __all__ = ["preserve"]
 
 #: Variables of at most so many elements that are not trained are counters and states of random generators.
 _SMALL_ELEMENTS = 16
+#: Held while a model is profiled: its state, and that of the process, would be mixed with those of another profile.
+_one_at_a_time = Lock()
 
 
 @contextmanager
@@ -77,9 +79,6 @@ def _write_warning(names: list[str]) -> str:
         "what was there before is not known: set it anew before the model is called, or keep such a cache in a dict, a "
         "list or an attribute of the model, which profilerkit puts back"
     )
-
-
-_one_at_a_time = Lock()
 
 
 def _read_values(variables: list[Any], all_of_them: bool) -> list[tuple[Any, Any]]:

@@ -70,7 +70,8 @@ def _record_seed() -> tuple[Step, Step]:
     state = before.generator.getstate() if before.generator else None
     stand_in = random.Random()
     if before.seed is not None and state is not None:
-        stand_in.seed(f"{before.seed} {state[1][:4]} {state[1][-1]}")
+        numbers = state[1]  # those of the generator, and behind them how many it has given
+        stand_in.seed(f"{before.seed} {numbers[:4]} {numbers[-1]}")
 
     def change() -> None:
         set_seeds(Seeds(stand_in.getrandbits(31), stand_in))
