@@ -103,4 +103,5 @@ def _read_targets(output: Any, target: Any) -> Any:
 def _has_classes_second(shape: tuple[int, ...], target_shape: tuple[int, ...]) -> bool:
     if len(shape) < 3:
         return False
-    return target_shape in ((shape[0], *shape[2:]), shape) or target_shape != shape[:-1]
+    fits_second, fits_last = target_shape == (shape[0], *shape[2:]), target_shape == shape[:-1]
+    return fits_second or not fits_last

@@ -111,9 +111,11 @@ class Folding:
             self._from_inputs.add(value.number)
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(rule(operator, inputs))
+                folded = rule(operator, inputs)
         except (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError):
             return None  # the model itself will say so when it runs
+        # The kernel keeps the dtype where numpy takes another: the mean of the integers 1 and 4 is 2.
+        return None if folded is None else np.asarray(folded, tf.as_dtype(value.dtype).as_numpy_dtype)
 
     def _fold_shape(self, operator: Any, scope: Scope) -> Any:
         """Return what an operator tells of its input's shape; None where a size is not known."""

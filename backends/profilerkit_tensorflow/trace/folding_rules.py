@@ -11,7 +11,8 @@ from profilerkit.backend_kit.strided_slices import SliceMasks, make_index
 
 __all__ = ["RULES", "Rule"]
 
-#: Returns the array that an operator makes of the arrays that it reads.
+#: Returns the array that an operator makes of the arrays that it reads; None for a variant that is not known here. Its
+#: dtype may be another than the operator's.
 Rule: TypeAlias = Callable[[Any, Sequence[Any]], Any]
 
 
@@ -42,6 +43,12 @@ def _cast(operator: Any, inputs: Sequence[Any]) -> Any:
 
 def _squeeze(operator: Any, inputs: Sequence[Any]) -> Any:
     return np.squeeze(inputs[0], axis=tuple(operator.get_attr("squeeze_dims")) or None)
+
+
+def _gather(operator: Any, inputs: Sequence[Any]) -> Any:
+    """Take elements along an axis; with indices for each element of a batch, nothing is known."""
+    array, indices, axis = inputs
+    return None if operator.get_attr("batch_dims") else np.take(array, indices, axis=int(axis))
 
 
 def _divide(x: Any, y: Any) -> Any:
@@ -90,7 +97,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Reshape": np.reshape,
     "Fill": np.full,
     "ExpandDims": lambda x, axis: np.expand_dims(x, int(axis)),
-    "GatherV2": lambda x, indices, axis: np.take(x, indices, axis=int(axis)),
     "ArgMax": lambda x, axis: np.argmax(x, axis=int(axis)),
     "ArgMin": lambda x, axis: np.argmin(x, axis=int(axis)),
     "ConcatV2": _concatenate,
@@ -108,6 +114,7 @@ RULES: Mapping[str, Rule] = {
     **{kind: _take_inputs(function) for kind, function in _FUNCTIONS.items()},
     **{kind: _make_reduction(function) for kind, function in _REDUCTIONS.items()},
     "Pack": lambda operator, inputs: np.stack(inputs, axis=operator.get_attr("axis")),
+    "GatherV2": _gather,
     "Squeeze": _squeeze,
     "StridedSlice": _slice_with_strides,
     "Cast": _cast,

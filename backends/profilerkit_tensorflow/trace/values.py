@@ -55,9 +55,9 @@ class Value:
 
     def common(self, other: Value) -> Value:
         """Return what both of two values have in common: what is known about a variable that has one of them."""
-        elements = self.elements if self.elements is None else common_shape(self.elements, other.elements)
-        length = self.length if self.length == other.length else None
         shape = common_shape(self.shape, other.shape)
+        elements = common_shape(self.elements, other.elements)
+        length = self.length if self.length == other.length else None
         return Value(self.number, shape, self.dtype, self.tensor, elements=elements, length=length)
 
     def is_known_as(self, other: Value) -> bool:

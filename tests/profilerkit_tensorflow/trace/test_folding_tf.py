@@ -28,3 +28,19 @@ def test_an_operator_of_constants_is_what_its_kernel_returns(name: str, dtype: s
         constant = Folding().find_constant(made)
     assert constant.dtype == expected.dtype
     assert constant.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(("numbers", "mean"), [([1, 4], 2), ([-1, -4], -2)])
+def test_the_mean_of_integers_is_an_integer(numbers: list[int], mean: int) -> None:
+    """5 / 2 and -5 / 2, rounded toward zero: a loop up to the mean of 1 and 4 runs twice, and not three times."""
+    with tf.Graph().as_default():
+        constant = Folding().find_constant(tf.reduce_mean(tf.constant(numbers)))
+    assert (constant.dtype, constant.item()) == ("int32", mean)
+
+
+def test_what_is_gathered_along_a_batch_is_not_known() -> None:
+    """Of each row one element is taken, 3 and 4; without the batch each row would give both, and 6 too."""
+    with tf.Graph().as_default():
+        rows, indices = tf.constant([[1, 2, 3], [4, 5, 6]]), tf.constant([[2], [0]])
+        assert Folding().find_constant(tf.gather(rows, indices, axis=1, batch_dims=1)) is None
+        assert Folding().find_constant(tf.gather(rows, indices, axis=1)).tolist() == [[[3], [1]], [[6], [4]]]
