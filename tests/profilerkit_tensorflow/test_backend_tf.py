@@ -83,10 +83,15 @@ def test_the_optimizers_state_is_what_it_would_make(optimizer: Any, values: int)
     assert BACKEND.optimizer_state(model) == made
 
 
-def test_adafactor_keeps_rows_and_columns() -> None:
+@pytest.mark.parametrize(("use_ema", "values"), [(False, 1), (True, 2)])
+def test_adafactor_keeps_rows_and_columns_and_their_product(use_ema: bool, values: int) -> None:
+    """Of a kernel of 6 x 5 with 5 biases: 6 + 5 sums, and Keras' velocity for each of 35 elements."""
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(5)])
-    model.compile(keras.optimizers.Adafactor())
-    assert BACKEND.optimizer_state(model) == 4 * ((6 + 5) + 5)
+    model.compile(keras.optimizers.Adafactor(use_ema=use_ema))
+    assert BACKEND.optimizer_state(model) == 4 * ((6 + 5) + values * 35)
+    twin = keras.optimizers.Adafactor(use_ema=use_ema)
+    twin.build(model.trainable_variables)
+    assert BACKEND.optimizer_state(model) == sum(4 * int(np.prod(v.shape)) for v in twin.variables if len(v.shape))
 
 
 def test_an_unknown_optimizer_makes_the_memory_a_lower_bound_that_names_it() -> None:
