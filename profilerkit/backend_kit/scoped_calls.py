@@ -101,13 +101,13 @@ def layer_records(
     """
     records = []
     for path, kind in types.items():
-        own = weights.get(path, LayerWeights([], []))
+        layer_weights = weights.get(path, LayerWeights([], []))
         record = LayerRecord(
             path=path,
             type=kind,
             depth=count_depth(path),
-            parameters=tuple(own.parameters),
-            buffers=tuple(own.buffers),
+            parameters=tuple(layer_weights.parameters),
+            buffers=tuple(layer_weights.buffers),
             calls=tuple(calls.get(path, ())) if calls else (),
             configuration=settings.get(path, "") if settings else "",
         )
