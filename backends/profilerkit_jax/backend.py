@@ -13,7 +13,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import describe_changes, list_changes
+from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -198,7 +198,8 @@ class JaxBackend(
 
         See `model.structure`. No value of an array of JAX is read for it.
         """
-        return read_structure(model, values), describe_changes(SETTINGS, counts=None), list_contents(COSTS.list_added())
+        settings = [*list_changes(SETTINGS, counts=True), *list_changes(SETTINGS, counts=False)]
+        return read_structure(model, values), settings, list_contents(COSTS.list_added())
 
     def optimizer_bytes(self, optimizer: Any, weights: Sequence[WeightRecord]) -> OptimizerBytes | str:
         """Return the bytes that an optimizer of optax stores for weights, or why that is not known."""

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from profilerkit import Backend, DataLoader, ForwardPass, ModelInputs, ModelTrace, Run, TensorSpec
 from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
-from profilerkit.backend_kit.settings import describe_changes, list_changes
+from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -238,7 +238,7 @@ class TFBackend(
             read_structure(model),
             fingerprint(model, values),
             list(conditions(model)),
-            describe_changes(SETTINGS),
+            self.non_default_settings,
             added,
         )
 

@@ -15,7 +15,7 @@ from profilerkit.backend import AS_IT_IS, DeviceLike, RunOptions
 from profilerkit.backend_kit.keras_calls import read_declared_call
 from profilerkit.backend_kit.keras_kinds import is_keras, is_shipped
 from profilerkit.backend_kit.optimizers import OptimizerBytes
-from profilerkit.backend_kit.settings import describe_changes, list_changes
+from profilerkit.backend_kit.settings import list_changes
 from profilerkit.declared_inputs import DeclaredInput, make_inputs
 from profilerkit.devices.info import DeviceInfo
 from profilerkit.process.contents import list_contents
@@ -158,7 +158,7 @@ class TorchBackend(
         return (
             read_structure(model, values),
             list(conditions(model)),
-            describe_changes(SETTINGS),
+            self.non_default_settings,
             list_contents(COSTS.list_added()),
         )
 

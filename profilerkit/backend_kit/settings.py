@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Setting", "describe_changes", "list_changes"]
+__all__ = ["Setting", "list_changes"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,10 @@ class Setting:
     counts: bool = False
 
 
-def list_changes(settings: Iterable[Setting], *, counts: bool | None) -> Iterator[str]:
-    """Yield in words each setting that differs from its default.
-
-    ``counts`` is True for those that change counts, False for the others, None for all.
-    """
+def list_changes(settings: Iterable[Setting], *, counts: bool) -> Iterator[str]:
+    """Yield in words each setting that differs from its default: of those that change ``counts``, or of the others."""
     for setting in settings:
-        if counts is not None and setting.counts is not counts:
+        if setting.counts is not counts:
             continue
         try:
             value = setting.read()
@@ -40,8 +37,3 @@ def list_changes(settings: Iterable[Setting], *, counts: bool | None) -> Iterato
             continue
         if value != setting.default:
             yield f"{setting.name}: {value}"
-
-
-def describe_changes(settings: Iterable[Setting], *, counts: bool | None = False) -> str:
-    """Return what differs from the defaults, of the settings that change only measured values unless ``counts``."""
-    return "; ".join(list_changes(settings, counts=counts))

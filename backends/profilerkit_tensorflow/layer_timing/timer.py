@@ -17,7 +17,7 @@ from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.node_owners import NodeOwners, count_graph_runs
-from ..operator_timing.profiled_programs import failures_as, has_gradient, make_training_program
+from ..operator_timing.profiled_programs import explain_failures, has_gradient, make_training_program
 from ..running.devices import resolve_device
 from ..running.required_values import require_values
 from ..trace.messages import explain_failed_pass
@@ -70,12 +70,12 @@ def layer_times(
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         synchronized = not target.startswith("/CPU")
         is_reused = device is None and earlier is not None and earlier.fits(model, fed)
-        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
+        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             program = earlier if is_reused and earlier is not None else trace_program(model, fed, apart=True)
             forward = time_passes(NodeOwners(program, training=False), program, fed, passes, synchronized)
         gradients = None
         if backward and has_gradient(program):
-            with failures_as(explain_failed_step):
+            with explain_failures(explain_failed_step):
                 step, owners = make_training_program(model, fed, program)
                 gradients = time_passes(owners, step, fed, passes, synchronized)
     runs = [] if is_reused else observe_run(program, "the function that is timed", earlier)

@@ -24,7 +24,7 @@ from ..untouched.preservation import preserve
 from .events import MAX_PASSES, op_seconds
 from .ledger import Ledger
 from .node_owners import NodeOwners
-from .profiled_programs import failures_as, fresh_call, has_gradient, make_training_program
+from .profiled_programs import explain_failures, fresh_call, has_gradient, make_training_program
 
 __all__ = ["measure_operator_times"]
 
@@ -89,7 +89,7 @@ def measure_operator_times(
     with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
         sessions = _Sessions(fed, passes, not target.startswith("/CPU"), export)
-        with failures_as(lambda error: explain_failed_pass(model, error, inputs)):
+        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             # Kept apart from the training step, whose trace would otherwise find in the model's caches what this one
             # has put there: tensors of another graph.
             program = trace_program(model, fed, apart=True)
@@ -97,7 +97,7 @@ def measure_operator_times(
         observed = ObservedRun("the function that is profiled", count_program_macs(program))
         is_trained = backward and has_gradient(program)
         if is_trained:
-            with failures_as(explain_failed_step):
+            with explain_failures(explain_failed_step):
                 phases.append(sessions.time("backward", *make_training_program(model, fed, program)))
     notes = [note for phase in phases for note in phase.notes]
     if backward and not is_trained:

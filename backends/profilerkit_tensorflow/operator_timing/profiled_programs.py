@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -15,25 +16,23 @@ from profilerkit.errors import ProfilerKitError
 from ..trace.program import Program, trace_program
 from .node_owners import NodeOwners
 
-__all__ = ["failures_as", "fresh_call", "has_gradient", "make_training_program"]
+__all__ = ["explain_failures", "fresh_call", "has_gradient", "make_training_program"]
 
 
-class failures_as:
-    """Raises what ``failure`` makes of an error of the model instead; profilerkit's own errors pass unchanged."""
-
-    def __init__(self, failure: Callable[[Exception], Exception]) -> None:
-        self._failure = failure
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, ProfilerKitError):
-            line = find_raising_line(error, __package__)
-            raise (self._failure(error) if line is None else backend_failed(error, "tensorflow", line)) from error
+@contextmanager
+def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None]:
+    """Raise what ``explain`` makes of an error of the model instead; one of the backend's own code is the backend's."""
+    try:
+        yield
+    except (ProfilerKitError, MemoryError):
+        raise
+    except Exception as error:  # whatever the model raises
+        line = find_raising_line(error, __package__)
+        raise (explain(error) if line is None else backend_failed(error, "tensorflow", line)) from error
 
 
 def has_gradient(program: Program) -> bool:
-    """Say whether a gradient can be taken of any output of the model."""
+    """Return whether a gradient can be taken of any output of the model."""
     return any(tensor.dtype.is_floating for tensor in program.graph.outputs)
 
 
