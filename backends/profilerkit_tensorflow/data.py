@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -144,15 +145,17 @@ def random_tensor(spec: TensorSpec, batch_size: int) -> tf.Tensor:
 
 def with_batch_size(tensor: Any, batch_size: int) -> Any:
     """Return the tensor with its first dimension cut, or repeated, to ``batch_size``; ragged and sparse ones too."""
-    tensor = tf.convert_to_tensor(tensor) if isinstance(tensor, (tf.Variable, *keras_variable_classes())) else tensor
+    if isinstance(tensor, (tf.Variable, *keras_variable_classes())):
+        tensor = tf.convert_to_tensor(tensor)
     length = int(tensor.shape[0])
     if length == 0:
         raise InputError("an input has an empty batch, which cannot be repeated to a batch size")
-    copies = [tensor] * -(-batch_size // length)
+    copies = [tensor] * math.ceil(batch_size / length)
     if isinstance(tensor, tf.SparseTensor):
         sizes = [batch_size, *tensor.shape[1:]]
         return tf.sparse.slice(tf.sparse.concat(0, copies), [0] * len(sizes), sizes)
-    return (tensor if len(copies) == 1 else tf.concat(copies, 0))[:batch_size]
+    repeated = tf.concat(copies, 0) if len(copies) > 1 else tensor
+    return repeated[:batch_size]
 
 
 def _dtype_named(name: str) -> tf.DType:
@@ -168,9 +171,9 @@ def _dtype_named(name: str) -> tf.DType:
 
 def _is_array(value: Any) -> bool:
     """Return whether a value is a tensor, a numpy array or a torch tensor; no framework is imported for it."""
-    named = (("numpy", "ndarray"), ("torch", "Tensor"))
-    foreign = [getattr(sys.modules.get(package), kind, None) for package, kind in named]
-    return isinstance(value, tuple(kind for kind in foreign if isinstance(kind, type))) or is_tensor(value)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    classes = (getattr(numpy, "ndarray", None), getattr(torch, "Tensor", None))
+    return isinstance(value, tuple(kind for kind in classes if isinstance(kind, type))) or is_tensor(value)
 
 
 def _is_customized(forward_pass: ForwardPass) -> bool:
@@ -202,6 +205,6 @@ def _find_batch_size(dataset: Any) -> int | None:
         declared = read_batch_size(dataset)
         if declared is not None:
             return int(declared)
-        kept = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES
-        dataset = find_previous_dataset(dataset) if kept else None
+        has_same_batches = type(dataset).__name__.strip("_").removesuffix("Dataset") in _SAME_BATCHES
+        dataset = find_previous_dataset(dataset) if has_same_batches else None
     return None

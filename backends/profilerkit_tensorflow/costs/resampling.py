@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from profilerkit.costs import pooling
@@ -48,7 +49,8 @@ def resize_area(call: OpCall) -> Cost:
     """A weighted sum of the pixels that lie under each output pixel."""
     _, height, width, _ = call.inputs[0]
     _, resized_height, resized_width, _ = call.outputs[0]
-    return pooling.resample(call.outputs[0].numel, -(-height // resized_height) * -(-width // resized_width))
+    pixels = math.ceil(height / resized_height) * math.ceil(width / resized_width)
+    return pooling.resample(call.outputs[0].numel, pixels)
 
 
 @register_op_cost("ScaleAndTranslate")
@@ -62,12 +64,11 @@ def scale_and_translate(call: OpCall) -> Cost:
         raise UnknownCostError
     batch, height, width, channels = call.inputs[0]
     _, resized_height, resized_width, _ = call.outputs[0]
-    spans = [
-        pooling.smooth_reach(_REACH[kernel], length if call.attribute("antialias") else resized, resized)
-        for length, resized in ((height, resized_height), (width, resized_width))
-    ]
-    between = batch * resized_height * width * channels
-    return pooling.smooth_resample(between, spans[0], call.outputs[0].numel, spans[1])
+    reach, is_antialiased = _REACH[kernel], call.attribute("antialias")
+    rows = pooling.smooth_reach(reach, height if is_antialiased else resized_height, resized_height)
+    columns = pooling.smooth_reach(reach, width if is_antialiased else resized_width, resized_width)
+    between = batch * resized_height * width * channels  # once the height is resized, and the width is not
+    return pooling.smooth_resample(between, rows, call.outputs[0].numel, columns)
 
 
 @register_op_cost("CropAndResize")

@@ -132,9 +132,11 @@ def find_steps(folding: Folding, body: Any, begins: Sequence[Value]) -> list[flo
 
     ``body`` is the graph of the loop's body, ``begins`` the values of the variables before the first run.
     """
-    results = [_find_source(result).name for result in body.outputs]
-    still = {tensor.name for tensor, result in zip(body.inputs, results, strict=False) if result == tensor.name}
-    unchanged = {tensor.name: value for tensor, value in zip(body.inputs, begins, strict=True) if tensor.name in still}
+    unchanged = {
+        tensor.name: begin
+        for tensor, begin, result in zip(body.inputs, begins, body.outputs, strict=False)
+        if _find_source(result).name == tensor.name
+    }
     return [_find_step(folding, body, position, unchanged) for position in range(len(body.inputs))]
 
 
