@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,7 +11,9 @@ import torch
 
 from profilerkit.backend_kit.private_names import field, find
 
+from .modes import TorchDispatchMode, disable_dispatch_modes
 from .names import find_first, refuse, require
+from .tensors import storage_address
 
 #: Runs operators before autograd takes them apart. Without it the bytes along the way would be others: no pass is made.
 without_autograd_kernels: Callable[[], AbstractContextManager[Any]] = require(
@@ -49,6 +52,47 @@ def run_backward(loss: torch.Tensor, gradient: torch.Tensor) -> None:
         loss.backward(gradient)
         return
     _engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+
+
+_IN_NEW_MEMORY = "training_memory has a gradient too many where several gradients of a tensor are added up"
+#: Returns how many references there are in torch to a tensor; without it a sum of gradients is never in place.
+_count_uses: Any = find_first("torch.Tensor._use_count", off=_IN_NEW_MEMORY)
+#: The same of a storage, by its address.
+_count_storage_uses: Any = find_first("torch._C._storage_Use_Count", off=_IN_NEW_MEMORY)
+
+
+def count_references(terms: tuple[torch.Tensor, ...]) -> tuple[int, int, int] | None:
+    """Return how many references there are to the first term of a sum, to its storage, and to it in Python.
+
+    None where torch does not tell.
+    """
+    if _count_uses is None or _count_storage_uses is None:
+        return None
+    storage = storage_address(terms[0].untyped_storage())
+    return int(_count_uses(terms[0])), int(_count_storage_uses(storage)), sys.getrefcount(terms[0])
+
+
+class _SumWatch(TorchDispatchMode):
+    """Counts the references to the first term of a sum."""
+
+    counts: tuple[int, int, int] | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.add.Tensor:
+            self.counts = count_references(args)
+        return func(*args, **(kwargs or {}))
+
+
+def count_references_in_sum() -> tuple[int, int, int] | None:
+    """Return the same of a gradient that nothing but the sum refers to, as of ``x * x`` by the first factor.
+
+    Torch writes a sum to such a gradient, but not while a mode is active. It is not to be asked in a backward pass.
+    """
+    with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:
+        x = torch.empty(1, device="meta", requires_grad=True)
+        torch.autograd.grad(x * x, x, torch.empty(1, device="meta"))
+    counts: tuple[int, int, int] | None = watch.counts
+    return counts
 
 
 #: Has a function called when the backward pass that runs is over.

@@ -133,6 +133,7 @@ class PassRecord(OperatorRecord, LayerListener):
         sources: Any = None,
         missing: str = "",
         is_masked: bool = False,
+        bytes_inside: int = 0,
     ) -> None:
         """Record an operator that was run without looking into it.
 
@@ -145,7 +146,9 @@ class PassRecord(OperatorRecord, LayerListener):
             self.live.add(tensor, maker=index)
         read, written = (sum(map(count_stored_bytes, tensors)) for tensors in (tensors_in(arguments), outputs))
         infos = tuple(map(tensor_info, outputs))
-        self._record(name, cost, read, written, infos, reads, is_masked=is_masked, missing=missing)
+        self._record(
+            name, cost, read, written, infos, reads, is_masked=is_masked, missing=missing, bytes_inside=bytes_inside
+        )
 
     def _record(
         self,
@@ -159,6 +162,7 @@ class PassRecord(OperatorRecord, LayerListener):
         is_masked: bool = False,
         product_dtype: str | None = None,
         missing: str = "",
+        bytes_inside: int = 0,
     ) -> None:
         """Record an operator; of one in a layer with a formula of its own neither the cost nor what is beside it."""
         if self._covered:
@@ -182,7 +186,7 @@ class PassRecord(OperatorRecord, LayerListener):
                 missing=missing,
             )
         )
-        self.live_bytes.append(self.live.total)
+        self.live_bytes.append(self.live.total + bytes_inside)
 
     # Layers -----------------------------------------------------------------------------------------------------------
 

@@ -303,8 +303,8 @@ class Recorder(WatchingMode, PassRecord):
             plan.is_masked,
             plan.product_dtype,
             "" if plan.counted else plan.schema,
+            plan.bytes_inside,
         )
-        self.live_bytes[-1] += plan.bytes_inside
         if plan.unknown_inside:
             self.unsized[plan.unknown_inside] += 1
 

@@ -18,6 +18,7 @@ from profilerkit.process.restoring import restored
 
 from ..trace.fused_attention import FusedAttention
 from ..trace.higher_order import is_control_flow, run_higher_order
+from .recurrent_layers import RECURRENT_FUNCTIONS, run_recurrent
 from .training_recorder import TrainingRecorder
 
 __all__ = ["StepFunctions"]
@@ -42,11 +43,18 @@ class StepFunctions(FusedAttention):
             if self._device.type == "cpu" and _has_onednn_kernel(*args[:2]):
                 self._recorder.unsized["the workspace of lstm"] += 1
             with _without_onednn():
-                return func(*args, **kwargs)
+                return self._run_recurrent(func, args, kwargs)
+        if func in RECURRENT_FUNCTIONS:
+            return self._run_recurrent(func, args, kwargs)
         if is_control_flow(func):
             with self:  # torch takes a mode off while it handles a function: attention in a branch is handled too
                 return run_higher_order(self._recorder, func, args, kwargs)
         return super().__torch_function__(func, types, args, kwargs)
+
+    def _run_recurrent(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run recurrent layers, each as one operator where that is known."""
+        result = None if kwargs else run_recurrent(self._recorder, RECURRENT_FUNCTIONS[func], *args)
+        return func(*args, **kwargs) if result is None else result
 
     def _attend(
         self,

@@ -16,10 +16,17 @@ from profilerkit.backend_kit.keras_kinds import is_shipped
 from profilerkit.trace.layer_operators import name_layer_operator
 from profilerkit.trace.records import LayerCall, MemoryTimeline
 
-from ..compat.autograd import find_current_node, read_next_node_number, read_node_number
+from ..compat.autograd import (
+    count_references,
+    count_references_in_sum,
+    find_current_node,
+    read_next_node_number,
+    read_node_number,
+)
+from ..compat.modes import disable_dispatch_modes
 from ..compat.modules import read_parameters
 from ..compat.operators import find_operator
-from ..costs import module_cost
+from ..costs import Cost, module_cost
 from ..costs.attention import without_mask
 from ..costs.gradient_products import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
@@ -30,6 +37,7 @@ from ..trace.replay import Plan
 __all__ = ["TrainedLayers", "TrainingRecorder"]
 
 _DETACH = find_operator("aten.detach.default")
+_ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_.Tensor")
 #: How the gradient of elements that were chosen is written to zeros, and the same in place.
 _INTO_ZEROS = {
     find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
@@ -106,6 +114,7 @@ class TrainingRecorder(Recorder):
         self._gradient_product: Any = None
         #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
         self._masked_scores = 0
+        self._references_in_sum = count_references_in_sum()
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
 
@@ -137,6 +146,19 @@ class TrainingRecorder(Recorder):
         finally:
             self._masked_scores = 0
 
+    def hold(self, like: torch.Tensor, elements: int) -> torch.Tensor:
+        """Return memory for so many elements of the dtype of a tensor, which is alive as long as what is returned."""
+        with disable_dispatch_modes():
+            memory = like.new_empty(elements)
+        self.live.add(memory)
+        return memory
+
+    def record_gradients(self, name: str, cost: Cost, arguments: Any, gradients: Any, bytes_inside: int) -> None:
+        """Record an operator of the node of the backward pass that runs: a function of ours has made its gradients."""
+        self.operator_macs += cost.macs
+        with self._in_owner(find_current_node()):
+            self.record(name, cost, arguments, gradients, bytes_inside=bytes_inside)
+
     def note_gradient(self, parameter: torch.Tensor) -> None:
         """Note that a parameter's gradient is there to stay."""
         if parameter.grad is not None:
@@ -156,16 +178,27 @@ class TrainingRecorder(Recorder):
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
             return super().__torch_dispatch__(func, types, args, kwargs)
-        outside = layers.current, layers.current_call
         self._gradient_product = args if is_gradient_product(func, args, node) else None
-        layers.current, layers.current_call = self._find_owner(node)
-        if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
-            func = _INTO_ZEROS[func]
         try:
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            with self._in_owner(node):
+                if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
+                    func = _INTO_ZEROS[func]
+                elif func is _ADD and self._adds_in_place(args):
+                    func = _ADD_IN_PLACE
+                return super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            self._gradient_product = None
+
+    @contextmanager
+    def _in_owner(self, node: Any) -> Iterator[None]:
+        """Record what is done inside as work of the layer that a node of the backward pass belongs to."""
+        layers = self.layers
+        outside = layers.current, layers.current_call
+        layers.current, layers.current_call = self._find_owner(node)
+        try:
+            yield
         finally:
             layers.current, layers.current_call = outside
-            self._gradient_product = None
 
     def _record_run(self, plan: Plan, result: Any, func: Any, args: Any, kwargs: Any, reads: tuple[int, ...]) -> None:
         if self._gradient_product is not None:
@@ -183,6 +216,19 @@ class TrainingRecorder(Recorder):
         makers = self.live.list_makers((tensor,), len(self.operators))
         return any(maker >= 0 and "zeros" in self.operators[maker].operator for maker in makers)
 
+    def _adds_in_place(self, terms: tuple[Any, ...]) -> bool:
+        """Return whether torch adds the second gradient of a tensor to the first in place, but for the active mode.
+
+        It does if nothing else refers to the first, and if that fills its memory.
+        """
+        first, second = terms
+        if torch.is_grad_enabled() or not isinstance(second, torch.Tensor) or first.shape != second.shape:
+            return False
+        if first.untyped_storage().nbytes() != first.numel() * first.element_size() or first.dtype != second.dtype:
+            return False
+        del first
+        return count_references(terms) == self._references_in_sum
+
     def _find_owner(self, node: Any) -> tuple[str, int]:
         """Return the path of the layer that a node of the backward pass belongs to, and which of its calls."""
         weight = getattr(node, "variable", None)  # of a node that adds up a weight's gradient
@@ -192,9 +238,11 @@ class TrainingRecorder(Recorder):
 
     def _record(self, *facts: Any, **further: Any) -> None:
         super()._record(*facts, **further)
-        if self.live.total > self._peak_bytes:
-            self._peak_bytes = self.live.total
+        alive = self.live_bytes[-1]
+        if alive > self._peak_bytes:
+            self._peak_bytes = alive
             self._peak_parts = dict(self.live.parts)
+            self._peak_parts["other"] = self._peak_parts.get("other", 0) + alive - self.live.total
 
     def begin_layer(self, module: nn.Module, path: str, call: int) -> None:
         """Note from which node on a layer with a formula works."""

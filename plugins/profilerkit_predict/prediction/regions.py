@@ -18,7 +18,7 @@ __all__ = ["Region", "find_regions", "join_recurrences"]
 #: The types of layers that run as one kernel.
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 #: Fewer operators in a phase of such a layer are taken to be the kernel itself, with what is around it.
-_LEAST_STEPS = 3
+_LEAST_OPERATORS = 3
 #: The families of operators that do not join the region before them.
 _ALONE = frozenset(("gather", "pooling", "average pooling", "upsampling", "reduction", "random"))
 
@@ -76,14 +76,15 @@ def _count_passed_bytes(before: OpRecord, operator: OpRecord) -> float | None:
 def join_recurrences(trace: ModelTrace) -> Iterator[OpRecord]:
     """Yield the operators of a trace, those of a recurrent layer as one for each phase: frameworks run one kernel.
 
-    A training trace has such a layer step by step. The one operator has their work, moves the weights and the output
-    once, and has as many rows as the output of the layer.
+    A trace may have such a layer step by step. The one operator has their work, moves the weights and the output once,
+    and has as many rows as the output of the layer.
     """
     layers = {layer.path: layer for layer in trace.layers if layer.type in _RECURRENT and layer.calls}
     for (path, phase), group in groupby(trace.operators, key=lambda operator: (operator.layer, operator.phase)):
         operators = tuple(group)
         outputs = layers[path].calls[0].outputs if path in layers else ()
-        if len(operators) < _LEAST_STEPS or not outputs:
+        is_one_kernel = phase == "forward" and len(operators) < _LEAST_OPERATORS
+        if is_one_kernel or not outputs:
             yield from operators
             continue
         layer = layers[path]

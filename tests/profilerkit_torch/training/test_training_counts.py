@@ -117,14 +117,11 @@ WITHOUT_MODES: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
 
 @pytest.mark.parametrize("name", WITHOUT_MODES)
 def test_the_forward_pass_costs_what_it_does_in_inference(name: str) -> None:
-    """Layer by layer, though autograd shows other operators than inference mode does.
-
-    The FLOPs of a GRU differ: torch spells ``(1 - z) * n + z * h`` out with three operations instead of four.
-    """
+    """Layer by layer, though autograd shows other operators than inference mode does."""
     model, shape = WITHOUT_MODES[name]
     found = step(model, ones(*shape))
     inference = BACKEND.trace(model, ModelInputs(ones(*shape))).table
-    for unit in ("macs", "flops")[: 1 if name == "gru" else 2]:
+    for unit in ("macs", "flops"):
         forward = {row["path"]: row[f"own_forward_{unit}"] for row in found.table}
         assert forward == {row["path"]: row[f"own_{unit}"] for row in inference}
     assert all(row["own_forward_macs"] + row["own_backward_macs"] == row["own_macs"] for row in found.table)

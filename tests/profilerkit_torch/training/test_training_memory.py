@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from ones_loss import go_back
+from measured_steps import measure_step
 from tiny import BACKEND, Call, ones
 from torch import nn
-from torch.profiler import ProfilerActivity
-from torch.profiler import profile as torch_profile
 from torch.utils.checkpoint import checkpoint
-from torch_threads import one_thread
 
 from profilerkit import ModelInputs, ModelTrace, profile
 from profilerkit.backend_kit.optimizers import OptimizerBytes
@@ -139,6 +136,24 @@ def test_the_users_own_zeros_stay_as_they_are() -> None:
     assert step(model, torch.arange(10)).memory.peak_bytes(include_weights=False) == 4 * 4000 + 80 + 40 + 40
 
 
+SUMS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int]] = {
+    # At the product's gradients there are two of them beside a sum and its gradient; the first is then added to.
+    "two gradients": (lambda weight: (weight * weight).sum(), 2 * 4000 + 4 + 4),
+    # The two of the other product are beside the sum of the first two.
+    "four gradients": (lambda weight: (weight * weight).sum() + (weight * weight).sum(), 3 * 4000 + 4 + 4),
+    # Both are the gradient of the output, which is there beside it: their sum is a third.
+    "one gradient twice": (lambda weight: weight + weight, 3 * 4000),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_gradients_of_one_tensor_are_added_in_place(name: str) -> None:
+    function, expected = SUMS[name]
+    model = Call(lambda self: function(self.weight))
+    model.weight = nn.Parameter(torch.ones(1000))
+    assert step(model).memory.peak_bytes(include_weights=False) == expected
+
+
 LSTM_WORKSPACE = ("the workspace of lstm of unknown size (1 call)",)
 
 
@@ -162,29 +177,6 @@ def test_an_lstm_of_onednn_has_memory_that_is_not_known(
     assert record.missing == missing
     weights = sum(weight.nbytes for weight in model.parameters())
     assert (record.value < weights + x.nbytes + measure_step(model, x)) or not missing
-
-
-def measure_step(model: nn.Module, x: torch.Tensor) -> int:
-    """Return by how many bytes torch's own profiler sees a step raise what is allocated."""
-
-    def run() -> None:
-        model.zero_grad()
-        output = model(x)
-        go_back(output)
-
-    run()
-    model.zero_grad()
-    with (
-        one_thread(),
-        torch_profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler,
-    ):
-        run()
-    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
-    alive = most = 0
-    for event in sorted(events, key=lambda event: int(event.start_ns())):
-        alive += event.nbytes()
-        most = max(most, alive)
-    return most
 
 
 ENCODER: dict[str, Any] = {"d_model": 64, "nhead": 2, "dim_feedforward": 128, "batch_first": True}

@@ -1,0 +1,158 @@
+"""Recurrent layers in a training step on meta tensors: two operators, forward and backward, by layer and direction.
+
+Torch takes such a layer apart into steps. On meta tensors it multiplies the input step by step too, where its kernel
+for the CPU multiplies all steps at once. Here the work is that of the formulas, and the memory that of the CPU's kernel
+(``aten/src/ATen/native/RNN.cpp``), whose tensors of all steps together are called sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional as F
+
+from profilerkit.costs import Cost, recurrent
+
+from ..compat.modes import disable_dispatch_modes, is_any_autocast_enabled
+from ..compat.recordings import transform_level
+from ..trace.grad_modes import below_autograd
+from ..trace.meta_recurrent import RECURRENT
+from .training_recorder import TrainingRecorder
+
+__all__ = ["RECURRENT_FUNCTIONS", "run_recurrent"]
+
+#: The kinds of layers by the functions that run them.
+RECURRENT_FUNCTIONS: dict[Any, str] = {getattr(torch, kind): kind for kind in recurrent.GATES}
+#: How many sequences of hidden units the steps keep beside their outputs. A GRU: its gates, the part of the new gate
+#: that was multiplied by the reset gate, the new gate, and its difference to the state. An LSTM: its gates, its cells
+#: and their tanh.
+_KEPT_SEQUENCES = {"rnn_tanh": 0, "rnn_relu": 0, "gru": 6, "lstm": 6}
+
+
+def run_recurrent(recorder: TrainingRecorder, kind: str, x: Any, hx: Any, *arguments: Any) -> Any:
+    """Return the output and the last states of all layers, as torch's function; None where that must run itself."""
+    is_packed = isinstance(hx, torch.Tensor) == (kind == "lstm")  # the sizes are in the place of the states
+    if is_packed or transform_level() is not None or is_any_autocast_enabled():
+        return None
+    with disable_dispatch_modes():
+        if not x.is_meta or RECURRENT[f"aten::{kind}.input"](x, hx, *arguments) is None:
+            return None
+    weights, has_biases, layers, dropout, is_training, is_bidirectional, batch_first = arguments
+    sequence = x.transpose(0, 1).contiguous() if batch_first else x
+    states = hx if kind == "lstm" else (hx,)
+    directions = 2 if is_bidirectional else 1
+    per_cell = len(weights) // (layers * directions)
+    last_states = []
+    for layer in range(layers):
+        if layer and dropout and is_training:
+            sequence = F.dropout(sequence, dropout)
+        outputs = []
+        for cell in range(layer * directions, (layer + 1) * directions):
+            own_states = [state[cell : cell + 1] for state in states]
+            own_weights = weights[cell * per_cell : (cell + 1) * per_cell]
+            run: Any = _Layer.apply
+            output, *last = run(recorder, kind, has_biases, sequence, *own_states, *own_weights)
+            outputs.append(output)
+            last_states.append(last)
+        sequence = torch.cat(outputs, -1) if is_bidirectional else outputs[0]
+    finals = (torch.cat(last) for last in zip(*last_states, strict=True))
+    return (sequence.transpose(0, 1) if batch_first else sequence, *finals)
+
+
+class _Layer(torch.autograd.Function):
+    """One layer in one direction over (steps, samples, features)."""
+
+    @staticmethod
+    def forward(ctx: Any, recorder: TrainingRecorder, kind: str, has_biases: bool, x: Any, *tensors: Any) -> Any:
+        count = _count_states(kind)
+        states, weights = tensors[:count], tensors[count:]
+        sizes = ctx.sizes = _Sizes(kind, x.shape, states[0].shape[-1], states[-1].shape[-1])
+        ctx.recorder = recorder
+        ctx.memory = recorder.hold(x, sizes.for_backward)
+        products = recorder.hold(x, sizes.gates)  # those of the input, which are there until the last step
+        with below_autograd():
+            hx = states if kind == "lstm" else states[0]
+            outputs = getattr(torch, kind)(x, hx, weights, has_biases, 1, 0.0, True, False, False)
+        del products
+        ctx.save_for_backward(x, *tensors)
+        return outputs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        inputs, recorder, sizes = ctx.saved_tensors, ctx.recorder, ctx.sizes
+        needs = ctx.needs_input_grad[-len(inputs) :]
+        with disable_dispatch_modes():
+            results = [torch.empty_like(x) if is_needed else None for x, is_needed in zip(inputs, needs, strict=True)]
+        elements = [0 if result is None else result.numel() for result in results]
+        inside = max(0, _count_most_elements(sizes, elements) - sum(elements))
+        ctx.memory = None
+        cost = _price_gradients(sizes, inputs, needs)
+        recorder.record_gradients(
+            f"{sizes.kind}_backward", cost, (*inputs, *gradients), results, inside * inputs[0].element_size()
+        )
+        return None, None, None, *results
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a layer's call."""
+
+    kind: str
+    shape: torch.Size
+    #: How many numbers a step hands on of each sample: as many as there are units, or its projection.
+    out: int
+    units: int
+
+    @property
+    def positions(self) -> int:
+        """Steps times samples."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def gates(self) -> int:
+        """The elements of the gates of all steps."""
+        return self.positions * self.units * recurrent.GATES[self.kind]
+
+    @property
+    def for_backward(self) -> int:
+        """The elements that are kept for the backward pass: the output of each step, and what is before it."""
+        sequences = _KEPT_SEQUENCES[self.kind] + (self.out != self.units)  # what is projected is kept too
+        return self.positions * (self.units * sequences + self.out)
+
+
+def _count_states(kind: str) -> int:
+    return 2 if kind == "lstm" else 1
+
+
+def _count_most_elements(sizes: _Sizes, results: Sequence[int]) -> int:
+    """Return the most elements alive in the backward pass, beside the inputs and less what the output's gradient has.
+
+    There are four moments: the first step back, when all that was kept is still there; the second, whose gradients of
+    the weights are added to those of the first in new tensors; when the gradients of the gates of all steps are put
+    together in one tensor; and when the gradients by the input and its matrix are made of that one.
+    """
+    steps, output = sizes.shape[0], sizes.positions * sizes.out
+    by_hidden = sum(results[1 + _count_states(sizes.kind) :][1::2])
+    first_step = sizes.for_backward + by_hidden
+    second_step = sizes.for_backward * (steps - 1) // steps + by_hidden * (3 if steps > 1 else 1)
+    joined = 2 * sizes.gates + by_hidden - output
+    last = sizes.gates + sum(results) - output
+    return max(max(first_step, second_step) + output // steps, joined, last)
+
+
+def _price_gradients(sizes: _Sizes, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> Cost:
+    """Return the cost of the gradients that are needed; that by the state at the last step back may not be."""
+    count = 1 + _count_states(sizes.kind)
+    weights = list(zip(inputs[count:], needs[count:], strict=True))
+    matrices = sum(weight.numel() for weight, _ in weights if weight.dim() == 2)
+    frozen = sum(weight.numel() for weight, is_needed in weights if weight.dim() == 2 and not is_needed)
+    biases = sum(weight.numel() for weight, is_needed in weights if weight.dim() == 1 and is_needed)
+    (by_input, _), (by_state, _) = weights[:2]
+    unwanted = sizes.positions * frozen
+    if not needs[0]:
+        unwanted += sizes.positions * by_input.numel()
+    if not needs[1]:
+        unwanted += sizes.shape[1] * by_state.numel()
+    units = sizes.units
+    return recurrent.layers_gradient(sizes.kind, sizes.positions, matrices, biases, units, unwanted_macs=unwanted)
