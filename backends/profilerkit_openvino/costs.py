@@ -80,8 +80,8 @@ _FUNCTIONS = {
     "POWER": "Power",
     "ROUND": "Ceiling Floor FloorMod Mod Round",
     "SIGN": "Sign",
-    "SINE": "Cos Sin",
-    "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh Cosh ErfInv Sinh Tan",
+    "SINE": "Cos Cosh Sin Sinh",
+    "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh ErfInv Tan",
     "SQRT": "Sqrt",
 }
 for _constant, _names in _FUNCTIONS.items():

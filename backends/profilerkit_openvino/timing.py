@@ -37,16 +37,12 @@ def map_fusions(compiled: Any, model: Any, inputs: ModelInputs) -> list[RanNode]
 def _map_to_layers(compiled: Any, model: Any, inputs: ModelInputs, layers: Layers) -> list[RanNode]:
     executed = _group_by_name(model, walk_model(model, inputs, layers).walk.work.executed)
     running = [node for node in compiled.get_runtime_model().get_ordered_ops() if _read(node, "layerType") != "Const"]
-    return [
-        make_node(
-            node.get_friendly_name(),
-            _read(node, "layerType"),
-            [op for name in names for op in executed[name]],
-            layers.chains,
-            near=0,  # a copy that the device adds is the model's own
-        )
-        for node, names in zip(running, _list_written(running, executed), strict=True)
-    ]
+    nodes = []
+    for node, names in zip(running, _list_written(running, executed), strict=True):
+        covered = [op for name in names for op in executed[name]]
+        # What the device adds, such as a copy, belongs to the model itself, as the first written node does.
+        nodes.append(make_node(node.get_friendly_name(), _read(node, "layerType"), covered, layers.chains, near=0))
+    return nodes
 
 
 def _group_by_name(model: Any, executed: Iterable[Executed]) -> dict[str, list[Executed]]:
@@ -61,21 +57,21 @@ def _group_by_name(model: Any, executed: Iterable[Executed]) -> dict[str, list[E
 def _list_written(running: Sequence[Any], executed: Mapping[str, Sequence[Executed]]) -> list[list[str]]:
     """Return for each node that runs the names of the written nodes whose work it does.
 
-    Those that no running node tells go to the first one that does the work of a later node, and to the last one where
-    there is none.
+    A written node that no running one names goes to the first one that does the work of a later node, or else to the
+    last one.
     """
     position = {name: operators[0].node for name, operators in executed.items()}
-    told = {name for node in running for name in _read_originals(node)}
-    untold = [name for name in executed if name not in told]
+    named = {name for node in running for name in _read_originals(node)}
+    waiting = [name for name in executed if name not in named]
     written = []
     for node in running:
         names = [name for name in _read_originals(node) if name in executed]
         last = max((position[name] for name in names), default=-1)
-        names += [name for name in untold if position[name] < last]
-        untold = [name for name in untold if name not in names]
-        written.append(names)
+        earlier = [name for name in waiting if position[name] < last]
+        waiting = [name for name in waiting if position[name] >= last]
+        written.append([*names, *earlier])
     if written:
-        written[-1] += untold
+        written[-1] += waiting
     return written
 
 
@@ -96,15 +92,15 @@ def time_nodes(model: Any, inputs: ModelInputs, device: str, mode: str, passes: 
     for _ in range(_WARMUP):
         call()
     before = _read_counters(request, _WARMUP)
-    whole = [_time_pass(call) for _ in range(passes)]
+    pass_seconds = [_time_pass(call) for _ in range(passes)]
     after = _read_counters(request, _WARMUP + passes)
-    shares = _share(before, after, sum(whole))
+    shares = _share(before, after, sum(pass_seconds))
     layers = read_layers(model)
     nodes = [
-        replace(node, seconds=tuple(seconds * shares.get(node.name, 0.0) for seconds in whole))
+        replace(node, seconds=tuple(seconds * shares.get(node.name, 0.0) for seconds in pass_seconds))
         for node in _map_to_layers(compiled, model, inputs, layers)
     ]
-    return RanGraph(nodes, whole, layers)
+    return RanGraph(nodes, pass_seconds, layers)
 
 
 def _time_pass(call: Callable[[], Any]) -> float:
@@ -123,5 +119,5 @@ def _share(before: Mapping[str, float], after: Mapping[str, float], total: float
 
 
 def _read_counters(request: Any, passes: int) -> dict[str, float]:
-    """Return the seconds of each node in all passes so far."""
+    """Return the seconds of each node in all of so many passes, of which OpenVINO tells the mean."""
     return {entry.node_name: entry.real_time.total_seconds() * passes for entry in request.profiling_info}

@@ -115,19 +115,26 @@ class ShareWalk(Walk):
         return super().make_value(struct, **facts)
 
     def _find_share(self, shape: _Shape) -> _Shape:
-        """Return the shape of a device's share of an array of the equation that is gone over."""
+        """Return the shape of a device's share of an array of the equation that is gone over.
+
+        XLA's program tells it; of an equation with a body rather the equation itself, as far as it does. Where neither
+        tells, the whole array counts.
+        """
         equation = self._equation
-        told = equation.shares.get(shape)
-        if told is None or not equation.has_body:
-            told = self.program.find_share(equation.chain, shape) or told
-        equation.is_told &= told is not None
-        return told or shape
+        share = equation.shares.get(shape)
+        if share is None or not equation.has_body:
+            share = self.program.find_share(equation.chain, shape) or share
+        if share is None:
+            equation.is_told = False
+            return shape
+        return share
 
     def walk_equation(self, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:
         around = self._equation
         entered = self._equation = self._enter(equation, inputs)
         spot = _describe_spot(equation, inputs, context)
-        self.spots.update({end: spot for end in list_ends(entered.chain) if end not in self.spots})
+        for end in list_ends(entered.chain):
+            self.spots.setdefault(end, spot)
         is_exchange = is_communication(equation.primitive.name)
         exchanges = self._take_exchanges(entered, is_exchange)
         for exchange in exchanges.before:

@@ -12,7 +12,7 @@ from profilerkit.backend_kit.settings import Setting
 __all__ = ["SETTINGS"]
 
 
-def _of_config(name: str, default: Any, counts: bool = False) -> Setting:
+def _make_setting(name: str, default: Any, counts: bool = False) -> Setting:
     return Setting(name, partial(_read, name), default, counts)
 
 
@@ -23,19 +23,19 @@ def _read(name: str) -> Any:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    _of_config("jax_enable_x64", False, counts=True),
-    _of_config("jax_numpy_dtype_promotion", "standard", counts=True),
-    _of_config("jax_default_prng_impl", "threefry2x32", counts=True),
-    _of_config("jax_enable_custom_prng", False, counts=True),
-    _of_config("jax_threefry_partitionable", True, counts=True),
-    _of_config("jax_softmax_custom_jvp", False, counts=True),
-    _of_config("jax_default_matmul_precision", None),
-    _of_config("jax_disable_jit", False),
-    _of_config("jax_debug_nans", False),
-    _of_config("jax_debug_infs", False),
-    _of_config("jax_enable_checks", False),
-    _of_config("jax_check_tracer_leaks", False),
-    _of_config("jax_disable_most_optimizations", False),
-    _of_config("jax_compiler_enable_remat_pass", True),
-    _of_config("jax_allow_f16_reductions", True),
+    _make_setting("jax_enable_x64", False, counts=True),
+    _make_setting("jax_numpy_dtype_promotion", "standard", counts=True),
+    _make_setting("jax_default_prng_impl", "threefry2x32", counts=True),
+    _make_setting("jax_enable_custom_prng", False, counts=True),
+    _make_setting("jax_threefry_partitionable", True, counts=True),
+    _make_setting("jax_softmax_custom_jvp", False, counts=True),
+    _make_setting("jax_default_matmul_precision", None),
+    _make_setting("jax_disable_jit", False),
+    _make_setting("jax_debug_nans", False),
+    _make_setting("jax_debug_infs", False),
+    _make_setting("jax_enable_checks", False),
+    _make_setting("jax_check_tracer_leaks", False),
+    _make_setting("jax_disable_most_optimizations", False),
+    _make_setting("jax_compiler_enable_remat_pass", True),
+    _make_setting("jax_allow_f16_reductions", True),
 )

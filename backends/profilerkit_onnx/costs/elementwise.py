@@ -18,8 +18,8 @@ _FUNCTIONS = {
     "EXP": "Exp",
     "LOG": "Log",
     "ERF": "Erf",
-    "SINE": "Cos Sin",
-    "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan",
+    "SINE": "Cos Cosh Sin Sinh",
+    "SPECIAL": "Acos Acosh Asin Asinh Atan Atanh Tan",
 }
 for _constant, _names in _FUNCTIONS.items():
     OPERATORS.register_elementwise(elementwise.elementary(_constant), *_names.split())

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from profilerkit.backend_kit.graph_work import Body, Executed, Work, count_first
 
@@ -144,16 +144,22 @@ def _walk_any_turn(
     known, and the body is gone over again, until it hands on what it gets.
     """
     number, condition, *begins = arguments
-    carried = [begin and begin.without_array() for begin in begins]
+    carried = [None if begin is None else begin.without_array() for begin in begins]
     while True:
         body = walk_body(walk, visit, graph, [number, condition, *carried], turns)
         goes_on, *outputs = body.outputs
+        handed_on, stacked = outputs[: len(begins)], outputs[len(begins) :]
         common = [
-            value and value.merge([output]).without_array() for value, output in zip(carried, outputs, strict=False)
+            None if before is None else before.merge([after]).without_array()
+            for before, after in zip(carried, handed_on, strict=True)
         ]
-        if [value and value.type for value in common] == [value and value.type for value in carried]:
-            return _AnyTurn(body.work, goes_on, outputs[: len(begins)], outputs[len(begins) :])
+        if _list_types(common) == _list_types(carried):
+            return _AnyTurn(body.work, goes_on, handed_on, stacked)
         carried = common
+
+
+def _list_types(values: Sequence[Value | None]) -> list[TypeProto | None]:
+    return [None if value is None else value.type for value in values]
 
 
 def _count_work(walk: Walk, node: NodeProto, turns: _Turns, turn: _AnyTurn, begins: Sequence[Value | None]) -> Work:
