@@ -17,6 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from profilerkit.backend_kit.named_layers import Scopes
 from profilerkit.backend_kit.scoped_calls import PlacedWeight
 from profilerkit.costs import Shape
+from profilerkit.costs.numbers import is_float
 from profilerkit.trace.records import WeightRecord
 
 from .graphs import list_inner_graphs, list_nodes
@@ -165,7 +166,7 @@ def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use
         return False
     if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
         return False
-    return dtype.startswith(("float", "bfloat", "complex"))
+    return is_float(dtype)
 
 
 def _count_packed(uses: Sequence[_Use]) -> int | None:
