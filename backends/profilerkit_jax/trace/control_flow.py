@@ -84,7 +84,9 @@ def _count_activation(
         return
     for equation in equations:
         equation.leave_work()
-    equations[-1].operator, equations[-1].flops = name, cost.flops * equations[-1].times
+    last = equations[-1]
+    last.operator = name
+    last.flops = cost.flops * last.times
 
 
 def _walk_linear_solve(walk: Walk, equation: Any, inputs: Sequence[Value], context: Context) -> list[Value]:

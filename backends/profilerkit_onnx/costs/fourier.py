@@ -11,13 +11,13 @@ from .registry import Cost, NodeCall, register_op_cost
 def dft(call: NodeCall) -> Cost:
     """Transforms along one axis of ``(batch, ..., 1 or 2)``: the last dimension tells real from complex numbers."""
     x = call.inputs[0]
-    axis = call.attribute("axis", 1) if "axis" in call.attributes else _scalar(call, 2, call.attribute("axis", -2))
-    length = _scalar(call, 1, x[axis]) if call.has_input(1) else x[axis]
+    axis = call.attribute("axis", _read_number(call, 2, -2))  # an attribute before operator set 20, then an input
+    length = _read_number(call, 1, x[axis])
     points = x.numel // x[-1] // max(x[axis], 1) * length
     return fourier.transform(points, length, real=x[-1] == 1)
 
 
-def _scalar(call: NodeCall, index: int, default: int) -> int:
+def _read_number(call: NodeCall, index: int, default: int) -> int:
     return int(call.read(index)) if call.has_input(index) else default
 
 
@@ -25,8 +25,9 @@ def _scalar(call: NodeCall, index: int, default: int) -> int:
 def short_time_transform(call: NodeCall) -> Cost:
     """A transform for each frame, of the signal times the window where there is one."""
     out = call.outputs[0]
-    length = call.inputs[2][0] if call.has_input(2) else _scalar(call, 3, 0)
+    has_window = call.has_input(2)
+    length = call.inputs[2][0] if has_window else _read_number(call, 3, 0)
     points = out[0] * out[1] * length
     real = len(call.inputs[0]) < 3 or call.inputs[0][2] == 1
-    windowed = elementwise.elementary("MULTIPLY")(points if call.has_input(2) else 0)
+    windowed = elementwise.elementary("MULTIPLY")(points if has_window else 0)
     return fourier.transform(points, length, real).plus(windowed)

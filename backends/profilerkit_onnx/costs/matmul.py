@@ -25,16 +25,16 @@ def _count_products(first: Shape, out: Shape) -> int:
 
 @register_op_cost("com.microsoft::FusedMatMul")
 def matmul_with_scale(call: NodeCall) -> Cost:
-    """``alpha * a @ b``, either factor turned; the scale is a product for each output element."""
+    """``alpha * a @ b``, either factor transposed; the scale is a product for each output element."""
     first, out = call.inputs[0], call.outputs[0]
     summed = turn(first, bool(call.attribute("transA", 0)), bool(call.attribute("transBatchA", 0)))[-1]
     return matmul.product(out.numel * summed).plus(_scale(call, "alpha", out.numel))
 
 
 def turn(shape: Shape, is_transposed: bool, is_batch_turned: bool) -> Shape:
-    """Return the shape of a factor of ``FusedMatMul``: matrices transposed, or the first dimension behind the batch's.
+    """Return the shape of a factor of ``FusedMatMul`` as it is multiplied: ``(batch..., rows, columns)``.
 
-    The second turns ``(m, batch..., k)`` into ``(batch..., m, k)``.
+    Where the batch is turned, the factor is ``(rows, batch..., columns)``.
     """
     if is_batch_turned:
         shape = Shape((*shape[1:-1], shape[0], shape[-1]))
