@@ -70,6 +70,16 @@ def test_a_gated_activation_is_what_its_definition_is_made_of() -> None:
     assert (trace.flops, trace.missing) == (3 * 16, ())
 
 
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_a_function_has_an_operator_set_of_its_own(domain: str) -> None:
+    """In set 11 the axes of a sum are an attribute, which they are no more in set 22: 2 * 3 elements are added up."""
+    body = [helper.make_node("ReduceSum", ["a"], ["out"], axes=[1])]
+    function = helper.make_function("mine", "Total", ["a"], ["out"], body, [helper.make_opsetid(domain, 11)])
+    node = helper.make_node("Total", ["x"], ["y"], domain="mine")
+    trace = trace_graph(make_model([node], {"x": X}, functions=[function]), x=X)
+    assert (trace.flops, trace.missing) == (2 * 3, ())
+
+
 def test_a_function_of_the_model_counts_as_its_body_with_the_attributes_of_the_call() -> None:
     body = [
         helper.make_node("Gemm", ["a", "b"], ["product"]),

@@ -6,9 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from onnx import TensorProto, TypeProto, helper
+from onnx import OperatorSetIdProto, TensorProto, TypeProto, helper
 
-__all__ = ["LARGEST", "STANDARD", "common_type", "count_bytes", "dtype_name", "read_dims", "tensor_type"]
+__all__ = [
+    "LARGEST",
+    "STANDARD",
+    "common_type",
+    "count_bytes",
+    "dtype_name",
+    "read_dims",
+    "read_opsets",
+    "tensor_type",
+]
 
 #: Returns the type of a tensor, of its dtype and sizes; a size may be a name, or not known.
 tensor_type: Callable[[int, Sequence[int | str | None] | None], TypeProto] = helper.make_tensor_type_proto
@@ -34,6 +43,11 @@ def _bits(element: int) -> int:
     if name in ("UNDEFINED", "STRING"):
         return 0
     return _PACKED.get(name) or 8 * helper.tensor_dtype_to_np_dtype(element).itemsize
+
+
+def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """Return the version of each operator set by its domain; that of the standard is empty, however a file names it."""
+    return {("" if entry.domain in STANDARD else entry.domain): entry.version for entry in entries}
 
 
 def count_bytes(sizes: Iterable[int], element: int) -> int:

@@ -20,7 +20,7 @@ from profilerkit.trace.records import LayerCall
 from ..model.declared_inputs import list_declared, name_sizes
 from ..model.node_ids import name_nodes
 from ..model.scopes import find_scopes
-from ..model.types import LARGEST, STANDARD, tensor_type
+from ..model.types import LARGEST, read_opsets, tensor_type
 from ..model.weights import list_constants, list_weights
 from .control_flow import HANDLERS, holds_conditions
 from .layer_settings import read_settings
@@ -84,7 +84,7 @@ def _walk_call(walk: Walk, model: ModelProto, inputs: ModelInputs) -> tuple[list
     declared = list_declared(model)
     bound = bind_inputs(declared, inputs)
     walk.declared = Declarations(
-        opsets={("" if entry.domain in STANDARD else entry.domain): entry.version for entry in model.opset_import},
+        opsets=read_opsets(model.opset_import),
         types={value.name: value.type for value in (*model.graph.value_info, *model.graph.output)},
         sizes=name_sizes(declared, bound),
         functions={(function.domain, function.name, function.overload): function for function in model.functions},

@@ -17,7 +17,7 @@ from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
-from ..model.types import tensor_type
+from ..model.types import read_opsets, tensor_type
 from .folding import read_array
 from .functions import fill_body, find_body
 from .node_outputs import Declarations, make_outputs
@@ -160,7 +160,7 @@ class Walk:
         inner: Values = {name: value for name, value in named if value is not None}
         body = fill_body(function, visit.node, set(function.input) - inner.keys())
         around = self.declared
-        opsets = {**around.opsets, **{entry.domain: entry.version for entry in function.opset_import}}
+        opsets = {**around.opsets, **read_opsets(function.opset_import)}
         self.declared = around._replace(opsets=opsets, types={})
         try:
             self.walk_nodes(body, inner, visit.times)
