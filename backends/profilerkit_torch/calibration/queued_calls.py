@@ -13,12 +13,14 @@ from profilerkit.times.run import Run
 
 __all__ = ["Busy", "QueuedCall"]
 
-#: As many calls are handed over at once, fewer if they take longer than that together.
+#: As many calls are handed over at once, fewer if they take longer than these seconds together.
 _CALLS, _SECONDS = 20, 400e-6
 #: The device is kept busy for as long as the host needs, and longer: by this factor, and these seconds.
 _LONGER, _BESIDES = 1.5, 50e-6
 #: The rows and columns of the product that keeps it busy, and how many of them are timed.
 _SIZE, _TIMED = 1024, 20
+#: Seconds of a call for which the clock has not moved.
+_LEAST = 1e-9
 
 #: Makes an event of torch.cuda.
 _MakeEvent = Callable[..., Any]
@@ -90,22 +92,19 @@ class QueuedCall(Run):
         """Return the seconds for one call; the first time it also finds out how many to hand over at once."""
         if not self.host_seconds:
             self()  # what is made at the first call: plans, workspaces
-            self.host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), 1e-9)
-            taken = self._device_seconds(clock)
-            self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, 1e-9))))
-        return self._device_seconds(clock)
+            self.host_seconds = max(min(self.busy.hand_over(self.call, clock) for _ in range(3)), _LEAST)
+            taken = self._time_on_device(clock)
+            self._calls = max(1, min(_CALLS, math.ceil(_SECONDS / max(taken, _LEAST))))
+        return self._time_on_device(clock)
 
-    def _device_seconds(self, clock: Callable[[], float]) -> float:
+    def _time_on_device(self, clock: Callable[[], float]) -> float:
+        """Return the device's seconds for one of several calls, and keep the host's if they are the shortest so far."""
         self.busy.for_seconds(_LONGER * self._calls * self.host_seconds + _BESIDES)
-        began = ended = 0.0
 
-        def several() -> None:
-            nonlocal began, ended
+        def hand_over() -> None:
             began = clock()
             for _ in range(self._calls):
                 self.call()
-            ended = clock()
+            self.host_seconds = max(min(self.host_seconds, (clock() - began) / self._calls), _LEAST)
 
-        taken = self.busy.time(several) / self._calls
-        self.host_seconds = max(min(self.host_seconds, (ended - began) / self._calls), 1e-9)
-        return taken
+        return self.busy.time(hand_over) / self._calls

@@ -77,9 +77,7 @@ class FusedAttention(PassMode):
         tensors = (query, key, value)
         kernel = None
         if query.is_meta:
-            dropout = 0.0 if self._device.type == "meta" else dropout_p
-            device = self._device if self._device.type == "cuda" else torch.device("cpu")
-            kernel = _choose_kernel(tensors, attn_mask, dropout, is_causal, enable_gqa, device)
+            kernel = _choose_kernel(tensors, attn_mask, dropout_p, is_causal, enable_gqa, self._device)
         if kernel not in (_FLASH, _EFFICIENT, _CUDNN):
             return F.scaled_dot_product_attention(
                 *tensors, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
@@ -101,7 +99,11 @@ def _choose_kernel(
     is_grouped: bool,
     device: torch.device,
 ) -> int:
-    """Ask torch, with tensors on a device that look like these and take up one row, which kernel it takes."""
+    """Ask torch, with tensors that look like these and take up one row, which kernel it takes on a device."""
+    if device.type == "meta":  # an accelerator, whose kernels drop out too
+        dropout = 0.0
+    if device.type != "cuda":
+        device = torch.device("cpu")
     with disable_dispatch_modes():
         query, key, value = (_make_lookalike(tensor, device) for tensor in tensors)
         mask = None if mask is None else _make_lookalike(mask, device)
