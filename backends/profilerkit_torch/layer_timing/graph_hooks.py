@@ -64,7 +64,7 @@ class GraphHooks:
 
     def register(self, outputs: Iterable[torch.Tensor], span: Span) -> None:
         """Hook every node that leads to the outputs and was made in the span, and those right before."""
-        self._forget_dead_nodes()
+        self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]  # of nodes alive
         visited: dict[Any, None] = dict.fromkeys(tensor.grad_fn for tensor in outputs)
         waiting = list(visited)
         while waiting:
@@ -124,9 +124,6 @@ class GraphHooks:
     def _note_end_of_pass(self, task: int) -> None:
         self.under_way.discard(task)
         self._note((Kind.OVER, None, self._clock(), task))
-
-    def _forget_dead_nodes(self) -> None:
-        self._handles = [handle for handle in self._handles if handle.hooks_dict_ref() is not None]
 
 
 def _is_accumulation(node: Any) -> bool:

@@ -44,8 +44,7 @@ _WITHOUT_DATA = ("wait_tensor", "barrier", "monitored_barrier_")
 
 def is_collective(func: Any) -> bool:
     """Return whether an operator is one of torch's collectives."""
-    namespace, _, _ = str(read_schema(func).name).partition("::")
-    return namespace in _NAMESPACES
+    return func.namespace in _NAMESPACES
 
 
 def read_message(func: Any, args: Sequence[Any], result: Any) -> Message | None:

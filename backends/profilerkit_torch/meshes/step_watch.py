@@ -18,7 +18,6 @@ from profilerkit.backend_kit.replaced_attributes import replace_attribute
 
 from ..compat.meshes import find_parameter_group, find_sharding_planner, read_group_gradients, read_group_path
 from ..compat.modes import WatchingMode
-from ..compat.operators import read_schema
 from ..compat.tensors import FakeTensor, has_dispatch_rules
 from ..costs import Kind, classify
 from ..trace.live_bytes import LiveBytes
@@ -65,7 +64,7 @@ class _OperatorWatch(WatchingMode):
             if result is not NotImplemented:
                 return result
         result = func(*args, **kwargs)
-        if not (self._is_paused or _is_silent(func)):
+        if not (self._is_paused or func.namespace in _SILENT):
             self._recorder.record(func, args, kwargs, result)
         return result
 
@@ -77,10 +76,6 @@ class _OperatorWatch(WatchingMode):
             yield
         finally:
             self._is_paused = was_paused
-
-
-def _is_silent(func: Any) -> bool:
-    return str(read_schema(func).name).partition("::")[0] in _SILENT
 
 
 # Methods of torch that are others while a step is watched ------------------------------------------------------------

@@ -152,12 +152,8 @@ def _parse(text: str) -> ast.AST:
 _FACTORIES = ("bool", "dict", "float", "int", "list", "set", "str", "tuple")
 
 
-def _require_structure(text: str) -> None:
-    """Raise `Finding` for a structure that is not of names, plain containers and plain values."""
-    _require_part(json.loads(text))
-
-
 def _require_part(part: Any) -> None:
+    """Raise `Finding` for a part of a structure that is not of names, plain containers and plain values."""
     if isinstance(part, list):
         for item in part:
             _require_part(item)
@@ -197,7 +193,7 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     **dict.fromkeys(("target", "as_operator"), require_operator),
     **dict.fromkeys(("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"), _require_path),
     **dict.fromkeys(("fqn", "nn_module_stack"), _require_path),
-    **dict.fromkeys(("in_spec", "out_spec"), _require_structure),
+    **dict.fromkeys(("in_spec", "out_spec"), lambda text: _require_part(json.loads(text))),
     "forward_arg_names": _require_parameter,
     "expr_str": _require_expression,
     "guards_code": _require_guard,

@@ -82,20 +82,12 @@ def _keep_layout(args: Any) -> torch.memory_format | None:
     return None if tensor.is_contiguous() else _find_channels_last(tensor) or torch.contiguous_format
 
 
-def _keep_channels_last(args: Any) -> torch.memory_format | None:
-    return _find_channels_last(args[0])
-
-
 def _lay_out_convolution(args: Any) -> torch.memory_format | None:
     """Return channels last where the images or the weights are."""
     tensor, weight = args[:2]
     if tensor.dim() != weight.dim() or (tensor.is_contiguous() and weight.is_contiguous()):
         return None
     return _find_channels_last(tensor) or _find_channels_last(weight)
-
-
-def _make_contiguous(args: Any) -> torch.memory_format:
-    return torch.contiguous_format
 
 
 def _find_channels_last(tensor: torch.Tensor) -> torch.memory_format | None:
@@ -133,6 +125,6 @@ _KEEPERS = (
 _LAYOUTS: dict[str, Callable[[Any], torch.memory_format | None]] = {
     **{f"aten::{name}": _lay_out_convolution for name in _CONVOLUTIONS},
     **{f"aten::{name}": _keep_layout for name in _KEEPERS},
-    **dict.fromkeys(("aten::roll", "aten::pad"), _keep_channels_last),
-    "aten::max_pool1d": _make_contiguous,
+    **dict.fromkeys(("aten::roll", "aten::pad"), lambda args: _find_channels_last(args[0])),
+    "aten::max_pool1d": lambda args: torch.contiguous_format,
 }
