@@ -48,14 +48,17 @@ def _map_declared(model: LiteRTModel, inputs: ModelInputs, change: Callable[[Any
         return inputs
     graph = model.graphs[model.signature.graph]
     declared = {name: graph.tensors[index] for name, index in model.signature.inputs.items()}
-    number = sum(1 for _ in ModelInputs(*inputs.args).leaves())
-    positional = islice(chain(declared.values(), repeat(None)), number)
-    in_order = chain(positional, map(declared.get, inputs.kwargs))
-    return inputs.map(lambda value: change(value, next(in_order, None)))
+    positional_count = sum(1 for _ in ModelInputs(*inputs.args).leaves())
+    by_position = islice(chain(declared.values(), repeat(None)), positional_count)  # None for what is too much
+    by_name = map(declared.get, inputs.kwargs)
+    tensors = chain(by_position, by_name)
+    return inputs.map(lambda value: change(value, next(tensors, None)))
 
 
 def _read_numbers(value: Any, declared: Tensor | None) -> Any:
-    return value if declared is None or not isinstance(value, np.ndarray) else dequantize(value, declared)
+    if declared is None or not isinstance(value, np.ndarray):
+        return value
+    return dequantize(value, declared)
 
 
 def _fit(value: Any, declared: Tensor | None) -> Any:

@@ -40,8 +40,8 @@ class Rewritten:
 def optimize(model: Any, level: str = "all", device: DeviceLike = None) -> ModelProto:
     """Return the graph that onnxruntime runs in the place of a model's: to profile it, or to compare it with the model.
 
-    Each node has the metadata of the layer that it comes from; a fused one, of the layer of its first node with most
-    inputs. The weights of a large model are left out: its graph can be counted, and not run.
+    Each node has the metadata of the layer that it comes from; a fused one has that of the first node that it covers.
+    The weights of a large model are left out: its graph can be counted, and not run.
 
     Args:
         model: A ``ModelProto``, a path or an exported program.
