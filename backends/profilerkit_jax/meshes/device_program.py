@@ -19,7 +19,7 @@ from ..joining.program_text import Instruction, read_program
 from ..model.scope_names import EQUATION
 from .numbered import Chain, find_by_chain, list_numbers
 
-__all__ = ["DeviceProgram", "Exchange", "Memory", "compile_program", "read_device_program"]
+__all__ = ["DeviceProgram", "Exchange", "Memory", "compile_program"]
 
 #: The pass of XLA's that divides a program.
 _DIVIDED = "after_spmd-partitioning"
@@ -118,18 +118,13 @@ class DeviceProgram:
 
 
 def compile_program(lowered: Any) -> DeviceProgram:
-    """Compile what JAX has lowered, and return the program of each device."""
+    """Compile what JAX has lowered, and return the program of each device; without anything if it is not divided."""
     with tempfile.TemporaryDirectory() as folder:
         written = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": "spmd-partitioning", "xla_dump_hlo_as_text": True}
         sizes = lowered.compile(compiler_options={**_OPTIONS, **written}).memory_analysis()
         texts = [path.read_text(encoding="utf-8") for path in Path(folder).glob(f"*{_DIVIDED}*.txt")]
     memory = Memory(*(int(getattr(sizes, f"{part}_size_in_bytes")) for part in ("argument", "output", "temp")))
-    return read_device_program("\n".join(texts), memory)
-
-
-def read_device_program(text: str, memory: Memory) -> DeviceProgram:
-    """Return what the text of a divided program says; nothing for an empty text, of a program that is not divided."""
-    divided = _Text(text)
+    divided = _Text("\n".join(texts))
     return DeviceProgram(divided.find_shapes(), divided.count_macs(), divided.list_exchanges(), memory)
 
 

@@ -25,8 +25,12 @@ def linen_subject(model: JaxModel) -> Subject:
 
     def call(values: Sequence[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], how: Pass) -> tuple[Any, Any]:
         """Apply the module as users do: ``apply`` returns its outputs, and the collections that may have changed."""
+
+        def method(module: Any, *args: Any, **kwargs: Any) -> Any:  # in place of ``__call__`` of the bound module
+            return how.call(module, args, kwargs)
+
         with _intercept(how.marks):
-            options = {"rngs": model.rngs, "mutable": changing, "method": _make_method(how)}
+            options = {"rngs": model.rngs, "mutable": changing, "method": method}
             outputs, state = model.function.apply(variables.replace_arrays(values), *args, **options, **kwargs)
         return outputs, jax.tree.leaves(state)
 
@@ -42,11 +46,6 @@ def _list_layers(leaves: Sequence[Leaf]) -> Iterator[str]:
     """
     for leaf in leaves:
         yield from accumulate(leaf.path[:-1], lambda outer, inner: f"{outer}.{inner}")
-
-
-def _make_method(how: Pass) -> Callable[..., Any]:
-    """Return what ``apply`` calls in place of the module's own ``__call__``, with the module that has its variables."""
-    return lambda module, *args, **kwargs: how.call(module, args, kwargs)
 
 
 def _make_leaf(path: Sequence[str], value: Any) -> Leaf:
