@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from profilerkit.count_text import format_count
+
 from .cases import Case
 from .local_engine import count_cores
 from .running import Audit
@@ -53,10 +55,12 @@ def estimate(audit: Audit) -> Estimate:
     earlier = [longest[case.spec] for case in pending if case.spec in longest]
     mean = sum(earlier) / len(earlier) if earlier else 0.0
     workers = audit.plan.workers or count_cores()
-    shares = [1.0 if case.is_timed else 1 / workers for case in pending]
-    seconds = sum(share * longest.get(case.spec, mean) for case, share in zip(pending, shares, strict=True))
-    limits = [case.limits.timeout for case in pending]
-    most_seconds = sum(share * (limit or 0.0) for limit, share in zip(limits, shares, strict=True))
+    seconds = most_seconds = 0.0
+    for case in pending:
+        share = 1.0 if case.is_timed else 1 / workers  # of the whole machine
+        seconds += share * longest.get(case.spec, mean)
+        most_seconds += share * (case.limits.timeout or 0.0)
+    has_limits = all(case.limits.timeout is not None for case in pending)
     waiting = {case.key for case in pending}
     cases = [
         PlannedCase(case.spec, dict(case.settings), case.problem, case.key in waiting, longest.get(case.spec))
@@ -65,7 +69,7 @@ def estimate(audit: Audit) -> Estimate:
     return Estimate(
         audit.url,
         seconds=round(seconds, 1) if earlier else None,
-        most_seconds=None if None in limits else round(most_seconds, 1),
+        most_seconds=round(most_seconds, 1) if has_limits else None,
         based_on=len(earlier),
         cases=cases,
     )
@@ -89,12 +93,14 @@ def describe(estimated: Estimate) -> str:
     pending = [case for case in estimated.cases if case.runs]
     count, stored = len(pending), len(estimated.cases) - len(pending)
     lines = [f"would run   {_describe_case(case)}" for case in pending[:_NAMED]]
-    lines += [f"and {count - _NAMED} more"] if count > _NAMED else []
+    if count > _NAMED:
+        lines.append(f"and {count - _NAMED} more")
     lines.append(f"{count} to run, {stored} in the store {shorten_store(estimated.store)} already")
-    lines += [f"({NOT_IN_KEY})"] if stored else []
+    if stored:
+        lines.append(f"({NOT_IN_KEY})")
     if estimated.seconds is not None:
         duration = format_duration(estimated.seconds)
-        lines.append(f"estimate: {duration}, from {estimated.based_on} models with earlier rows")
+        lines.append(f"estimate: {duration}, from {format_count(estimated.based_on, 'model')} with earlier rows")
     if estimated.most_seconds is not None and count:
         lines.append(f"at the most {format_duration(estimated.most_seconds)}, by the time limits")
     if count and estimated.seconds is None and estimated.most_seconds is None:
@@ -104,16 +110,19 @@ def describe(estimated: Estimate) -> str:
 
 def _describe_case(case: PlannedCase) -> str:
     settings = " ".join(f"{name}={value}" for name, value in case.settings.items())
-    return "  ".join(filter(None, [case.spec, settings, case.problem and f"({case.problem})"]))
+    problem = f"({case.problem})" if case.problem else ""
+    return "  ".join(filter(None, [case.spec, settings, problem]))
 
 
 def format_duration(seconds: float) -> str:
     """Return seconds as people read them.
 
-    >>> format_duration(42.4), format_duration(90), format_duration(7384)
-    ('42 s', '1:30 min', '2:03 h')
+    >>> format_duration(42.4), format_duration(59.6), format_duration(90), format_duration(7384)
+    ('42 s', '1:00 min', '1:30 min', '2:03 h')
     """
-    if seconds < 60:
-        return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d} h"
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes}:{rest:02d} min"
+    return f"{minutes // 60}:{minutes % 60:02d} h"

@@ -29,18 +29,23 @@ class Module(NamedTuple):
 def find_module(name: str, folder: Path) -> Path | None:
     """Return the Python file of a module in a folder, or of an installed one; None if there is none."""
     local = _find_local(name, folder)
-    root = _find_root(name.partition(".")[0]) if local is None else None
-    return local if root is None else _find_local(name, root)
+    if local is not None:
+        return local
+    root = _find_root(name.partition(".")[0])
+    return None if root is None else _find_local(name, root)
 
 
 def find_own_module(name: str, folder: Path) -> Module | None:
     """Return a module in a folder, or an installed one whose code no version tells; None for others."""
-    local, top = _find_local(name, folder), name.partition(".")[0]
+    local = _find_local(name, folder)
     if local is not None:
         return Module(local, folder)
-    root = None if top in sys.stdlib_module_names or _has_version(top) else _find_root(top)
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or _has_version(top):
+        return None
+    root = _find_root(top)
     file = None if root is None else _find_local(name, root)
-    return None if file is None or root is None else Module(file, root)
+    return None if root is None or file is None else Module(file, root)
 
 
 def _find_local(name: str, folder: Path) -> Path | None:
@@ -58,9 +63,10 @@ def _find_root(top: str) -> Path | None:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):  # a module that is there already, and does not say from where
         return None
-    if spec is None or not (spec.submodule_search_locations or spec.origin):
+    if spec is None:
         return None
-    return Path(next(iter(spec.submodule_search_locations or ()), spec.origin or "")).parent
+    places = [*(spec.submodule_search_locations or ()), *filter(None, [spec.origin])]
+    return Path(places[0]).parent if places else None
 
 
 @lru_cache(maxsize=1000)

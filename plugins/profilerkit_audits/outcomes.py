@@ -78,12 +78,12 @@ def _add_run(outcome: Outcome, run: IsolatedRun, conditions: Mapping[str, Any]) 
     measured = [] if outcome.report is None else list(_list_measurements(outcome.report))
     signs = [time.conditions.busy for time in measured if time.conditions is not None and time.conditions.busy]
     warnings = {"warnings": list(dict.fromkeys(run.progress.warned))} if run.progress.warned else {}
+    peak_bytes = 0 if run.ending is None else run.ending.peak_bytes
     return replace(
         outcome.row,
         seconds=round(run.seconds, 3),
         conditions={**conditions, "signs": list(dict.fromkeys(signs)), **warnings},
-        # None, not zero, for a process that ended before its memory was read.
-        peak_bytes=(run.ending.peak_bytes or None) if run.ending is not None else None,
+        peak_bytes=peak_bytes or None,  # 0 of a process that ended before its memory was read
     )
 
 

@@ -130,7 +130,7 @@ def _find_law(prefill: int, step: int, layer: str, passes: Passes) -> tuple[Term
     if prefill == step:
         return (Term(Law.LAST, rate),)
     window = _find_around(layer, passes.windows)
-    keys = prompt + 1 if window is None else min(prompt + 1, window)
+    keys = _count_keys(prompt, window)
     if rate % keys == 0 and prefill == batch * prompt * prompt * (rate // keys):
         limit = _find_limit(layer, passes) if window is None else None
         is_chunked = passes.has_chunks and window is not None
@@ -147,7 +147,6 @@ def _find_entries(prefill: int, rate: int, layer: str, passes: Passes) -> tuple[
     """
     batch, prompt = passes.batch, passes.prompt
     window = _find_around(layer, passes.windows)
-    keys = prompt + 1 if window is None else min(prompt + 1, window)
     for stride in passes.strides:
         entries = Term(Law.ENTRY, 0, stride=stride, most_attended=_find_limit(layer, passes))
         in_prompt, in_step = prompt // stride, (prompt + 1) // stride
@@ -158,10 +157,15 @@ def _find_entries(prefill: int, rate: int, layer: str, passes: Passes) -> tuple[
             return (replace(entries, rate=unit, is_causal=True),)
         if not rest and prefill == batch * prompt * in_prompt * unit:
             return (replace(entries, rate=unit),)
-        unit, rest = divmod(rate, keys + in_step)
+        unit, rest = divmod(rate, _count_keys(prompt, window) + in_step)
         if not rest and prefill == batch * prompt * (prompt + in_prompt) * unit:
             return (Term(Law.PAIR, unit, window), replace(entries, rate=unit))
     return ()
+
+
+def _count_keys(prompt: int, window: int | None) -> int:
+    """Return how many keys of tokens the step after a prompt sees, its own among them."""
+    return prompt + 1 if window is None else min(prompt + 1, window)
 
 
 def _find_limit(layer: str, passes: Passes) -> int | None:

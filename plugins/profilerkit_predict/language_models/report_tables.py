@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .arrivals import Arrivals
     from .estimating import Estimate
     from .fitting import Fit
-    from .records import CacheLayer
+    from .records import CacheLayer, GeneratedTokens
     from .report import LanguageModelReport
     from .serving import Serving
 
@@ -48,7 +48,7 @@ def list_tables(report: LanguageModelReport) -> Iterator[TextTable]:
     yield TextTable("Model", PAIRS, list(_list_model_rows(report)))
     yield from _list_passes(report)
     if report.measured is not None:
-        yield _tabulate_measured(report)
+        yield _tabulate_measured(report, report.measured)
 
 
 # Predicted times -----------------------------------------------------------------------------------------------------
@@ -249,19 +249,17 @@ def is_traced_pass(report: LanguageModelReport) -> bool:
     return (tokens.batch, tokens.prompt) == (traced.prefill.batch, traced.prefill.new_tokens)
 
 
-def _tabulate_measured(report: LanguageModelReport) -> TextTable:
+def _tabulate_measured(report: LanguageModelReport, tokens: GeneratedTokens) -> TextTable:
     """Return the measured times beside what is predicted of the code as written, and the bounds of the engine."""
-    tokens = report.measured
-    assert tokens is not None  # noqa: S101
-    first = later = None
     predictions = report.as_written() if is_traced_pass(report) else None
-    if predictions is not None:
-        first, later = predictions
-    same_batch = next((serving for serving in report.serving if serving.batch == tokens.batch), None)
-    bounds = (None, None) if same_batch is None else (same_batch.time_to_first_token, same_batch.time_per_output_token)
+    first, later = (None, None) if predictions is None else predictions
+    first_bound = later_bound = None
+    for serving in report.serving:
+        if serving.batch == tokens.batch:
+            first_bound, later_bound = serving.time_to_first_token, serving.time_per_output_token
     rows = [
-        _write_measured_row("first token", tokens.time_to_first_token, first, bounds[0]),
-        _write_measured_row("per token", tokens.time_per_output_token, later, bounds[1]),
+        _write_measured_row("first token", tokens.time_to_first_token, first, first_bound),
+        _write_measured_row("per token", tokens.time_per_output_token, later, later_bound),
     ]
     headings = ("", "median", "interval", "as written, predicted", "between", "engine, at least")
     return TextTable("Measured", headings, rows)

@@ -62,9 +62,7 @@ def list_layer_weights(
 
 
 def weight_parts(
-    weights: Iterable[LayerWeight],
-    formats: Formats = lambda path, kind: None,
-    packed: Mapping[str, PackedLayer] | None = None,
+    weights: Iterable[LayerWeight], formats: Formats, packed: Mapping[str, PackedLayer] | None
 ) -> tuple[WeightPart, ...]:
     """Return weights by kind and dtype.
 

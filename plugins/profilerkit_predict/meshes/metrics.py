@@ -106,7 +106,7 @@ def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any,
     A weight that several layers have counts for the first.
     """
     states: dict[str, int] = {}
-    by_look: dict[tuple[Any, ...], OptimizerBytes | str] = {}
+    by_look: dict[tuple[Any, ...], OptimizerBytes | str] = {}  # layers that look alike are asked for once
     owners = {weight.identity: layer.path for layer in reversed(step.trace.layers) for weight in layer.parameters}
     for layer in step.trace.layers:
         weights = tuple(weight for weight in distinct(layer.parameters) if owners[weight.identity] == layer.path)
@@ -123,4 +123,6 @@ def _divide_state(backend: Backend, model: Any, step: RankTrace, optimizer: Any,
 def _show_state(state: OptimizerBytes | str, optimizer: Any) -> Any:
     if isinstance(state, str):
         return Unavailable(state)
-    return Unavailable("no optimizer was given; give one: optimizer='adamw'") if optimizer is None else state.state
+    if optimizer is None:
+        return Unavailable("no optimizer was given; give one: optimizer='adamw'")
+    return state.state

@@ -67,21 +67,21 @@ def calibrate(
     with provider.use_threads(num_threads) as threads:
         clock = choose_clock(info, threads)
         host = provider.host_seconds(device, compiled, seconds * _OF_HOST)
-        left = began + seconds * (1 - _OF_NETWORKS) - time.perf_counter()
-        tables = measure_tables(backend, cases, left, clock, leave_out)
+        left_for_operators = began + seconds * (1 - _OF_NETWORKS) - time.perf_counter()
+        tables = measure_tables(backend, cases, left_for_operators, clock, leave_out)
     dispatch = host.operator_call or min(table.least_seconds for table in tables)
     calibration = Calibration(tables, dispatch, host, backend=_describe_backend(backend, threads))
 
     networks = list(provider.calibration_networks(device))
     uncorrected = _make_device(info, calibration, {})
     progress(f"{len(networks)} networks")
-    left = max(began + seconds - time.perf_counter(), 0.0)
-    ratios = measure_networks(backend, networks, uncorrected, left, threads, clock)
+    left_for_networks = max(began + seconds - time.perf_counter(), 0.0)
+    results = measure_networks(backend, networks, uncorrected, left_for_networks, threads, clock)
     if compiled:
         progress(f"{len(networks)} networks, compiled")
         more = seconds * _OF_NETWORKS  # beyond the seconds that were asked for
-        ratios += measure_networks(backend, networks, uncorrected, more, threads, clock, compiled=True)
-    calibration = replace(calibration, networks=ratios)
+        results += measure_networks(backend, networks, uncorrected, more, threads, clock, compiled=True)
+    calibration = replace(calibration, networks=results)
     facts = {"calibrated_with": calibration.backend, "seconds": f"{time.perf_counter() - began:.0f}"}
     facts |= _list_left_out(calibration, len(cases), failed, len(networks))
     return _make_device(info, calibration, facts)
@@ -154,8 +154,9 @@ def _find_peaks(calibration: Calibration, *, is_gpu: bool) -> dict[str, float]:
     peaks: dict[str, float] = {}
     for table in calibration.tables:
         if table.is_of_products:
+            may_be_tf32 = is_gpu and table.dtype == "float32"
             is_of_library = "convolution" in table.kind or "recurrent" in table.kind
-            dtype = "tf32" if is_gpu and table.dtype == "float32" and is_of_library else table.dtype
+            dtype = "tf32" if may_be_tf32 and is_of_library else table.dtype
             peaks[dtype] = max(peaks.get(dtype, 0.0), table.best_rate)
     if peaks.get("tf32", math.inf) <= peaks.get("float32", 0.0):
         del peaks["tf32"]

@@ -99,8 +99,15 @@ def predict_trace(
     phase = "training" if any(operator.phase == "backward" for operator in trace.operators) else "forward"
     if calibration is None:
         bound = compute_bound(trace, device, dtype)
-        layers, notes = _describe_layers(trace, device, dtype), write_notes(trace, bound, device, dtype)
-        return Prediction(device, bound, bound.seconds, bound.binds, layers, phase, notes)
+        return Prediction(
+            device,
+            bound,
+            low=bound.seconds,
+            binds=bound.binds,
+            layers=_describe_layers(trace, device, dtype),
+            phase=phase,
+            notes=write_notes(trace, bound, device, dtype),
+        )
     return _estimate(trace, device, calibration, phase, dtype, compiled)
 
 
@@ -162,11 +169,13 @@ def _describe_layers(
     for layer in trace.layers:
         operators, timed = operators_by_layer[layer.path], regions_by_layer[layer.path]
         bound = _compute_layer_bound(layer, operators, device, dtype, calibration)
-        if calibration is None:
-            estimate, binds = None, bound.binds if operators else ""
-        else:
+        estimate = None
+        binds = ""  # of a layer without operators of its own
+        if calibration is not None:
             estimate = max(sum(region.seconds for region in timed), bound.seconds)
             binds = _find_binding(timed) if timed else ""
+        elif operators:
+            binds = bound.binds
         rows.append(
             {
                 "path": layer.path,
@@ -195,7 +204,8 @@ def _compute_layer_bound(
         return Bound(0.0, None)
     part = ModelTrace((layer,), tuple(operators))
     needed = compulsory_bytes(part)
-    rate = (calibration.best_bandwidth(needed) if calibration is not None else None) or device.bandwidth
+    measured_rate = None if calibration is None else calibration.best_bandwidth(needed)
+    rate = measured_rate or device.bandwidth
     read_by_calls = sum(count_bytes(call.inputs) for call in layer.calls)
     moved = min(needed + read_by_calls, sum(operator.bytes_read + operator.bytes_written for operator in operators))
     return Bound(compute_bound(part, device, dtype).products, None if rate is None else moved / rate)
