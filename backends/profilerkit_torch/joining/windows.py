@@ -41,7 +41,8 @@ def find_passes(frames: Sequence[Frame]) -> list[Window]:
     ranges = [frame.event for frame in frames if frame.event.kind is Kind.PASS]
     if ranges:
         return _list_marked(ranges)
-    starts = [frame.event.start for frame in frames if frame.layer == "" and not _is_inside_model(frame)]
+    calls = [frame for frame in frames if frame.layer == ""]  # of the whole model, whose path is empty
+    starts = [call.event.start for call in calls if all(outer.layer != "" for outer in call.outer_frames)]
     if not starts:
         starts = [min(frame.event.start for frame in frames)]
     last = max(frame.event.end for frame in frames)
@@ -64,11 +65,6 @@ def _list_marked(ranges: Sequence[HostEvent]) -> list[Window]:
     ordered = sorted(windows, key=lambda window: (window.start, -window.end))
     without_inner = [window for window, following in pairwise(ordered) if following.start >= window.end]
     return [*without_inner, ordered[-1]]
-
-
-def _is_inside_model(frame: Frame) -> bool:
-    """Return whether a frame runs in a call of the whole model, whose path is empty."""
-    return any(outer.layer == "" for outer in frame.outer_frames)
 
 
 def split_by_products(whole: Window, frames: Sequence[Frame], trace: ModelTrace) -> list[Window]:

@@ -211,7 +211,8 @@ class Timeline:
         frame.node = subject if isinstance(subject, Node) else None
         frame.repeats.clear()
         call = self._find_call(subject, frame.call)
-        if frame.ended and frame.call is not None and not _is_of_same_outermost(call, frame.call):
+        is_elsewhere = frame.call is not None and (call is None or call.outermost is not frame.call.outermost)
+        if frame.ended and is_elsewhere:
             self._drop_elapsed()  # unseen nodes may have taken that time
         frame.call, frame.ended = call, False
         if call is not None:
@@ -266,7 +267,3 @@ class Timeline:
 
     def _is_inside_a_call(self) -> bool:
         return any(frame.task is None for frame in self._frames)
-
-
-def _is_of_same_outermost(call: Call | None, other: Call) -> bool:
-    return call is not None and call.outermost is other.outermost
