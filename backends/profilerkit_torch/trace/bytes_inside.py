@@ -9,6 +9,8 @@ threads, which leave their results in one buffer (``setReduceConfig`` in ``aten/
 The gradients of attention in float32 and of a softmax on CUDA begin with the products of the output and its gradient
 (``aten/src/ATen/native/transformers/cuda/attention_backward.cu``, ``aten/src/ATen/native/cuda/SoftMax.cu``).
 
+Losses of logits and margins are made of several tensors of the input's size (``aten/src/ATen/native/Loss.cpp``).
+
 What other kernels take besides differs between devices, and no trace has it. Of recurrent layers on CUDA it can be
 more than all the rest: `find_unknown_inside` names them.
 """
@@ -22,12 +24,16 @@ from typing import Any
 import torch
 
 from ..compat.operators import find_operator, read_schema
+from ..model.stored_bytes import count_stored_bytes
 
 __all__ = ["count_bytes_inside", "count_reduction_bytes", "find_unknown_inside"]
 
 _ATTENTION = find_operator("aten.scaled_dot_product_attention.default")
 _EFFICIENT_BACKWARD = find_operator("aten._scaled_dot_product_efficient_attention_backward.default")
 _SOFTMAX_BACKWARD = find_operator("aten._softmax_backward_data.default")
+_CROSS_ENTROPY = find_operator("aten.binary_cross_entropy_with_logits.default")
+_SOFT_MARGIN = find_operator("aten.soft_margin_loss.default")
+_SOFT_MARGIN_BACKWARD = find_operator("aten.soft_margin_loss_backward.default")
 _SUM = find_operator("aten.sum.dim_IntList")
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu", "_cudnn_rnn", "_cudnn_rnn_backward")
 #: Of a reduction on CUDA: the threads of a block at most, and those of a warp.
@@ -51,10 +57,27 @@ def count_bytes_inside(func: Any, args: Any, kwargs: Any, device: torch.device |
     if func is _SOFTMAX_BACKWARD and is_on_cuda:
         gradient, output = args[:2]
         return int(gradient.numel()) * int(max(gradient.element_size(), output.element_size()))
+    if func is _CROSS_ENTROPY:
+        return _count_cross_entropy_bytes(*args, **kwargs)
+    if func is _SOFT_MARGIN:
+        return count_stored_bytes(args[0])  # the negated input, from which the loss of each element is made
+    if func is _SOFT_MARGIN_BACKWARD:
+        return 2 * count_stored_bytes(args[1])  # the products before the exponential of the same size
     if func is _SUM and is_on_cuda and _is_sum_over_rows(*args[:2]):
         columns = args[0].shape[-1]
         return count_reduction_bytes(args[0].numel() // max(1, columns), columns, *_count_processors(device))
     return 0
+
+
+def _count_cross_entropy_bytes(
+    x: torch.Tensor, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> int:
+    """Return the bytes of what a loss of each element is made of: two tensors, the loss is in one of them.
+
+    These are what the input is multiplied with and the logarithm of its sigmoid; a weight for positives makes a third.
+    """
+    tensors = (2 if pos_weight is None else 3) - (reduction == 0)
+    return tensors * count_stored_bytes(x)
 
 
 def find_unknown_inside(func: Any, device: torch.device | None) -> str:

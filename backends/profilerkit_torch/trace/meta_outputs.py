@@ -29,12 +29,34 @@ def without_running(func: Any, args: Any, kwargs: Any) -> Any:
     name = f"{schema.name}.{schema.overload_name}"
     if name in RECURRENT:
         return None if kwargs else RECURRENT[name](*args)
+    if name in _LOSSES:
+        return _make_loss(_LOSSES[name], *args, **kwargs)
     if name in SIZES:
         shape = SIZES[name](*args, **kwargs)
         return None if shape is None else torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
     if name in _KEEPS_SHAPE and not kwargs and _KEEPS_SHAPE[name](args):
         return tensor if schema.is_mutable else _make_alike(tensor)
     return None
+
+
+#: Losses that are one number in the memory of as many as the input has, by where they are told how to reduce these:
+#: their kernels make the loss of each element, and shrink that tensor.
+_LOSSES = {
+    "aten::mse_loss.": 2,
+    "aten::smooth_l1_loss.": 2,
+    "aten::soft_margin_loss.": 2,
+    "aten::binary_cross_entropy.": 3,
+}
+
+
+def _make_loss(
+    position: int, x: torch.Tensor, target: torch.Tensor, *others: Any, **options: Any
+) -> torch.Tensor | None:
+    """Return a loss of an input and a target of one dtype; None where it is not reduced, or torch must judge it."""
+    reduction = options["reduction"] if "reduction" in options else (x, target, *others, *[1] * position)[position]
+    if reduction == 0 or x.shape != target.shape or x.dtype is not target.dtype or not target.is_meta:
+        return None
+    return _make_alike(x).resize_(())
 
 
 def _make_alike(tensor: torch.Tensor) -> torch.Tensor:

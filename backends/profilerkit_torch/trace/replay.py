@@ -103,6 +103,7 @@ def _describe_outputs(
     """Return what makes each output; None where the operator must run again.
 
     It must where an output is in the memory of an argument: ``_unsafe_view`` does so, and its schema does not say it.
+    And where its own memory is larger than it.
     """
     outputs = list(tensors_in(result))
     if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):

@@ -30,7 +30,9 @@ from ..costs import Cost, module_cost
 from ..costs.attention import without_mask
 from ..costs.gradient_products import is_gradient_product, price_gradient_product
 from ..model.inventory import Inventory
+from ..model.stored_bytes import count_stored_bytes
 from ..trace.layers import EndedCall, LayerStack
+from ..trace.operator_facts import tensors_in
 from ..trace.recorder import Recorder
 from ..trace.replay import Plan
 
@@ -42,9 +44,20 @@ _ADD, _ADD_IN_PLACE = find_operator("aten.add.Tensor"), find_operator("aten.add_
 _INTO_ZEROS = {
     find_operator(f"aten.{name}.{overload}"): find_operator(f"aten.{name}_.{overload}")
     for name, overload in (
-        *(("index_put", "default"), ("index_add", "default"), ("put", "default")),
-        *(("scatter", "src"), ("scatter_add", "default")),
+        *(("index_put", "default"), ("index_add", "default"), ("put", "default"), ("index_fill", "int_Tensor")),
+        *(("scatter", "src"), ("scatter_add", "default"), ("masked_scatter", "default")),
     )
+}
+#: How many tensors as large as what is differentiated a node takes at most on a device, by its name and one of its
+#: first operators. While a mode is active torch writes nothing in place in these, and asks no values; ``mish`` is taken
+#: apart. A quarter is a mask of the zeros in float32.
+_MOST_TENSORS = {
+    ("MishBackward0", find_operator("aten.softplus.default")): 1,
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.sigmoid.default")): 1,
+    ("BinaryCrossEntropyWithLogitsBackward0", find_operator("aten.mul.Tensor")): 3,  # with a weight for positives
+    ("ProdBackward0", find_operator("aten.cumprod.default")): 2,
+    ("ProdBackward1", find_operator("aten.cumprod.default")): 2.25,
+    ("CumprodBackward0", find_operator("aten.mul.Tensor")): 4.25,
 }
 
 
@@ -114,6 +127,11 @@ class TrainingRecorder(Recorder):
         self._gradient_product: Any = None
         #: The number of scores to which torch adds a mask that costs nothing, while such attention is recorded.
         self._masked_scores = 0
+        #: The number of the node of the backward pass that runs, the bytes alive before it, and those that may be alive
+        #: while it runs; None where all that is alive counts.
+        self._node_number = -1
+        self._alive_before_node = 0
+        self._most_alive: int | None = None
         self._references_in_sum = count_references_in_sum()
         #: The node at which each layer with a formula of the user's began.
         self._formulas_from: list[int] = []
@@ -177,8 +195,10 @@ class TrainingRecorder(Recorder):
         layers = self.layers
         node = find_current_node() if self.phase == "backward" and layers.is_idle else None
         if node is None:
+            self._most_alive = None
             return super().__torch_dispatch__(func, types, args, kwargs)
         self._gradient_product = args if is_gradient_product(func, args, node) else None
+        self._note_node(node, func, args)
         try:
             with self._in_owner(node):
                 if func in _INTO_ZEROS and self._writes_own_zeros(node, args[0]):
@@ -216,6 +236,15 @@ class TrainingRecorder(Recorder):
         makers = self.live.list_makers((tensor,), len(self.operators))
         return any(maker >= 0 and "zeros" in self.operators[maker].operator for maker in makers)
 
+    def _note_node(self, node: Any, func: Any, args: Any) -> None:
+        """Note how many bytes may be alive while a node runs, when its first operators come."""
+        number = read_node_number(node)
+        if number != self._node_number:
+            self._node_number, self._alive_before_node, self._most_alive = number, self.live.total, None
+        if self._most_alive is None and (node.name(), func) in _MOST_TENSORS:
+            largest = max(map(count_stored_bytes, tensors_in(args)))
+            self._most_alive = self._alive_before_node + int(_MOST_TENSORS[node.name(), func] * largest)
+
     def _adds_in_place(self, terms: tuple[Any, ...]) -> bool:
         """Return whether torch adds the second gradient of a tensor to the first in place, but for the active mode.
 
@@ -238,6 +267,8 @@ class TrainingRecorder(Recorder):
 
     def _record(self, *facts: Any, **further: Any) -> None:
         super()._record(*facts, **further)
+        if self._most_alive is not None:
+            self.live_bytes[-1] = min(self.live_bytes[-1], self._most_alive)
         alive = self.live_bytes[-1]
         if alive > self._peak_bytes:
             self._peak_bytes = alive

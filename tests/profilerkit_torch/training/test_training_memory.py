@@ -11,6 +11,7 @@ import torch
 from measured_steps import measure_step
 from tiny import BACKEND, Call, ones
 from torch import nn
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from profilerkit import ModelInputs, ModelTrace, profile
@@ -152,6 +153,50 @@ def test_gradients_of_one_tensor_are_added_in_place(name: str) -> None:
     model = Call(lambda self: function(self.weight))
     model.weight = nn.Parameter(torch.ones(1000))
     assert step(model).memory.peak_bytes(include_weights=False) == expected
+
+
+def _lose(name: str, **options: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda weight: getattr(functional, name)(weight, torch.zeros(1000), **options)
+
+
+#: By the function of 1,000 weights: the tensors of 4,000 bytes at the peak, the target among them, and the bytes beside
+#: them, such as those of the output and its gradient where they are one number.
+FUNCTIONS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], int, int]] = {
+    # Output, its gradient, and that of the weights.
+    "mish": (functional.mish, 3, 0),
+    # The weights' quotient, and their gradient.
+    "prod": (torch.prod, 2, 8),
+    # Output, its gradient, four sequences while their product is summed up from behind, and a mask of the zeros.
+    "cumprod": (lambda weight: weight.cumprod(0), 6, 1000),
+    # A loss of one number has the memory of all; its gradient of 4 bytes, and that of the weights.
+    "mse_loss": (_lose("mse_loss"), 3, 4),
+    "smooth_l1_loss": (_lose("smooth_l1_loss"), 3, 4),
+    # The same with the sigmoids that are kept, and their gradient.
+    "binary_cross_entropy": (lambda weight: _lose("binary_cross_entropy")(weight.sigmoid()), 4, 4),
+    # Three tensors, of which the last is the exponential, beside target and loss.
+    "soft_margin_loss": (_lose("soft_margin_loss"), 5, 4),
+    # Two while the loss is made, beside the target and the loss.
+    "cross entropy of logits": (_lose("binary_cross_entropy_with_logits"), 3, 4),
+    # With a weight for positives, which is an input beside the target, three tensors in the gradient.
+    "with a weight": (
+        lambda weight: functional.binary_cross_entropy_with_logits(weight, torch.ones(1000), pos_weight=torch.ones(1)),
+        4,
+        4 + 4 + 4,
+    ),
+    # Target, loss and its gradient; the gradient of the weights is made in one tensor.
+    "of each element": (_lose("binary_cross_entropy_with_logits", reduction="none"), 4, 0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_take_what_their_kernels_take(name: str) -> None:
+    """Though torch runs other operators on meta tensors, or while it is watched."""
+    function, tensors, beside = FUNCTIONS[name]
+    model = Call(lambda self: function(self.weight))
+    model.weight = nn.Parameter(torch.rand(1000))
+    trace = step(model)
+    assert trace.memory.peak_bytes(include_weights=False) == tensors * 4000 + beside
+    assert sum(trace.memory.parts.values()) == trace.memory.peak_bytes(include_weights=False)
 
 
 LSTM_WORKSPACE = ("the workspace of lstm of unknown size (1 call)",)
