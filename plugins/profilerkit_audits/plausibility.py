@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from profilerkit.count_text import format_count
 from profilerkit.piping.outcome import Completeness, is_number
 from profilerkit.times.measurement import Measurement
 
@@ -70,7 +71,7 @@ def _find_ceiling(report: Report, device: str | None, dtype: str | None) -> tupl
     cores = report.environment.get("cores", "")
     count = int(cores) if cores.isdecimal() else os.cpu_count() or 1
     speedup = 1 if _is_wide(report, dtype) else LOW_PRECISION
-    return f"{count} cores", CORE_FLOPS * count * speedup
+    return format_count(count, "core"), CORE_FLOPS * count * speedup
 
 
 def _runs_on_cpu(report: Report, device: str | None) -> bool:

@@ -207,6 +207,12 @@ def test_problems_are_grouped_and_long_lists_end() -> None:
     ]
 
 
+def test_one_problem_more_than_are_named_is_told_in_the_singular() -> None:
+    """Eight problems are named; the ninth has one row."""
+    rows = [Row(f"zoo:{number}", str(number), RowStatus.FAILED, reason=f"reason {number}") for number in range(9)]
+    assert "1 with 1 other reason\n" in write(rows)
+
+
 def test_what_a_model_writes_cannot_move_the_cursor() -> None:
     evil = Row("zoo:\x1b[2J", "a", RowStatus.FAILED, FailureCode.MODEL, "it said \x1b[2J")
     assert "\x1b" not in write([evil], color=True)

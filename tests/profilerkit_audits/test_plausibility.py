@@ -80,6 +80,13 @@ def test_what_nobody_stated_is_read_from_the_report(report_facts: dict[str, Any]
     assert len(find_flags(with_value(timed, "flops", int(factor * 1e-3 * 1.01)))) == 1
 
 
+def test_a_machine_with_one_core_is_named_in_the_singular(fine: Report) -> None:
+    """Two fused multiply-adds of 16 floats at 6 GHz: 2 * 2 * 16 * 6e9 = 3.84e11 FLOPs in a second."""
+    timed = replace(with_value(fine, "execution_time", Measurement((1.0,) * 3)), environment={"cores": "1"})
+    (flag,) = find_flags(with_value(timed, "flops", 10**12))
+    assert "beyond the 3.84e+11 that 1 core can do" in flag
+
+
 def test_a_throughput_without_a_batch(fine: Report) -> None:
     (flag,) = find_flags(replace(fine, batch_size=None))
     assert flag.startswith("throughput: samples in a second of inputs whose batch size is not known")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from profilerkit.count_text import format_count
+
 from ..checkpoints.formats import list_product_dtypes
 from .formatting import show_count
 from .serving import ASSUMPTIONS, ESTIMATED, ROUTED, SHARED
@@ -72,10 +74,8 @@ def report_notes(report: LanguageModelReport) -> Iterable[str]:
     yield from _list_missing_peaks(report)
     if report.measured is not None:
         tokens = report.measured
-        yield (
-            f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {len(tokens.runs)} repetitions of "
-            f"{len(tokens.runs[0])} tokens"
-        )
+        repetitions, length = format_count(len(tokens.runs), "repetition"), format_count(len(tokens.runs[0]), "token")
+        yield f"measured on {tokens.device} in {tokens.dtype}, batch {tokens.batch}, {repetitions} of {length}"
 
 
 def _list_option_notes(report: LanguageModelReport) -> Iterable[str]:
