@@ -93,8 +93,8 @@ def test_a_layer_of_its_own_is_like_one_that_text_goes_through() -> None:
     class WithTower(transformers.LlamaForCausalLM):  # type: ignore[name-defined,misc]
         def __init__(self, config: Any) -> None:
             super().__init__(config)
-            text = self.model
-            del self.model
+            text: Any = self._modules["model"]
+            del self._modules["model"]
             self.tower = torch.nn.ModuleList([torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)])
             self.model = text
 
