@@ -61,7 +61,10 @@ class ModelInputs:
 
     @classmethod
     def of(cls, value: Any) -> ModelInputs:
-        """Read inputs: a tuple or list has positional inputs, a mapping keyword inputs; any other is one input."""
+        """Read inputs: a tuple or list has positional inputs, a mapping keyword inputs; any other is one input.
+
+        So is a named tuple, such as a ``PackedSequence``: the model reads its fields.
+        """
         if isinstance(value, ModelInputs):
             return value
         if isinstance(value, NoInputs):
@@ -74,7 +77,7 @@ class ModelInputs:
                     "mapping as one positional input, use ModelInputs(mapping)"
                 )
             return cls(**value)
-        if isinstance(value, (tuple, list)):
+        if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
             return cls(*value)
         return cls(value)
 
