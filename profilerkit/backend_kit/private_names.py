@@ -20,6 +20,8 @@ __all__ = ["PrivateNames", "field", "find", "make_refusal"]
 def find(path: str) -> Any:
     """Return what a dotted path leads to, importing the modules on the way; None where there is no such name.
 
+    Raises `ImportError` where the framework itself is not installed: its backend cannot be imported then.
+
     >>> import os
     >>> find("os.path.join") is os.path.join
     True

@@ -22,6 +22,7 @@ from profilerkit.trace.cross_check import ObservedRun
 from ..compat.recordings import is_profiler_enabled
 from ..layer_timing.unseen import find_unseen_layers
 from ..running.runs import prepare_run
+from ..running.single_passes import NothingTrainedError
 from ..trace.layers import LayerStack
 from ..untouched.caller_context import apart
 from .ledger import OperatorLedger
@@ -61,7 +62,7 @@ def measure_operator_times(
         return forward
     try:
         gradients = _time(model, inputs, device, passes, "backward", export)
-    except InputError:  # a step of training refuses where nothing is to be trained
+    except NothingTrainedError:
         if export is not None:
             _time(model, inputs, device, 1, "forward", export)
         note = "there is no backward pass: none of the model's outputs needs a gradient"

@@ -21,6 +21,7 @@ from ..model.modules import list_modules, list_parameters
 from ..untouched.snapshots import refill
 
 __all__ = [
+    "NothingTrainedError",
     "forward_pass",
     "forward_pass_with_gradients",
     "make_autocast",
@@ -73,12 +74,16 @@ def prepare_training_step(model: nn.Module) -> Iterator[Callable[..., None]]:
         yield step
 
 
+class NothingTrainedError(InputError):
+    """A step of training has no output to go back from."""
+
+
 def _find_roots(outputs: Any) -> list[torch.Tensor]:
     """Return the outputs that gradients go back from."""
     tensors = (value for value in list_reachable((outputs,)) if isinstance(value, torch.Tensor))
     roots = [tensor for tensor in tensors if tensor.requires_grad]
     if not roots:
-        raise InputError(
+        raise NothingTrainedError(
             "training=True: none of the model's outputs depends on a weight that is trained; give its weights "
             "requires_grad=True, or leave training out"
         )

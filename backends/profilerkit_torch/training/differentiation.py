@@ -13,6 +13,7 @@ from profilerkit.backend_kit.call_stack import tensors_in
 from profilerkit.process.restoring import call_each, restored
 
 from ..compat.modes import disable_dispatch_modes
+from ..model.tensors import has_graph
 from ..trace.live_bytes import LiveBytes
 
 __all__ = ["NO_BACKWARD_PASS", "follow_gradients", "list_differentiated", "make_loss", "note_unused"]
@@ -63,7 +64,7 @@ def follow_gradients(parameters: Iterable[torch.Tensor], call: Callable[[torch.T
     stops: list[Callable[[], None]] = []
     with restored(partial(call_each, stops), in_child=False):
         for parameter in parameters:
-            if parameter.requires_grad and parameter.is_leaf:
+            if parameter.requires_grad and not has_graph(parameter):
                 stops.append(parameter.register_post_accumulate_grad_hook(call).remove)
         yield
 

@@ -179,6 +179,20 @@ def test_operators_of_a_compiled_model_are_its_own() -> None:
     assert next(row["macs"] for row in record.value.by("layer") if row["phase"] == "forward") == 30
 
 
+def test_a_step_that_fails_for_another_reason_is_no_step_without_gradients() -> None:
+    """In training mode the output is still to be computed, so that the report says no more than why."""
+
+    class Unfinished(nn.Linear):
+        def forward(self, x: torch.Tensor) -> Any:
+            output = super().forward(x)
+            return (row for row in output) if self.training else output
+
+    report = profile(Unfinished(2, 2).eval(), torch.ones(1, 2), metrics=["operator_table"], passes=1)
+    (missing,) = report.statuses["operator_table"].missing
+    assert "generator" in missing
+    assert "no backward pass" not in missing
+
+
 def test_nothing_to_train_is_said() -> None:
     model = nn.Linear(2, 2).requires_grad_(False)
     report = profile(model, torch.ones(1, 2), metrics=["operator_table"], passes=1)
