@@ -109,7 +109,8 @@ def _describe_outputs(
     if _INPLACE_VIEW in func.tags or not all(tensor.is_meta for tensor in outputs):
         return None
     shares_memory = not set(map(storage_key, outputs)).isdisjoint(map(storage_key, arguments))
-    if not in_place and (may_return_arguments(func) or shares_memory):
+    is_shrunk = isinstance(result, torch.Tensor) and count_stored_bytes(result) < result.untyped_storage().nbytes()
+    if not in_place and (may_return_arguments(func) or shares_memory or is_shrunk):
         return None
     results = (result,) if isinstance(result, torch.Tensor) else result
     if not isinstance(results, tuple) or not all(item is None or isinstance(item, torch.Tensor) for item in results):
