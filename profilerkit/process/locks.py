@@ -13,6 +13,7 @@ import weakref
 from types import TracebackType
 
 from .interrupts import interruptible
+from .restoring import restored
 
 __all__ = ["Lock"]
 
@@ -66,6 +67,13 @@ class Lock:
         self._depth -= 1
         self._lock.release()
 
+    def block(self) -> restored:
+        """Return a ``with`` block that holds the lock; an outer `restored` releases it where its end is not reached."""
+        return _Block(self)
+
+    def _own_depth(self) -> int:
+        return self._depth if self._holder == threading.get_ident() else 0
+
     def __enter__(self) -> None:
         self.acquire()
 
@@ -73,6 +81,30 @@ class Lock:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.release()
+
+
+class _Block(restored):
+    """Releases a lock as often as it was acquired inside."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: Lock) -> None:
+        depth = lock._own_depth()
+
+        def release() -> None:
+            while lock._own_depth() > depth:
+                lock.release()
+
+        super().__init__(release, in_child=False)
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        try:
+            self._lock.acquire()
+        except BaseException as error:  # while it waited for another thread
+            self._put_back(error)
+            raise
 
 
 @interruptible

@@ -41,7 +41,7 @@ def follow_layers(layers: Sequence[tuple[str, Any]], marks: Marks | None) -> Ite
             stack.end()
 
     classes = {next(cls for cls in type(layer).__mro__ if "__call__" in cls.__dict__) for _, layer in layers}
-    with _one_at_a_time, ExitStack() as patches:
+    with _one_at_a_time.block(), ExitStack() as patches:
         for cls in classes:
             patches.enter_context(_patch_calls(cls, follow))
         yield

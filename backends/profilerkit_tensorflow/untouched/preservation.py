@@ -53,7 +53,7 @@ def preserve(model: Any, variable_values: bool = False) -> Iterator[None]:
     """
     require_plain_context()
     left: list[str] = []
-    with _one_at_a_time, collect_new_graphs() as graphs:
+    with _one_at_a_time.block(), collect_new_graphs() as graphs:
         reached = HeldState(model, *process_roots())
         values = _read_values(reached.variables, all_of_them=variable_values)
         process = record_process()

@@ -48,7 +48,7 @@ def preserve(model: nn.Module, *, tensor_values: bool = False, inventory: Invent
     model holds, where the caller has it already. One model is profiled at a time in a process: another thread waits
     here. The caller's modes are off inside, see `caller_context`.
     """
-    with apart(), one_at_a_time:
+    with apart(), one_at_a_time.block():
         inventory = inventory or Inventory(model)
         steps, step_in_child = _note_all(inventory, tensor_values)
         with restored(*steps, in_child=step_in_child), watch_parameters(inventory, tensor_values):

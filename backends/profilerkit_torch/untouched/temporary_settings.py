@@ -75,7 +75,7 @@ def run_operator_by_operator(inventory: Inventory) -> Iterator[None]:
 
     These settings are the whole process': another thread waits here, or it would take ours for the user's.
     """
-    with one_at_a_time, disable_compiling():
+    with one_at_a_time.block(), disable_compiling():
         if not inventory.scripts:
             yield
             return

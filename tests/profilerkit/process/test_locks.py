@@ -24,7 +24,7 @@ from profilerkit.plugging.sources import Offer, PluginInfo
 from profilerkit.process.cached import cached_property, once_for_each
 from profilerkit.process.collector import collector_paused
 from profilerkit.process.locks import Lock
-from profilerkit.process.restoring import undone_in_child
+from profilerkit.process.restoring import restored, undone_in_child
 from profilerkit.testing import FakeBackend
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -108,6 +108,15 @@ def test_a_lock_excludes_and_is_released() -> None:
     plain.release()
     with pytest.raises(ZeroDivisionError), lock:
         raise ZeroDivisionError
+    assert not lock.is_held
+
+
+def test_the_block_of_a_lock_whose_end_is_not_reached_is_released_by_the_one_around_it() -> None:
+    lock = Lock()
+    with lock.block():
+        with restored():
+            lock.block().__enter__()  # as where an error comes before the first line of its __exit__
+        assert lock.is_held
     assert not lock.is_held
 
 
