@@ -21,7 +21,7 @@ from .piping.function import ArgumentBundle, ProfilerFunction, describe
 from .piping.input_source import InputSource
 from .piping.interleaving import measure_jointly
 from .piping.intrinsic import ComputeInputs, ComputeNonzeroTrace, ComputeTrace, ComputeTrainingTrace, Inputs
-from .piping.options import ComputeRunOptions, ComputeSampling
+from .piping.options import BUNDLES
 from .piping.outcome import Outcome
 from .piping.registry import Binding, Registry
 from .piping.requests import read_arguments, read_request, select_keys
@@ -47,7 +47,7 @@ __all__ = ["Profiler", "compare_profilers", "compute_report", "make_profiler"]
 _UNNAMED = (ArgumentBundle, ComputeTrainingTrace, ComputeNonzeroTrace)
 #: What every profiler computes where something needs it, beside inputs and trace.
 _ON_DEMAND = Registry()
-_ON_DEMAND.bind_on_demand(ComputeRunOptions(), ComputeSampling(), ComputeTrainingTrace(), ComputeNonzeroTrace())
+_ON_DEMAND.bind_on_demand(*BUNDLES, ComputeTrainingTrace(), ComputeNonzeroTrace())
 P = TypeVar("P", bound="Profiler")
 
 

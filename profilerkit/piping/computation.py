@@ -168,23 +168,25 @@ class Computation:
         return Resolved(values, statuses)
 
     def _compute(self, binding: Binding, resolved: Resolved) -> StatusKey:
-        function = binding.function
+        function, trace = binding.function, resolved.trace
         try:
-            returned = self._find_obstacle(function, resolved)
+            returned = self._find_obstacle(function, resolved.statuses, trace)
             if returned is None:
                 returned = self._invoke(binding, resolved)
-            outcomes = read_outcomes(function, binding.key, returned, resolved.trace)
+            outcomes = read_outcomes(function, binding.key, returned, trace)
         except Exception as error:
             error = self._explain(error)
             self._failed[id(function)] = error
             raise error
         return self.store(binding, outcomes, resolved)
 
-    def _find_obstacle(self, function: ProfilerFunction, resolved: Resolved) -> Any:
+    def _find_obstacle(
+        self, function: ProfilerFunction, statuses: Mapping[str, StatusKey], trace: ModelTrace | None
+    ) -> Any:
         """Return the outcome of a function that is not called, since it has no meaning here or lacks what it needs."""
         if not self.applies(function):
             return _INAPPLICABLE
-        return _find_block(resolved.statuses) or _find_failure(resolved.trace, function)
+        return _find_block(statuses) or _find_failure(trace, function)
 
     def _explain(self, error: Exception) -> Exception:
         """Return what the trace says of a shape that the model does not take, in place of what the model raised."""

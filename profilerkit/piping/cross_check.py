@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..inputs import NoInputs
 from ..trace.completeness import TracePart
@@ -29,18 +29,17 @@ class ComparedRuns:
     def __init__(self, memory: dict[str, Remembered]) -> None:
         self.contradiction = ""
         self._memory = memory
+        #: By the ``id`` of the past status.
         self._superseded: dict[int, _Superseded] = {}
 
     def compare(self, outcomes: Mapping[str, Outcome]) -> None:
         """Compare the outcomes of a function, which are remembered already, with what was there before."""
         if Trace.NAME not in outcomes and not any(outcome.runs for outcome in outcomes.values()):
             return
-        before = {id(value.status): value.status for value in self._memory.values()}
         difference = _find_contradiction(self._memory, [name for name in outcomes if name in self._memory])
         if difference:
             self.contradiction = difference
-            for number, status in _contradict_trace(self._memory, difference).items():
-                self._superseded[number] = _Superseded(before[number], status)
+            self._superseded |= _contradict_trace(self._memory, difference)
 
     def renew(self, resolved: Resolved) -> Resolved:
         """Return arguments with the statuses that were made incomplete since they were found."""
@@ -88,40 +87,44 @@ def _comparable(timed: Remembered, traced: Remembered) -> tuple[ObservedRun, ...
     return runs if is_same else ()
 
 
-def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, StatusKey]:
-    """Have the remembered trace contradicted, and what was computed from it; return the statuses in place of others.
+def _contradict_trace(memory: dict[str, Remembered], difference: str) -> dict[int, _Superseded]:
+    """Have the remembered trace contradicted, and what was computed from it; return what that has superseded.
 
-    The keys are the ``id`` of those that were there before, which the caller has to keep alive. Nothing is computed
-    again: a value stays what it is, and is not complete any more.
+    Nothing is computed again: a value stays what it is, and is not complete any more.
     """
-    old = memory[Trace.NAME].status
-    trace = add_contradiction(old.value, difference)
-    instead: dict[int, StatusKey] = {
-        id(old): old.with_outcome(replace(old.outcome, value=trace), old.sources),
-    }
+    past = memory[Trace.NAME].status
+    trace = add_contradiction(past.value, difference)
+    present = past.with_outcome(replace(past.outcome, value=trace), past.sources)
+    superseded = {id(past): _Superseded(past, present)}
     waiting = dict(memory)
-    while changed := [name for name, remembered in waiting.items() if _depends(remembered, instead)]:
+    while changed := [name for name, remembered in waiting.items() if _depends(remembered.status, superseded)]:
         for name in changed:
-            memory[name] = _renew(waiting.pop(name), instead, trace)
-    return instead
+            memory[name] = _renew(waiting.pop(name), superseded, trace)
+    return superseded
 
 
-def _depends(remembered: Remembered, instead: Mapping[int, StatusKey]) -> bool:
+def _depends(status: StatusKey, superseded: Mapping[int, _Superseded]) -> bool:
+    return any(id(part) in superseded for part in (status, *status.sources))
+
+
+def _renew(remembered: Remembered, superseded: dict[int, _Superseded], trace: ModelTrace) -> Remembered:
+    """Return what is remembered with present statuses in place of past ones, lacking what they lack.
+
+    A status that was not superseded yet is from now on.
+    """
     status = remembered.status
-    return id(status) in instead or any(id(source) in instead for source in status.sources)
-
-
-def _renew(remembered: Remembered, instead: dict[int, StatusKey], trace: ModelTrace) -> Remembered:
-    """Return what is remembered with the statuses that are new in place of the old ones, and lacking what they lack."""
-    status = remembered.status
-    if id(status) not in instead:
-        sources = tuple(instead.get(id(source), source) for source in status.sources)
-        outcome = _limit_outcome(status, sources, trace)
-        instead[id(status)] = status.with_outcome(outcome, sources)
+    if id(status) not in superseded:
+        sources = tuple(_replace_past(source, superseded) for source in status.sources)
+        present = status.with_outcome(_limit_outcome(status, sources, trace), sources)
+        superseded[id(status)] = _Superseded(status, present)
     arguments = remembered.arguments
     if arguments is not None:
-        arguments = {name: instead.get(id(value), value) for name, value in arguments.items()}
-    return replace(remembered, status=instead[id(status)], arguments=arguments)
+        arguments = {name: _replace_past(value, superseded) for name, value in arguments.items()}
+    return replace(remembered, status=superseded[id(status)].present, arguments=arguments)
+
+
+def _replace_past(value: Any, superseded: Mapping[int, _Superseded]) -> Any:
+    return superseded[id(value)].present if id(value) in superseded else value
 
 
 def _limit_outcome(status: StatusKey, sources: tuple[StatusKey, ...], trace: ModelTrace) -> Outcome:

@@ -155,15 +155,11 @@ def _are_same(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
     """Return whether arguments are the earlier ones; what every profiler provides is told by its identity."""
     if arguments.keys() != earlier.keys():
         return False
-    return all(
-        value is earlier[name] if name in PROVIDED else _is_same(value, earlier[name])
-        for name, value in arguments.items()
-    )
+    others = [name for name, value in arguments.items() if value is not earlier[name]]
+    return all(name not in PROVIDED and _is_equal(arguments[name], earlier[name]) for name in others)
 
 
-def _is_same(value: Any, other: Any) -> bool:
-    if value is other:
-        return True
+def _is_equal(value: Any, other: Any) -> bool:
     if type(value) is not type(other) or isinstance(value, StatusKey):
         return False
     try:

@@ -219,7 +219,8 @@ def select_keys(registry: Registry, names: Iterable[str] | None, arguments: Mapp
     requested_by_arguments = [
         function
         for function in registry.functions()
-        if any(read.get(name, False) is not False for name in function.COMPUTED_WITH)
+        for name in function.COMPUTED_WITH
+        if read.get(name, False) is not False
     ]
     takes_several = any("batch_sizes" in function.COMPUTED_WITH for function in requested_by_arguments)
     if "batch_sizes" in read and not takes_several:

@@ -16,7 +16,7 @@ from ..backend import Backend
 from ..errors import RegistrationConflictError, UnknownStatusError
 from ..piping.function import ProfilerFunction, describe
 from ..piping.intrinsic import INTRINSIC
-from ..piping.options import ComputeRunOptions, ComputeSampling
+from ..piping.options import BUNDLES
 from ..piping.registry import Registry
 from ..piping.status import StatusKey
 from ..piping.usable import require_usable
@@ -204,8 +204,7 @@ def list_known_names() -> list[str] | None:
     if not all(plugin.is_own for plugin in manager().find_implementations("profilerkit_profiler_functions")):
         return None
     declared = [offer.item for offer in list_status_keys()]
-    on_demand = (*INTRINSIC, ComputeRunOptions(), ComputeSampling())
-    computed = (key for function in on_demand for key in function.list_keys())
+    computed = (key for function in (*INTRINSIC, *BUNDLES) for key in function.list_keys())
     return [*(name for key in declared for name in (key.NAME, *key.ALIASES)), *(key.NAME for key in computed)]
 
 

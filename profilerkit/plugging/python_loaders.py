@@ -44,8 +44,8 @@ def is_in_file(spec: str) -> bool:
 def load_from_module(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the model that ``package.module:name`` names; the current folder is on ``sys.path`` while it is loaded.
 
-    A class or a function is called without arguments; any other object is the model itself. A module that is not
-    installed is imported like one in a file: see `load_from_file`.
+    A class or a function is called without arguments; any other object is the model itself. ``take`` may return
+    something else, of the text and the module. A module that is not installed is imported as `load_from_file` does.
     """
     source = spec.rpartition(":")[0]
     namespace = find_namespace(Path.cwd())
@@ -69,9 +69,10 @@ def _find_module(module: str) -> Any:
 def load_from_file(spec: str, take: Callable[[str, Any], Any] | None = None) -> Any:
     """Return the model that ``path/to/file.py:name`` names; the file's folder is on ``sys.path`` while it is loaded.
 
-    A class or a function is called without arguments; any other object is the model itself. The modules that the file
-    imports from its folder are separate from modules of the same names of another file, and of the caller.
-    ``importlib.import_module(type(model).__module__)`` is the module of the model's class.
+    A class or a function is called without arguments; any other object is the model itself. ``take`` may return
+    something else, of the text and the module. The modules that the file imports from its folder are separate from
+    modules of the same names of another file, and of the caller. ``importlib.import_module(type(model).__module__)`` is
+    the module of the model's class.
     """
     source = spec.rpartition(":")[0]
     path = Path(source)

@@ -108,6 +108,7 @@ class LayerTable(Table):
 
     def _by_type(self, rows: Iterable[_Row], exclusive: bool) -> LayerTable:
         """Return one row for each type among some rows: sums of what they do themselves, or with what is inside."""
+        part = "own_" if exclusive else ""
         columns = self._list_summed_columns()
         groups: dict[str, list[_Row]] = {}
         for row in rows:
@@ -116,8 +117,8 @@ class LayerTable(Table):
             {
                 "type": kind,
                 "layers": len(members),
-                "calls": _total(({"calls": row.get("calls", 1)} for row in members), "calls"),
-                **{name: _total(members, f"own_{name}" if exclusive else name) for name in columns},
+                "calls": _add_up(row.get("calls", 1) for row in members),
+                **{name: _add_up(row[f"{part}{name}"] for row in members) for name in columns},
             }
             for kind, members in groups.items()
         )
@@ -149,7 +150,7 @@ class LayerTable(Table):
         """Yield the rows of `by_depth` for the layers at one depth."""
         types = self._by_type(rows, exclusive=False)
         for column in self._list_summed_columns():
-            whole = _total(types, column)
+            whole = _add_up(row[column] for row in types)
             if not whole:
                 continue
             for rank, row in enumerate(_rank(types, column)[:k], start=1):
@@ -175,7 +176,7 @@ def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
     return sorted(rows, key=lambda row: -(row[column] or 0))
 
 
-def _total(rows: Iterable[_Row], column: str) -> Any:
-    """Return the sum of a column; None where no row has a value there."""
-    values = [row[column] for row in rows if row[column] is not None]
-    return sum(values) if values else None
+def _add_up(values: Iterable[Any]) -> Any:
+    """Return the sum of those values that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
