@@ -170,8 +170,8 @@ class _Computed:
         if len(set(batches.values())) > 1:
             listing = ", ".join(f"{key} of {size}" for key, size in batches.items())
             yield f"values are for batches of different sizes: {listing}"
-        known = ("", *notes_of_traces)
-        yield from _attribute(records, lambda record: () if record.note in known else (record.note,))
+        without_names = ("", *notes_of_traces)
+        yield from _attribute(records, lambda record: () if record.note in without_names else (record.note,))
         yield from _attribute(
             records, lambda record: record.value.warnings if isinstance(record.value, Measurement) else ()
         )

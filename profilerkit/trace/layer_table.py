@@ -178,5 +178,5 @@ def _rank(rows: Iterable[_Row], column: str) -> list[_Row]:
 
 def _add_up(values: Iterable[Any]) -> Any:
     """Return the sum of those values that are known; None where none is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None
