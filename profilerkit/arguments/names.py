@@ -29,15 +29,14 @@ def status_names(argument: str, value: Any) -> list[str] | None:
     if isinstance(value, str) and "," in value:
         names = [name.strip() for name in value.split(",") if name.strip()]
         raise ArgumentError(f"{argument}={shown(value)}: give several names as a list, {argument}={names}")
-    keys = [value] if isinstance(value, str) or isinstance(getattr(value, "NAME", None), str) else value
+    is_single = isinstance(value, str) or isinstance(getattr(value, "NAME", None), str)
     try:
-        return [status_name(f"an entry of {argument}", key) for key in several(keys)]
-    except (TypeError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
+        keys = [value] if is_single else several(value)
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"{argument}={shown(value)}: give names of status keys or their classes, such as ['macs', TotalParams]"
         ) from None
+    return [status_name(f"an entry of {argument}", key) for key in keys]
 
 
 def argument_hint(name: str, taken: Iterable[str], elsewhere: Mapping[str, str]) -> str:
@@ -48,17 +47,19 @@ def argument_hint(name: str, taken: Iterable[str], elsewhere: Mapping[str, str])
         taken: The names that are accepted here.
         elsewhere: Names that are accepted somewhere else, each with a sentence that says where.
     """
-    names = sorted({*taken} - {name})
     if name in elsewhere:
         return elsewhere[name]
-    meant = nearest(name, [*names, *elsewhere])
-    if meant is None:
+    names = sorted({*taken} - {name})
+    guess = nearest(name, [*names, *elsewhere])
+    if guess is None:
         return f"they take: {', '.join(names)}"
-    return f"did you mean {meant!r}{'' if meant in names else f'; {elsewhere[meant]}'}?"
+    if guess in names:
+        return f"did you mean {guess!r}?"
+    return f"did you mean {guess!r}; {elsewhere[guess]}?"
 
 
-#: The argument here for the names that people bring along: torchinfo's, ptflops', thop's, fvcore's and DeepSpeed's too.
-_HERE = {
+#: The argument to use, by its names elsewhere: in torchinfo, ptflops, thop, fvcore, DeepSpeed and others.
+_OUR_NAMES = {
     **dict.fromkeys(("metric", "status", "keys", "col_names"), "metrics"),
     **dict.fromkeys(("exclude", "skip"), "leave_out"),
     **dict.fromkeys(("input_size", "input_res"), "input_shape"),
@@ -74,16 +75,18 @@ _HERE = {
 
 
 def foreign_hint(name: str, value: Any, taken: Container[str]) -> str:
-    """Return what to give in place of another profiler's argument, ready to paste where that is known; else nothing.
+    """Return what to give in place of another profiler's argument; nothing if none of the ``taken`` ones is meant.
 
     >>> foreign_hint("input_size", (8, 3, 224, 224), {"input_shape"})
     'give input_shape=(3, 224, 224), batch_size=8: the shape of one sample, and the batch by itself'
     """
-    here = _HERE.get(name)
-    if here is None or here not in taken:
+    our_name = _OUR_NAMES.get(name)
+    if our_name is None or our_name not in taken:
         return ""
     if name == "input_size" and isinstance(value, (tuple, list)) and all(type(size) is int for size in value):
-        batch = f", batch_size={value[0]}" if len(value) > 1 and value[0] != 1 else ""
-        shape = tuple(value[1:]) if len(value) > 1 else tuple(value)
+        shape, batch = tuple(value), ""
+        if len(value) > 1:  # the first size is the batch
+            shape = tuple(value[1:])
+            batch = f", batch_size={value[0]}" if value[0] != 1 else ""
         return f"give input_shape={shape!r}{batch}: the shape of one sample, and the batch by itself"
-    return f"did you mean {here!r}?"
+    return f"did you mean {our_name!r}?"

@@ -12,9 +12,12 @@ from .checks import ONE_BATCH_SIZE
 
 __all__ = ["shapes_of_text"]
 
+#: A shape as people write it otherwise: ``3x224x224``, ``(1, 3, 224, 224)``, ``3 224 224``.
+_OTHER_SPELLING = re.compile(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*")
+
 
 def shapes_of_text(texts: Iterable[str]) -> Any:
-    """Return ``input_shape``, of one sample, for the texts of one or several inputs; None without any.
+    """Return the argument ``input_shape`` for texts, one for each input, each of one sample; None without any.
 
     >>> shapes_of_text(["3,32,32"]), shapes_of_text(["ids=128:int64", "mask=128"])
     ([((3, 32, 32), 'float32')], {'ids': ((128,), 'int64'), 'mask': ((128,), 'float32')})
@@ -24,32 +27,33 @@ def shapes_of_text(texts: Iterable[str]) -> Any:
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for text in texts:
-        name, _, rest = text.rpartition("=")
-        sizes, _, dtype = rest.partition(":")
+        name, _, shape_and_dtype = text.rpartition("=")
+        sizes, _, dtype = shape_and_dtype.partition(":")
         try:
-            shape = _read_sizes(sizes)
+            spec = (_read_sizes(sizes), dtype.strip() or "float32")
         except ValueError:
             raise ArgumentError(f"{shown(text)} is no shape; {_suggest_shape(text)}") from None
         if name.strip():
-            named[name.strip()] = (shape, dtype.strip() or "float32")
+            named[name.strip()] = spec
         else:
-            positional.append((shape, dtype.strip() or "float32"))
+            positional.append(spec)
     if positional and named:
         raise ArgumentError("name all inputs or none of them")
     return named or positional or None
 
 
 def _read_sizes(sizes: str) -> tuple[int, ...]:
-    """Return the sizes of one sample; of "()", which is one number, none. Raises ValueError for other texts."""
+    """Return the sizes of one sample: none for "()", a single number. Raises ValueError for a text that has none."""
     if sizes.strip() == "()":
         return ()
     return tuple(ONE_BATCH_SIZE("batch_size", int(size)) for size in sizes.split(","))
 
 
 def _suggest_shape(text: str) -> str:
-    """Return what to give instead of a text: the same sizes as a shape, where it is one in another spelling."""
+    """Return what to give instead of a text: its sizes, if it is a shape in another spelling; else an example."""
     sizes = re.findall(r"\d+", text)
-    if not sizes or not re.fullmatch(r"[\s(\[]*\d+([\s,;xX*]+\d+)*[\s,)\]]*", text) or "0" in sizes:
+    is_shape = _OTHER_SPELLING.fullmatch(text) and "0" not in sizes
+    if not is_shape:
         return "give 3,224,224 (of one sample), with a name and dtype ids=128:int64"
     without_batch = f", or {','.join(sizes[1:])} if the first is the batch" if len(sizes) > 3 else ""
     return f"give {','.join(sizes)} (of one sample){without_batch}"

@@ -62,28 +62,34 @@ class Configuration:
 
     @property
     def profile_arguments(self) -> dict[str, Any]:
-        """The arguments of `profilerkit.profile` that say how a model is measured: the device, and those of times.
+        """The arguments of `profilerkit.profile` that say how a model is measured.
 
-        The latter hold for whatever takes them; a device is part of every profile.
+        Those of times are preferences: only metrics that take them heed them. A device is part of every profile.
         """
-        names = [name for name in _MEASURING_ARGUMENTS if name in self.shared]
-        device = {"device": self.shared["device"]} if "device" in self.shared else {}
-        return {**device, **{name.replace("-", "_"): Preference(self.shared[name]) for name in names}}
+        arguments = {
+            name.replace("-", "_"): Preference(self.shared[name])
+            for name in _MEASURING_ARGUMENTS
+            if name in self.shared
+        }
+        if "device" in self.shared:
+            arguments["device"] = self.shared["device"]
+        return arguments
 
     def require_known(self, table: str, keys: Iterable[str], options: Mapping[str, click.Parameter]) -> None:
-        """Raise `ArgumentError` for a key that is no option of ``table``, such as "tool.profilerkit.check"."""
+        """Raise `ArgumentError` for a key of ``table``, such as "tool.profilerkit.check", that may not stand there."""
         allowed = [key for key, option in options.items() if not isinstance(option, TypedOption)]
         for key in keys:
-            if key not in allowed and key in options:
+            if key in allowed:
+                continue
+            if key in options:
                 raise ArgumentError(f"{self.path}: [{table}] has {key!r}, which must be given at each call: --{key}")
-            if key not in allowed:
-                raise ArgumentError(
-                    f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: "
-                    f"{', '.join(by_likeness(key, allowed))}"
-                )
+            raise ArgumentError(
+                f"{self.path}: [{table}] has {key!r}, which is no key; there are, nearest first: "
+                f"{', '.join(by_likeness(key, allowed))}"
+            )
 
     def adapt(self, key: str, value: Any, option: click.Option) -> Any:
-        """Return a value as it would be typed; a path that exists from the file's folder on is the path of that.
+        """Return a value as it would be typed; a relative path is one from the file's folder on, if that exists.
 
         An option that can be repeated takes a list. Raises `ArgumentError` for a list or a table elsewhere.
         """
@@ -91,8 +97,11 @@ class Configuration:
             return [str(single) for single in (value if isinstance(value, list) else [value])]
         if isinstance(value, (list, dict)):
             raise ArgumentError(f"{self.path}: {key} = {shown(value)} is no single value; --{key} takes one")
-        beside = self.path.parent / value if self.path is not None and isinstance(value, str) else None
-        return str(beside if isinstance(option.type, click.Path) and beside is not None and beside.exists() else value)
+        if isinstance(option.type, click.Path) and isinstance(value, str) and self.path is not None:
+            beside_file = self.path.parent / value
+            if beside_file.exists():
+                return str(beside_file)
+        return str(value)
 
 
 def read_configuration(folder: Path | None = None) -> Configuration:
@@ -127,15 +136,16 @@ def configure_command(command: click.Command) -> dict[str, Any]:
 
 
 def choose_values(configuration: Configuration, command: click.Command) -> dict[str, Any]:
-    """Return the values of a command's options, those of its own table before those of all commands.
+    """Return the values of a command's options, as they would be typed, by the names of parameters.
 
-    They are as they would be typed, by the names of parameters. Raises `ArgumentError` for a key of the table that is
-    none of the command's options, and for a list or a table where an option takes one value.
+    The command's own table wins over the keys at the top. Raises `ArgumentError` for a key of the table that is none of
+    the command's options, and for a list or a table where an option takes one value.
     """
-    options, table = _find_options(command), configuration.commands.get(command.name or "", {})
-    configuration.require_known(f"tool.profilerkit.{command.name}", table, options)
+    options = _find_options(command)
+    own = configuration.commands.get(command.name or "", {})
+    configuration.require_known(f"tool.profilerkit.{command.name}", own, options)
     shared = {key: value for key, value in configuration.shared.items() if isinstance(options.get(key), SharedOption)}
-    values = {**shared, **table}
+    values = {**shared, **own}
     return {options[key].name or key: configuration.adapt(key, value, options[key]) for key, value in values.items()}
 
 
@@ -167,16 +177,18 @@ def _read_table(path: Path) -> dict[str, Any] | None:
 
 
 def _parse(path: Path, table: Mapping[str, Any]) -> Configuration:
-    values = {key.replace("_", "-"): value for key, value in table.items() if not isinstance(value, dict)}
-    tables = {
-        name: {key.replace("_", "-"): value for key, value in content.items()}
-        for name, content in table.items()
-        if isinstance(content, dict)
-    }
-    configuration = Configuration(path, values, tables)
-    shared = {_find_key(option): option for option in _all_shared.params}
-    configuration.require_known("tool.profilerkit", values, shared)
-    for name in tables:
+    """Return the configuration of a table ``tool.profilerkit``, whose tables are those of commands."""
+    shared: dict[str, Any] = {}
+    commands: dict[str, dict[str, Any]] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            commands[name] = {key.replace("_", "-"): content for key, content in value.items()}
+        else:
+            shared[name.replace("_", "-")] = value
+    configuration = Configuration(path, shared, commands)
+    options = {_find_key(option): option for option in _all_shared.params}
+    configuration.require_known("tool.profilerkit", shared, options)
+    for name in commands:
         if name not in list_commands():
             nearest = ", ".join(by_likeness(name, list_commands()))
             raise ArgumentError(

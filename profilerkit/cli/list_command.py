@@ -55,29 +55,29 @@ class _ComputedKey(NamedTuple):
 
 
 class _Listing:
-    """Prints section by section; ``verbose`` adds below each line where it comes from."""
+    """Prints section by section; ``verbose`` adds a line below each entry that says where it comes from."""
 
     def __init__(self, verbose: bool) -> None:
         self.verbose = verbose
-        self.sections = 0
-        #: Conflicts to report at the end; a dict, because several sections meet the same conflict.
+        self.has_sections = False
+        #: Conflicts to report at the end, by their text: several sections meet the same one.
         self.conflicts: dict[str, RegistrationConflictError] = {}
         #: The status keys that functions compute, by name and plugin.
         self.keys: dict[tuple[str, str], _ComputedKey] = {}
 
-    def collect(self, list_once: Callable[[], T], list_all: Callable[[], T]) -> T:
-        """Return what is offered; where plugins offer the same, note that, and return what each of them offers."""
+    def collect(self, list_checked: Callable[[], T], list_all: Callable[[], T]) -> T:
+        """Return what is offered; if plugins offer the same, note that, and return what each of them offers."""
         try:
-            return list_once()
+            return list_checked()
         except RegistrationConflictError as error:
             self.note_conflict(error)
-        return list_all()
+            return list_all()
 
     def note_conflict(self, error: RegistrationConflictError) -> None:
         self.conflicts.setdefault(str(error), error)
 
     def raise_conflict(self) -> None:
-        """Raise the last conflict that was met, for the exit code, after saying the others."""
+        """Say all conflicts; the last one by raising it, for the exit code."""
         if self.conflicts:
             *others, last = self.conflicts.values()
             for error in others:
@@ -85,13 +85,13 @@ class _Listing:
             raise last
 
     def print_title(self, text: str) -> None:
-        emit(("\n" if self.sections else "") + text, bold=True)
-        self.sections += 1
+        emit(f"\n{text}" if self.has_sections else text, bold=True)
+        self.has_sections = True
 
     def print_line(self, name: str, text: str, plugin: PluginInfo, thing: Any = None) -> None:
-        emit(f"  {name:<22} {text}".rstrip())
+        _print_entry(name, text)
         if self.verbose:
-            emit(f"  {'':<22}   {', '.join(filter(None, [f'plugin {plugin}', find_location(thing)]))}")
+            _print_entry("", f"  plugin {plugin}, {find_location(thing)}")
 
     def print_section(self, title: str, offered: Iterable[Offer[Any]]) -> None:
         """Print what has a name, a description and a function that loads it."""
@@ -103,17 +103,21 @@ class _Listing:
         self.print_title("Plugins")
         registered: set[str] = set()
         for plugin in list_plugins():
-            # Where several packages call a plugin alike, all but the first are registered with their package.
-            name = plugin.name if plugin.name not in registered else f"{plugin.name} ({plugin.distribution})"
+            name = plugin.name
+            if name in registered:  # of several plugins with one name, all but the first are registered like this
+                name = f"{plugin.name} ({plugin.distribution})"
             registered.add(name)
-            emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module})")
+            _print_entry(plugin.name, f"{plugin.distribution}  ({plugin.module})")
             if self.verbose:
-                emit(f"  {'':<22}   {find_location(manager().get_plugin(name))}")
+                _print_entry("", f"  {find_location(manager().get_plugin(name))}")
         for plugin in list_disabled_plugins():
-            emit(f"  {plugin.name:<22} {plugin.distribution}  ({plugin.module}), switched off")
+            _print_entry(plugin.name, f"{plugin.distribution}  ({plugin.module}), switched off")
 
     def print_backends(self) -> list[Backend]:
-        """Print the backends and return those that can be used here, of two that are called alike the first."""
+        """Print the backends and return those that can be used here; the first of several with one name.
+
+        A backend that says which packages it needs is not imported unless its versions are requested.
+        """
         from ..plugging.extension import BackendInfo
 
         offered = self.collect(list_backends, lambda: list_offers("profilerkit_backends", BackendInfo))
@@ -131,6 +135,7 @@ class _Listing:
         return list(usable.values())
 
     def print_functions(self, backend: Backend) -> None:
+        """Note which status keys the functions for a backend compute; print these functions if that is requested."""
         from ..piping.function import describe
 
         try:
@@ -148,16 +153,20 @@ class _Listing:
                 computed.backends.append(backend.name)
 
     def print_keys(self, usable: list[Backend]) -> None:
-        """Print each status key once, with what it is; and the backends that it is for, where that is not all."""
+        """Print each status key that functions compute, and the backends that it is for, unless it is for all."""
         self.print_title("Status keys")
         for key, plugin, backends in self.keys.values():
-            summary = _summarize(type(key))
-            for_some = "" if len(backends) == len(usable) else f" (for {', '.join(backends)})"
-            also = f" Also: {', '.join(key.ALIASES)}." if key.ALIASES else ""
-            self.print_line(key.NAME, f"{summary}{also}{for_some}", plugin)
+            text = _summarize(type(key))
+            if key.ALIASES:
+                text += f" Also: {', '.join(key.ALIASES)}."
+            if len(backends) < len(usable):
+                text += f" (for {', '.join(backends)})"
+            self.print_line(key.NAME, text, plugin)
 
     def print_declared_keys(self) -> None:
-        def list_all() -> list[Offer[Any]]:
+        """Print each status key that plugins declare, whether or not a function here computes it."""
+
+        def list_all() -> list[Offer[Any]]:  # without the check for names that several plugins declare
             claims = list_offers("profilerkit_status_keys", type)
             return offers.list_status_keys(leave_out=[getattr(offer.item, "NAME", "") for offer in claims])
 
@@ -183,6 +192,11 @@ class _Listing:
             self.print_line(name, f"{formula.__module__}:{getattr(formula, '__qualname__', formula)}", plugin, formula)
 
 
+def _print_entry(name: str, text: str) -> None:
+    """Print a line with a name, and a text beside it."""
+    emit(f"  {name:<22} {text}".rstrip())
+
+
 def _summarize(kind: type) -> str:
     """Return the first line of the docstring of a class; empty if it has none."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
@@ -190,13 +204,14 @@ def _summarize(kind: type) -> str:
 
 def find_location(thing: Any) -> str:
     """Return the file and line where a module, class or function is defined; of an instance, where its class is."""
-    wrapped = getattr(thing, "func", None)
-    defined = inspect.unwrap(wrapped if callable(wrapped) else thing) if callable(thing) else thing
-    if not (inspect.ismodule(defined) or inspect.isclass(defined) or inspect.isroutine(defined)):
-        defined = type(defined)
+    if callable(thing):
+        inner = getattr(thing, "func", None)  # of a partial function, or a profiler's function
+        thing = inspect.unwrap(inner if callable(inner) else thing)
+    if not (inspect.ismodule(thing) or inspect.isclass(thing) or inspect.isroutine(thing)):
+        thing = type(thing)
     try:
-        file = inspect.getsourcefile(defined)
-        line = 1 if inspect.ismodule(defined) else inspect.getsourcelines(defined)[1]
+        file = inspect.getsourcefile(thing)
+        line = 1 if inspect.ismodule(thing) else inspect.getsourcelines(thing)[1]
     except (TypeError, OSError):
         return "location unknown"
     return f"{file}:{line}"

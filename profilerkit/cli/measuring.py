@@ -40,14 +40,16 @@ class Subject:
     @property
     def name(self) -> str | None:
         """What it is called: by --name, or else by its text; None for a saved report, which has a name."""
-        return self.given_name or (None if self.is_saved else read_name(self.spec))
+        if self.given_name or self.is_saved:
+            return self.given_name
+        return read_name(self.spec)
 
     @property
     def is_saved(self) -> bool:
         return is_saved(self.spec)
 
     def name_report(self, report: Report) -> Report:
-        """Return its report, called as --name says."""
+        """Return a report of this subject under its name by --name, if it has one."""
         return report if self.given_name is None else replace(report, name=self.given_name)
 
 
@@ -113,7 +115,7 @@ def _profile_in_place(subject: Subject, request: Request, placing: Mapping[str, 
 def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     """Return models and saved reports side by side.
 
-    Those that are called alike get a number each. With --metric, reports that have more are shown without the rest.
+    Those that are called alike get a number each. With --metric, saved reports are shown without their other metrics.
     """
     from ..results.comparison import side_by_side
 
@@ -122,21 +124,21 @@ def compare_specs(specs: Sequence[str], request: Request) -> Compared:
     names = [subject.name or measured[subject].report.name for subject in subjects]
     comparison = side_by_side([measured[subject].report for subject in subjects], names)
     if request.metric:
-        asked = [report for subject, report in zip(subjects, comparison.reports, strict=True) if not subject.is_saved]
-        reference, *others = _with_metrics(comparison.reports, request.metric, asked)
+        fresh = [report for subject, report in zip(subjects, comparison.reports, strict=True) if not subject.is_saved]
+        reference, *others = _select_metrics(comparison.reports, request.metric, fresh)
         comparison = replace(comparison, reference=reference, others=tuple(others))
     return Compared(comparison, [measured[subject].profiler for subject in subjects])
 
 
 def measure_specs(specs: Sequence[str], request: Request) -> list[Measured]:
-    """Return the reports of models, which are measured in turn, and of files; they are called as --name says, if so."""
+    """Return the reports of models, which are measured in turn, and of files, in the order of ``specs``."""
     subjects = list_subjects(specs, request)
     measured = _measure(subjects, request)
     return [measured[subject] for subject in subjects]
 
 
-def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: Sequence[Report]) -> list[Report]:
-    """Return reports with these metrics, and others that the measured ones were asked for: a saved one may have more.
+def _select_metrics(reports: Sequence[Report], metrics: Sequence[str], fresh: Sequence[Report]) -> list[Report]:
+    """Return reports with these metrics alone, and with all that the ``fresh`` ones, which were just made, have.
 
     Raises a usage error for a metric that no report has.
     """
@@ -148,9 +150,9 @@ def _with_metrics(reports: Sequence[Report], metrics: Sequence[str], measured: S
         if name not in keys:
             error = UnknownStatusError(name, keys, owner="these reports")
             raise click.BadParameter(str(error), param_hint="--metric")
-    kept = {*names, *(key for report in measured for key in report.statuses)}
+    shown = {*names, *(key for report in fresh for key in report.statuses)}
     return [
-        replace(report, statuses={key: record for key, record in report.statuses.items() if key in kept})
+        replace(report, statuses={key: record for key, record in report.statuses.items() if key in shown})
         for report in reports
     ]
 
@@ -224,11 +226,12 @@ def _end_in_a_line() -> Iterator[None]:
 
 
 def end_with_failures(report: Report, profiler: Profiler | None) -> None:
-    """Leave with an exit code where a metric of a report failed."""
+    """Leave with an exit code if a metric of a report failed; the profiler has the traceback of the first."""
     from ..piping.outcome import Completeness
 
     failed = [record.key for record in report.statuses.values() if record.completeness is Completeness.FAILED]
     if failed:
-        is_status = profiler is not None and failed[0] in profiler.status_keys()
-        error = profiler.status_get(failed[0], to_value=False).outcome.error if is_status and profiler else None
+        error = None
+        if profiler is not None and failed[0] in profiler.status_keys():
+            error = profiler.status_get(failed[0], to_value=False).outcome.error
         fail(f"{', '.join(failed)} of {report.name} failed", MODEL_FAILED, error)

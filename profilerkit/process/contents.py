@@ -1,7 +1,8 @@
-"""What a value holds right now, as something that can be compared with what it holds later.
+"""What a value holds right now, as a list that can be compared with what it holds later.
 
-A mutable value compared with itself is always equal to itself, whatever was changed in it in between. What stands here
-copies plain values and the structure of containers, and remembers all else by its identity.
+A result that is kept for a model is used again only while the model holds what it held then. A mutable value is always
+equal to itself, so that it cannot tell. This list copies plain values and the structure of containers, and remembers
+all else by its identity.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ __all__ = ["BYTES_OF", "Contents", "Identity", "list_contents"]
 #: Values that never change, and are equal where they say so.
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
-#: What is remembered by its identity alone.
+#: Their objects are remembered by their identity, and what these hold is not looked at.
 _WHOLE = (type, ModuleType, BuiltinFunctionType, Enum, logging.Logger)
 #: How many steps from object to object are followed.
 _DEPTH = 6.0
-#: A step into a container, as a part of one to an object: inputs may be nested deeply.
+#: The part of such a step that one into a container counts for: inputs may be nested deeply.
 _INTO_CONTAINER = 1 / 8
-#: Longer containers, vocabularies and the like, are compared by their items, but not by what these hold.
+#: In longer containers, vocabularies and the like, items are compared by their hash: what they hold is not followed.
 _LONGEST = 1000
 #: Larger arrays are compared by identity, shape and dtype.
 _MOST_BYTES = 1 << 20
@@ -74,11 +75,13 @@ class Identity:
 
 
 class Contents:
-    """Writes down what values hold, one after the other, into a flat list; each object is followed once.
+    """Writes down what values hold, one after the other, into the flat list ``written``; each object is followed once.
 
-    ``special`` may write down a value itself: it is called with the value and this object, and returns whether it has.
-    Of a function it is the variables that it closes over; with ``reads_globals`` the global ones that its code names
-    too, unless it belongs to Python or to an installed package.
+    Args:
+        special: Called with each value that is neither plain nor a container, and with this object. It may write down
+            the value in its own way, and returns whether it has.
+        reads_globals: Whether the global variables that the code of a function names belong to it, as those that it
+            closes over always do. Functions of Python and of installed packages are exempt.
     """
 
     def __init__(self, special: Callable[[Any, Contents], bool] | None = None, *, reads_globals: bool = False) -> None:
@@ -101,7 +104,10 @@ class Contents:
             self._add_object(value, kind, depth)
 
     def add_attributes(self, attributes: Mapping[str, Any], depth: float = _DEPTH) -> None:
-        """Write down names and values; a name with an empty container is written without it."""
+        """Write down names and values.
+
+        An empty dict is left out behind its name: a module of torch has some ten, for hooks and the like.
+        """
         written = self.written
         for name, value in attributes.items():
             kind = type(value)
@@ -114,11 +120,12 @@ class Contents:
                 self.add(value, depth)
 
     def add_array(self, array: Any, depth: float = _DEPTH) -> None:
-        """Write down a tensor or array: which it is, its layout, how often it was written to, and few values.
+        """Write down a tensor or array: which it is, its layout, how often it was written to, and its values if few.
 
-        Not all writes are counted: one through numpy, or through ``tensor.data``, is not.
+        The values are needed too, as a write through numpy, or through ``tensor.data``, is not counted.
         """
-        version, attributes = read_attribute(array, "_version"), read_attribute(array, "__dict__")
+        version = read_attribute(array, "_version")
+        is_counted = isinstance(version, int)  # by torch alone
         self.written += (
             Identity(array),
             read_shape(array),
@@ -126,46 +133,52 @@ class Contents:
             str(read_attribute(array, "device")),
             read_strides(array),
             read_attribute(array, "requires_grad") is True,
-            version if isinstance(version, int) else None,
+            version if is_counted else None,
         )
-        if isinstance(version, int) and isinstance(attributes, dict) and attributes:
-            self.add_attributes(attributes, depth)
+        if is_counted:
+            attributes = read_attribute(array, "__dict__")
+            if isinstance(attributes, dict):
+                self.add_attributes(attributes, depth)
         self.add_values(array, depth)
 
     def add_values(self, array: Any, depth: float = _DEPTH) -> None:
         """Write down the values of an array, if they are few and in the memory of the host."""
-        if type(array).__module__ == "numpy" and array.dtype.hasobject:
+        if type(array).__module__ == "numpy" and array.dtype.hasobject:  # its bytes are addresses
             self.add(array.tolist(), depth)
             return
-        packages = (base.__module__.partition(".")[0] for base in type(array).__mro__)
-        read = next((BYTES_OF[package] for package in packages if package in BYTES_OF), None)
-        data = None if read is None else read(array, _MOST_BYTES)
-        if data is not None:
-            self.written.append(zlib.crc32(data))
+        for base in type(array).__mro__:
+            read = BYTES_OF.get(base.__module__.partition(".")[0])
+            if read is not None:
+                data = read(array, _MOST_BYTES)
+                if data is not None:
+                    self.written.append(zlib.crc32(data))
+                return
 
     def add_class(self, kind: type) -> None:
-        """Write down the attributes of a class and of its bases; of Python's and installed ones without their contents.
+        """Write down the attributes of a class and of its bases, once for all its instances.
 
-        A class is written once, whatever the number of its instances.
+        Of Python's and installed classes only the functions and plain values: users replace methods there too, but the
+        rest are caches and the like.
         """
         if not self._follow(kind):
             return
         for base in kind.__mro__[:-1]:
             attributes = {name: value for name, value in vars(base).items() if not _is_bookkeeping(name, value)}
             if is_installed(base):
-                self._add_identities(attributes)
+                self._add_functions_and_plain(attributes)
             else:
                 self.add_attributes(attributes)
 
-    def _add_identities(self, attributes: Mapping[str, Any]) -> None:
-        written = self.written
+    def _add_functions_and_plain(self, attributes: Mapping[str, Any]) -> None:
         for name, value in attributes.items():
             kind = type(value)
-            if kind is FunctionType or kind in _PLAIN:
-                written += (name, Identity(value) if kind is FunctionType else value)
+            if kind is FunctionType:
+                self.written += (name, Identity(value))
+            elif kind in _PLAIN:
+                self.written += (name, value)
 
     def _follow(self, value: Any) -> bool:
-        """Return whether a value is to be followed: the first time. Later its number is written down instead."""
+        """Return whether a value is met for the first time, to be followed; its number is written down later on."""
         number = self._numbers.get(id(value))
         if number is not None:
             self.written.append(number)
@@ -189,8 +202,7 @@ class Contents:
                 self.add(key, depth)
                 self.add(item, depth)
         elif isinstance(value, (set, frozenset)):
-            plain = [item for item in content if type(item) in _PLAIN]
-            self.written.append(frozenset(plain))
+            self.written.append(frozenset(item for item in content if type(item) in _PLAIN))
             self.written.append(frozenset(id(item) for item in content if type(item) not in _PLAIN))
         else:
             for item in content:
@@ -215,6 +227,8 @@ class Contents:
         elif isinstance(value, property):
             self.written.append(kind)
             self.add(value.fget, depth)
+        elif isinstance(value, MappingProxyType):
+            self.add(dict(value), depth)
         else:
             self._add_instance(value, kind, depth)
 
@@ -237,22 +251,16 @@ class Contents:
     def _add_instance(self, value: Any, kind: type, depth: float) -> None:
         attributes = read_attribute(value, "__dict__")
         slots = list_slots(kind)
-        if (memory := hash_memory(value, _MOST_BYTES)) is not None:
+        memory = hash_memory(value, _MOST_BYTES)
+        if memory is not None:
             self.written += (kind, memory)
-        if not (isinstance(attributes, dict) or slots):
-            if isinstance(value, MappingProxyType):
-                self.add(dict(value), depth)
-            elif memory is None:
-                self.written.append(value if is_value(kind) else Identity(value))
-            return
-        self.written.append(kind if is_value(kind) else Identity(value))
-        if depth <= 0 or not self._follow(value):
-            return
-        if isinstance(attributes, dict):
-            self.add_attributes(attributes, depth - 1)
-        for slot in slots:
-            self.written.append(slot.__name__)
-            self.add(read_attribute(value, slot.__name__), depth - 1)
+        if isinstance(attributes, dict) or slots:
+            self.written.append(kind if is_value(kind) else Identity(value))
+            if depth > 0 and self._follow(value):
+                self.add_attributes(attributes if isinstance(attributes, dict) else {}, depth - 1)
+                self.add_attributes({slot.__name__: read_attribute(value, slot.__name__) for slot in slots}, depth - 1)
+        elif memory is None:
+            self.written.append(value if is_value(kind) else Identity(value))
 
 
 def list_contents(value: Any, special: Callable[[Any, Contents], bool] | None = None) -> list[Any]:
@@ -277,8 +285,8 @@ def _bytes_of_numpy(array: Any, most: int) -> bytes | None:
     return array.tobytes() if array.nbytes <= most else None
 
 
-#: By the package of an array's class: what reads the bytes of one, at most so many, from the memory of the host.
-#: Backends add those of their frameworks.
+#: By the package of an array's class, what returns the bytes of an array; None where there are more than a number of
+#: bytes, or where they are not in the memory of the host. Backends add those of their frameworks.
 BYTES_OF: dict[str, Callable[[Any, int], bytes | None]] = {"numpy": _bytes_of_numpy}
 
 

@@ -22,42 +22,54 @@ def module_of_each(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def install_lazy_names(package: str, names: Mapping[str, str], requirement: str = "") -> None:
-    """Give a package a ``__getattr__`` and a ``__dir__`` for its public names, each with its module.
+    """Give a package a ``__getattr__`` and a ``__dir__`` for its public names.
 
     Type checkers see neither: they read the imports under ``TYPE_CHECKING``, and find a misspelt name.
 
-    A relative module name is relative to the package. A name that is not listed raises `AttributeError`, or
-    `ImportError` with what to use for a name of another profiler; a name whose
-    framework is missing raises `BackendNotInstalledError`, which says to install ``requirement``; a name of another
-    package of profilerkit that is missing, `NotOfferedError`.
+    Args:
+        package: The name of the package.
+        names: The module of each public name; a relative one is relative to the package.
+        requirement: What to install where the framework of the package is missing; a name that needs it then raises
+            `BackendNotInstalledError`.
     """
+    module = sys.modules[package]
 
     def get(name: str) -> Any:
         if name not in names:
-            if name in INSTEAD:  # no AttributeError, in whose place an import statement raises another message
-                raise ImportError(f"{package} has no {name}, a name of another profiler; {INSTEAD[name]}")
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise _make_unknown_error(package, name)
         try:
             value = getattr(import_module(names[name], package), name)
         except ModuleNotFoundError as error:
-            if (error.name or "").startswith("profilerkit_") and "." not in (error.name or ""):
-                from ..errors import NotOfferedError
-
-                raise NotOfferedError(
-                    f"{package}.{name} cannot be used: the package {error.name} is missing, which comes with "
-                    "profilerkit; install profilerkit again"
-                ) from error
-            if not requirement or (error.name or "").startswith("profilerkit"):
+            explained = _explain_missing(f"{package}.{name}", error, requirement)
+            if explained is None:
                 raise
-            from ..errors import BackendNotInstalledError
-
-            raise BackendNotInstalledError(
-                f"{package}.{name} cannot be used: {error}; install it with: pip install '{requirement}'"
-            ) from error
-        setattr(sys.modules[package], name, value)
+            raise explained from error
+        setattr(module, name, value)  # the next use does not come here
         return value
 
     def list_names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(module), *names})
 
-    vars(sys.modules[package]).update(__getattr__=get, __dir__=list_names)
+    vars(module).update(__getattr__=get, __dir__=list_names)
+
+
+def _make_unknown_error(package: str, name: str) -> Exception:
+    """Return the error for a name that a package does not have; for one of another profiler it says what to use."""
+    if name in INSTEAD:  # no AttributeError: an import statement would raise another message in its place
+        return ImportError(f"{package} has no {name}, a name of another profiler; {INSTEAD[name]}")
+    return AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
+def _explain_missing(name: str, error: ModuleNotFoundError, requirement: str) -> Exception | None:
+    """Return what to raise where a module is missing; None if the error itself says all."""
+    from ..errors import BackendNotInstalledError, NotOfferedError  # here, so that the import of a package stays cheap
+
+    missing = error.name or ""
+    if missing.startswith("profilerkit_") and "." not in missing:
+        return NotOfferedError(
+            f"{name} cannot be used: the package {missing} is missing, which comes with profilerkit; install "
+            "profilerkit again"
+        )
+    if requirement and not missing.startswith("profilerkit"):
+        return BackendNotInstalledError(f"{name} cannot be used: {error}; install it with: pip install '{requirement}'")
+    return None

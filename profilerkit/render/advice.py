@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 __all__ = ["list_advice"]
 
-#: A part stands out if it has so much of one thing ...
+#: The share of a whole from which on it is much.
 _MUCH = 0.2
-#: ... and less than this part of that share of another.
+#: A layer has little of one thing, beside much of another, if its share of it is less than this part of that other one.
 _LITTLE = 0.1
-#: From which share of the peak on weights are nearly all of it.
+#: The share of the peak from which on weights are nearly all of it.
 _NEARLY_ALL = 0.9
-#: From which share of the parameters on those in a wider dtype are worth a word: norms that are kept in it are less.
+#: The least share of parameters in a wider dtype that is told; norms that are kept in one are less.
 _WIDE = 0.05
-#: What a part has much of, and what it has little of beside it.
+#: What a layer may have much of, and what it then has little of.
 _PAIRS = (("forward_seconds", "macs"), ("params", "macs"), ("macs", "forward_seconds"))
 
 
 def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
-    """Yield what stands out: each sentence has a condition, which is said where it is made.
+    """Yield what stands out. The docstring of each function below says when its sentence is told.
 
     Args:
         report: The report.
@@ -46,66 +46,71 @@ def list_advice(report: Report, model: Part, by: str) -> Iterator[str]:
 def _describe_disproportion(model: Part) -> Iterator[str]:
     """Yield the layers with at least a fifth of one thing, and less than a tenth of that share of another."""
     for much, little in _PAIRS:
-        for path, part in _list_closed(model, model.label):
-            share, other = (_compute_share(part, model, column) for column in (much, little))
-            if share is not None and other is not None and share >= _MUCH and other < _LITTLE * share:
-                yield f"{path} has {_write(share, much)} and {_write(other, little)}."
+        for path, part in _list_undivided(model, model.label):
+            large, small = _compute_share(part, model, much), _compute_share(part, model, little)
+            if large is not None and small is not None and large >= _MUCH and small < _LITTLE * large:
+                yield f"{path} has {_write(large, much)} and {_write(small, little)}."
 
 
 def _describe_own_work(report: Report, model: Part, by: str) -> Iterator[str]:
-    """Yield that the model itself, outside of its layers, does at least a fifth, and by which operator mostly.
-
-    The operator is named if it has at least half of these MACs.
-    """
-    itself = next((part for part in model.inside if part.kind == "own" and not part.rows[0]["path"]), None)
+    """Yield that the model itself, outside of its layers, does at least a fifth of the work."""
+    itself = next((part for part in model.inside if part.kind == "own" and not part.path), None)
     share = None if itself is None else _compute_share(itself, model, by)
-    if share is None or share < _MUCH:
-        return
+    if share is not None and share >= _MUCH:
+        yield f"The model itself, outside of its layers, has {_write(share, by)}{_name_largest_operator(report)}."
+
+
+def _name_largest_operator(report: Report) -> str:
+    """Return which operator outside of all layers has at least half of their MACs; empty if none has."""
     macs = Counter[str]()
     for row in report.operators or ():
         if not row["layer"]:
             macs[row["operator"]] += row["macs"]
-    [(operator, most)] = macs.most_common(1) or [("", 0)]
-    mostly = f"; its MACs are mostly those of {operator}" if most and 2 * most >= macs.total() else ""
-    yield f"The model itself, outside of its layers, has {_write(share, by)}{mostly}."
+    for operator, most in macs.most_common(1):
+        if most and 2 * most >= macs.total():
+            return f"; its MACs are mostly those of {operator}"
+    return ""
 
 
 def _describe_wide_weights(report: Report) -> Iterator[str]:
-    """Yield that at least a twentieth of the parameters have a wider dtype than most, which is a floating-point one.
+    """Yield that at least a twentieth of the parameters have a wider floating-point dtype than the usual one.
 
-    Then the model is smaller and faster in one dtype, if that was not a choice. The layer with most of them is named.
+    If nobody chose that, the model would be smaller and faster in the usual dtype. The layer with most of these
+    parameters is named.
     """
     root = report.layerwise[0]
     counts: Mapping[str, int] = root.get("params_by_dtype") or {}
     usual = max(counts, key=lambda dtype: counts[dtype], default="")
-    wide = [dtype for dtype in counts if _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)]
-    widest = max(wide, key=lambda dtype: counts[dtype], default="")
-    if not (widest and _is_float(usual)) or counts[widest] < _WIDE * sum(counts.values()):
+    if not _is_float(usual):
+        return
+    wider = [dtype for dtype in counts if _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)]
+    wide = max(wider, key=lambda dtype: counts[dtype], default="")
+    share = counts.get(wide, 0) / sum(counts.values())
+    if share < _WIDE:
         return
     leaves = [row for row in report.layerwise if row.get("is_leaf")]
-    holding = max(leaves, key=lambda row: row["params_by_dtype"].get(widest, 0), default=root)
-    where = f", most of them in {holding['path']}" if holding["path"] else ""
-    share = share_text(counts[widest] / sum(counts.values()))
-    yield f"{share} of the parameters are {widest}{where}, in a model of {usual}."
+    holder = max(leaves, key=lambda row: row["params_by_dtype"].get(wide, 0), default=root)
+    where = f", most of them in {holder['path']}" if holder["path"] else ""
+    yield f"{share_text(share)} of the parameters are {wide}{where}, in a model of {usual}."
 
 
 def _is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
-def _list_closed(part: Part, path: str) -> Iterator[tuple[str, Part]]:
+def _list_undivided(part: Part, path: str) -> Iterator[tuple[str, Part]]:
     """Yield the layers of a part that are divided no further, with their paths.
 
-    A layer that is never called, beside work that the layer around it does itself, is left out: that work uses its
-    weights (``out_proj`` of attention, the packed weights of a quantized layer), so their MACs are not missing.
+    A layer that is never called is left out if the layer around it has work of its own. That work uses the weights of
+    the other (``out_proj`` of attention, the packed weights of a quantized layer), so that their MACs are not missing.
     """
     has_own_work = any(inner.kind == "own" for inner in part.inside)
     for inner in part.inside:
-        whole = f"{path}.{inner.label}" if path else inner.label
+        inner_path = f"{path}.{inner.label}" if path else inner.label
         if inner.inside:
-            yield from _list_closed(inner, whole)
+            yield from _list_undivided(inner, inner_path)
         elif inner.kind in ("layers", "block") and not (has_own_work and _is_never_called(inner)):
-            yield whole, inner
+            yield inner_path, inner
 
 
 def _is_never_called(part: Part) -> bool:
@@ -113,7 +118,7 @@ def _is_never_called(part: Part) -> bool:
 
 
 def _compute_share(part: Part, model: Part, column: str) -> float | None:
-    """Return what a part has of a column; None where the column or any bound of it is not known."""
+    """Return a part's share of a column; None if the model has nothing of it, or only bounds of it are known."""
     whole = model.sum(column)
     if not whole or any(f"{column}_low" in row for row in model.rows):
         return None
@@ -125,25 +130,25 @@ def _write(share: float, column: str) -> str:
 
 
 def _describe_peak(memory: MemoryTimeline, report: Report) -> Iterator[str]:
-    """Yield after which operator the metric that is the peak of memory is reached, and what weights have of it.
+    """Yield after which operator the peak of memory is reached, and how much of it weights are.
 
-    Where weights are nearly all of it, no operator is said: it hardly matters which one comes last. What the operator
-    has written is said if all of that is alive then, which it is if so many bytes more are alive than before, and if it
-    is at least a fifth of the peak.
+    If weights are nearly all of it, no operator is named: it hardly matters which one comes last.
     """
     index, peak = memory.peak_index, memory.peak_bytes()
-    records = [one for one in report.statuses.values() if one.base_unit == "B" and one.value == peak]
-    if index is None or memory.missing or not records:
+    metrics = [record for record in report.statuses.values() if record.base_unit == "B" and record.value == peak]
+    if index is None or memory.missing or not metrics:
         return
     share = memory.weight_bytes / peak
     weights = f"weights are {share_text(share)} of it"
     if share >= _NEARLY_ALL:
-        yield f"{records[0].friendly_name}: {weights}."
+        yield f"{metrics[0].friendly_name}: {weights}."
         return
     row = (report.operators or ())[index]
-    where = f" in {row['layer']}" if row["layer"] else ""
-    before = memory.live_bytes[index - 1] if index else memory.input_bytes
-    made = row.get("bytes_written")
-    is_new = made is not None and made == memory.live_bytes[index] - before and made >= _MUCH * peak
-    writes = f", whose output is {share_text(made / peak)} of it" if is_new else ""
-    yield f"{records[0].friendly_name}: highest after {row['operator']}{where}{writes}; {weights}."
+    layer = f" in {row['layer']}" if row["layer"] else ""
+    live_before = memory.live_bytes[index - 1] if index else memory.input_bytes
+    written = row.get("bytes_written")
+    is_output_alive = written == memory.live_bytes[index] - live_before  # nothing else was made or freed
+    output = ""
+    if written is not None and is_output_alive and written >= _MUCH * peak:
+        output = f", whose output is {share_text(written / peak)} of it"
+    yield f"{metrics[0].friendly_name}: highest after {row['operator']}{layer}{output}; {weights}."

@@ -24,15 +24,20 @@ def measure_change(row: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
-    """Yield a grid of at most so many layers in which the second of two models differs from the first, if it does."""
+    """Yield a grid of the layers in which two models differ, if they do: those that differ most, in the model's order.
+
+    Args:
+        comparison: The comparison; one of more models, or without layers, has no such grid.
+        most: The most layers.
+    """
     if len(comparison.others) > 1 or any(report.layers is None for report in comparison.reports):
         return
     reference, other = comparison.reports
     layers = _find_changed_layers(comparison.layers(0), most)
     counted = [row for row in layers if any(measure_change(row))] or layers  # others differ in FLOPs alone
     largest = sorted(counted, key=measure_change, reverse=True)[:most]
-    lacked = [row for row in largest if row["change"] in ("removed", "added")]
-    if is_foreign(reference, other) and 2 * len(lacked) > len(largest):
+    in_one_only = [row for row in largest if row["change"] in ("removed", "added")]
+    if is_foreign(reference, other) and 2 * len(in_one_only) > len(largest):
         return  # one is nested, the other is flat: most of these are the same layers
     if largest:
         in_order = [row for row in layers if row in largest]
@@ -44,12 +49,12 @@ def list_changed_layers(comparison: Comparison, most: int) -> Iterator[Grid]:
 def _find_changed_layers(sides: Table, most: int) -> list[Mapping[str, Any]]:
     """Return the outermost of the layers that differ, in the order of the model.
 
-    As long as there is room for ``most`` layers, the one whose MACs differ most gives way to those inside it.
+    As long as there is room for ``most`` layers, the one that differs most gives way to the changed ones inside it.
     """
     inside = group_children([row for row in sides if row["change"] != "same" or not row["path"]])
     layers = list(inside.get("", ()))
     while True:
-        room = most - len(layers) + 1
+        room = most - len(layers) + 1  # with the place of the layer that gives way
         replaceable = [row for row in layers if 0 < len(inside.get(row["path"], ())) <= room]
         if not replaceable:
             return layers

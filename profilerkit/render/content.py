@@ -54,15 +54,21 @@ class Selection:
         return not self.changes and self.top is None
 
     def draw_layers(self, layers: LayerTable, with_seconds: bool) -> Grid:
-        """Return the grid of the layers of one model."""
-        rows = within_depth(layers, self.depth)
+        """Return the grid of the layers of one model.
+
+        Without a depth, the layers with the most MACs are those that do most themselves, so that no row repeats another
+        one. At a depth that was requested, layers have all that is inside of them.
+        """
+        rows = LayerTable(within_depth(layers, self.depth))
         if self.top is None:
-            return layer_grid(LayerTable(rows), with_seconds=with_seconds)
-        if self.depth is not None or "own_macs" not in layers.columns:
-            ranked = LayerTable(rows).top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
-            return layer_grid(ranked, "Layers with the most MACs", nested=False, with_seconds=with_seconds)
-        alone = LayerTable(map(_leave_out_inside, rows)).top(self.top, "own_macs")
-        return layer_grid(alone, "Layers with the most MACs of their own", nested=False, with_seconds=with_seconds)
+            return layer_grid(rows, with_seconds=with_seconds)
+        if self.depth is None and "own_macs" in layers.columns:
+            title = "Layers with the most MACs of their own"
+            ranked = LayerTable(map(_leave_out_inside, rows)).top(self.top, "own_macs")
+        else:
+            title = "Layers with the most MACs"
+            ranked = rows.top(self.top, "macs" if "macs" in layers.columns else None, self.depth)
+        return layer_grid(ranked, title, nested=False, with_seconds=with_seconds)
 
     def draw_metric(self, title: str, table: Table) -> Grid:
         """Return the grid of a metric that is a table: ten rows unless another number is requested."""
@@ -79,9 +85,12 @@ class Selection:
         if self.changes:
             rows = [row for row in rows if row["change"] != "same"]
             title = f"{'Layers that' if rows else 'No layers'} differ between {reference.name} and {other.name}"
-        if self.top is not None:
-            at_depth = _is_innermost if self.depth is None else lambda row: row["depth"] == self.depth
-            rows = sorted(filter(at_depth, rows), key=measure_change, reverse=True)[: self.top]
+        if self.top is not None:  # layers beside each other, never one inside another
+            if self.depth is None:
+                rows = [row for row in rows if _is_innermost(row)]
+            else:
+                rows = [row for row in rows if row["depth"] == self.depth]
+            rows = sorted(rows, key=measure_change, reverse=True)[: self.top]
         return difference_grid(rows, title, (reference.name, other.name), nested=self.has_whole_models)
 
 
@@ -107,32 +116,33 @@ def parts(
     from ..results.comparison import Comparison
 
     selection = Selection(details, depth, top, changes)
-    silent = frozenset(() if explains_absent else _list_absent(result.reports))
+    silent: set[str] = set() if explains_absent else _find_absent(result.reports)
     if isinstance(result, Comparison):
         return list(_list_comparison_parts(result, selection, silent))
     return [_draw_values(result), *list_parts_below(result, selection, silent)]
 
 
-def _list_absent(reports: Sequence[Report]) -> list[str]:
+def _find_absent(reports: Sequence[Report]) -> set[str]:
     """Return the metrics of reports that have a value in none of them."""
-    with_value = {key for report in reports for key, record in report.statuses.items() if record.value is not None}
-    return [key for key in dict.fromkeys(key for report in reports for key in report.statuses) if key not in with_value]
+    records = [record for report in reports for record in report.statuses.values()]
+    return {record.key for record in records} - {record.key for record in records if record.value is not None}
 
 
 def _draw_values(report: Report) -> Grid:
     """Return the table of all metrics of a report."""
-    rows = tuple(
-        (record.friendly_name, *_split_value(record), record.completeness.value) for record in report.statuses.values()
-    )
     titles = ("Metric", "Value", "Unit", "Completeness")
+    value_column, completeness_column = titles.index("Value"), titles.index("Completeness")
+    rows: list[tuple[str, ...]] = []
     marks: dict[tuple[int, int], str] = {}
-    for number, record in enumerate(report.statuses.values()):
+    for record in report.statuses.values():
         mark = choose_mark(record)
         if mark:
-            marks[number, 1] = mark
+            marks[len(rows), value_column] = mark
         if mark and mark != "noisy":  # a noisy value is complete
-            marks[number, 3] = mark
-    return Grid(f"{report.name}  ({report.backend})", titles, rows, frozenset({1}), kind="metrics", marks=marks)
+            marks[len(rows), completeness_column] = mark
+        rows.append((record.friendly_name, *_split_value(record), record.completeness.value))
+    title = f"{report.name}  ({report.backend})"
+    return Grid(title, titles, tuple(rows), frozenset({value_column}), kind="metrics", marks=marks)
 
 
 def list_parts_below(report: Report, selection: Selection, silent: Collection[str] = ()) -> Iterator[Part]:
@@ -219,15 +229,18 @@ def _split_value(record: StatusRecord) -> tuple[str, str]:
     """Return the text of a value without its unit, and the unit; a bare count keeps its prefix: "51.9 k"."""
     if record.value is None:
         return "-", ""
-    text, unit, measured = record.shown, "", record.text_parts
-    if record.unit not in ("", *PREFIXES) and f" {record.unit}" in text:
-        unit = record.unit
-        text = text.replace(f" {unit}", "", 1) if measured is None else measured.without_unit
+    text, unit = record.shown, record.unit
+    if unit in ("", *PREFIXES) or f" {unit}" not in text:
+        unit = ""
+    elif record.text_parts is None:
+        text = text.replace(f" {unit}", "", 1)
+    else:  # the text of a measurement has its unit more than once
+        text = record.text_parts.without_unit
     return f"{record.sign}{text}{write_interval(record)}", unit
 
 
 def _write_cell(record: StatusRecord | None) -> str:
-    """Return a value of a comparison; that of a measurement has no interval: that of the ratio stands beside it."""
+    """Return a value of a comparison; a measurement without its interval, since the ratio beside it has one."""
     if record is None:
         return "not measured"
     if record.value is None:
@@ -238,7 +251,7 @@ def _write_cell(record: StatusRecord | None) -> str:
 
 
 def choose_mark(record: StatusRecord | None) -> str:
-    """Return what is to be seen of a value at once: that it failed, is not all of it, or is not known well."""
+    """Return the mark of a value in its report: "failed", "partial" or "noisy"; empty for one that is well known."""
     if record is None:
         return ""
     if record.completeness is not Completeness.COMPLETE:
@@ -254,7 +267,7 @@ def choose_mark(record: StatusRecord | None) -> str:
 
 
 def _leave_out_inside(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the row of a layer with its own amounts alone, without those of the layers inside of it."""
+    """Return the row of a layer whose amounts, such as ``macs``, are its own ones alone."""
     return {**row, **{name: row[f"own_{name}"] for name in row if f"own_{name}" in row}}
 
 

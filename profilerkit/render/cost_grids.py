@@ -24,10 +24,11 @@ _PARTS = 8
 _LEAST_NEEDED = ("Output", "Type", "", "MACs", "Params", "Most of it")
 #: The columns that hold no numbers.
 _TEXTS = ("Layer", "Type", "Output", "", "Most of it")
-#: Of layers of one form, by how much the slowest may take longer than the fastest so that all have one share.
+#: Equal layers whose slowest takes more than this many times as long as the fastest are not told by one share.
 _FAR_APART = 2
-#: The width of the bar of a layer that is the whole model.
-_BAR = 10
+#: The width of the bar of a part that is the whole model, in characters; each is drawn in eighths.
+_BAR_WIDTH = 10
+_EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 
 
 def make_cost_grid(report: Report) -> Grid | None:
@@ -68,16 +69,16 @@ class Costs:
             "Params": [_write_count(part, "params") for part in parts],
             "MACs": [_write_count(part, "macs") for part in parts],
         }
-        column = Column.of(self.by)
+        cost = Column.of(self.by)
         if self.by.endswith(("_seconds", PEAK)):  # counts have a column already
-            columns[column.title.removesuffix(" time")] = [column.show(part.sum(self.by)) or "-" for part in parts]
+            columns[cost.title.removesuffix(" time")] = [cost.show(part.sum(self.by)) or "-" for part in parts]
         columns["Share"] = list(map(self._write_share, parts))
         columns[""] = list(map(self._draw_bar, parts))
         if self.by == PEAK:
             columns["Most of it"] = list(map(_find_most, parts))
         columns = {title: cells for title, cells in columns.items() if not {"-", ""}.issuperset(cells)}
         return Grid(
-            f"Where it goes, by {column.in_a_sentence}",
+            f"Where it goes, by {cost.in_a_sentence}",
             tuple(columns),
             tuple(zip(*columns.values(), strict=True)),
             frozenset(index for index, title in enumerate(columns) if title not in _TEXTS),
@@ -87,49 +88,59 @@ class Costs:
         )
 
     def _write_share(self, part: Part) -> str:
-        """Return the share of a part; of equal layers that of each, or the range where one takes far more time."""
-        times = len(part.rows) if part.kind in ("layers", "own") else 1
+        """Return the share of a part; of equal layers the share of each, or a range if their times are far apart."""
         shares = sorted(value / self.whole for value in part.list_values(self.by))
-        if times > 1 and shares and shares[-1] > _FAR_APART * shares[0]:
+        number = len(part.rows)
+        if part.kind not in ("layers", "own") or number == 1:
+            return share_text(sum(shares))
+        if shares and shares[-1] > _FAR_APART * shares[0]:
             return f"{share_text(shares[0]).removesuffix(' %')} to {share_text(shares[-1])}"
-        share = share_text(sum(shares) / times)
-        return f"{times} x {share}" if times > 1 else share
+        return f"{number} x {share_text(sum(shares) / number)}"
 
     def _draw_bar(self, part: Part) -> str:
-        eighths = round((part.sum(self.by) or 0) / self.whole * _BAR * 8)
-        return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+        cost = part.sum(self.by) or 0
+        full, eighths = divmod(round(cost / self.whole * _BAR_WIDTH * 8), 8)
+        return "█" * full + _EIGHTHS[eighths]
 
 
 def _write_label(part: Part, around: str) -> str:
-    if part.kind in ("layers", "block"):
-        label = f"{around}.{part.label}" if around else part.label
-        return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
+    """Return the name of a part, with the path of the layer around it; and its number of layers if no type has it."""
+    if part.kind == "own":
+        return "(itself)"
+    if part.kind == "others":
+        return f"{len(part.rows)} others"
     if part.kind == "size":
         return f"{part.label} ({len(part.rows)} layers)"
-    return "(itself)" if part.kind == "own" else f"{len(part.rows)} others"
+    label = f"{around}.{part.label}" if around else part.label
+    return label if part.kind == "layers" or _write_type(part) else f"{label} ({len(part.rows)} layers)"
 
 
 def _write_type(part: Part) -> str:
-    kinds = {row["type"] for row in part.rows}
-    if part.kind not in ("layers", "block") or len(kinds) > 1:
+    """Return the type of layers that all have the same one, with their number: "3 x Conv2d"; else nothing."""
+    types = {str(row["type"]) for row in part.rows}
+    if part.kind not in ("layers", "block") or len(types) > 1:
         return ""
-    kind: str = kinds.pop()
-    return f"{len(part.rows)} x {kind}" if len(part.rows) > 1 else kind
+    name = types.pop()
+    return f"{len(part.rows)} x {name}" if len(part.rows) > 1 else name
 
 
 def _write_shape(part: Part) -> str:
-    shapes = part.rows[-1].get("output_shapes") or ()  # of equal layers any, of a block its last
+    """Return the shape of the first output of the last layer: of equal layers any will do, a block ends with it."""
+    shapes = part.rows[-1].get("output_shapes")
     return str(list(shapes[0])) if part.kind in ("layers", "block") and shapes else ""
 
 
 def _write_count(part: Part, column: str) -> str:
-    signs = {write_row_value(row, column)[0] for row in part.rows if part.kind != "own"} - {Sign.EXACT}
+    """Return the sum of a column with the sign before it: a lower and an upper bound add up to an estimate."""
+    signs: set[Sign] = set()
+    if part.kind != "own":  # the bounds are of the counts with the layers inside
+        signs = {write_row_value(row, column)[0] for row in part.rows} - {Sign.EXACT}
     sign = Sign.BETWEEN if len(signs) > 1 else next(iter(signs), Sign.EXACT)
     return f"{sign}{write_count(part.sum(column))}"
 
 
 def _find_most(part: Part) -> str:
-    """Return what most bytes of a part are for, by the other columns of bytes."""
+    """Return what most of the peak's bytes of a part are for: the name of the largest of the other columns of bytes."""
     names = [name for name in part.rows[0] if name.endswith("_bytes") and not name.startswith("own_") and name != PEAK]
     most = max(names, key=lambda name: part.sum(name) or 0, default="")
     return most.removesuffix("_bytes").replace("_", " ")

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["WrittenEnhancement", "differs_by_convention", "write_enhancement"]
 
-#: By how much counts of equal networks differ between frameworks: one has the statistics of a normalization among its
-#: parameters, another one has them as buffers.
+#: The factor by which counts of one network may differ between frameworks: some have the statistics of a normalization
+#: among the parameters, others have them as buffers.
 _CONVENTION = 1.02
-#: The sign of a bound on a number, and that of the same bound on its inverse.
-_TURNED = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
+#: The sign of the inverse of a number, by the sign of the number: 1 / x is at most what x is at least.
+_INVERSE = {Sign.LOWER: Sign.UPPER, Sign.UPPER: Sign.LOWER, Sign.BETWEEN: Sign.BETWEEN, Sign.EXACT: Sign.EXACT}
 
 
 class WrittenEnhancement(NamedTuple):
@@ -63,20 +63,21 @@ def write_enhancement(comparison: Comparison, key: str, index: int) -> WrittenEn
 
 
 def _find_sign(reference: StatusRecord, other: StatusRecord) -> Sign:
-    """Return on which side of the truth an enhancement lies where one of its two values is partial."""
+    """Return on which side of the truth an enhancement lies; exactly there if neither of its two values is partial."""
     if all(record.completeness is not Completeness.PARTIAL for record in (reference, other)):
         return Sign.EXACT
-    grows_with_reference = reference.comparative is Comparative.RECIPROCAL
-    signs = {
-        reference.sign if grows_with_reference else _TURNED[reference.sign],
-        _TURNED[other.sign] if grows_with_reference else other.sign,
-    } - {Sign.EXACT}
+    if reference.comparative is Comparative.RECIPROCAL:  # reference / other
+        signs = {reference.sign, _INVERSE[other.sign]}
+    else:  # other / reference, or other - reference
+        signs = {other.sign, _INVERSE[reference.sign]}
+    signs.discard(Sign.EXACT)
     return signs.pop() if len(signs) == 1 else Sign.BETWEEN
 
 
 def differs_by_convention(comparison: Comparison, key: str, index: int) -> bool:
-    """Return whether two frameworks' counts differ so little that what they count may be why: neither is better."""
-    enhancement, reports = comparison.enhancement(key, index), (comparison.reference, comparison.others[index])
+    """Return whether counts of two frameworks differ only as their conventions may: then neither is better."""
+    enhancement = comparison.enhancement(key, index)
+    reports = (comparison.reference, comparison.others[index])
     if enhancement is None or not is_foreign(*reports):
         return False
     are_counts = all(type(report[key]) is int for report in reports)
@@ -89,7 +90,8 @@ def _write_difference(reference: StatusRecord, difference: float) -> str:
 
 
 def _add_verdict(text: str, verdict: str, interval: str = "") -> WrittenEnhancement:
-    return WrittenEnhancement(f"{text}{f', {verdict}' if verdict else ''}{interval}", verdict)
+    words = f"{text}, {verdict}" if verdict else text
+    return WrittenEnhancement(f"{words}{interval}", verdict)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class _Factor:
             return WrittenEnhancement(f"{self.sign}{format_number(self.value)}x")
         is_worse = self.value < 1
         is_less = is_worse == (self.comparative is Comparative.DIV)
-        sign = _TURNED[self.sign] if is_worse else self.sign  # of the written number, which is above 1
+        sign = _INVERSE[self.sign] if is_worse else self.sign  # of the written number, which is above 1
         verdict = self._find_verdict()
         if math.isinf(self.value) or not self.value:  # one of the two metrics is zero
             return _add_verdict(f"{sign}{'down to 0' if is_less else 'up from 0'}", verdict)
@@ -134,8 +136,9 @@ class _Factor:
         return WrittenEnhancement(f"≈ {words}")
 
     def _find_verdict(self) -> str:
-        # A bound has a verdict if the true factor lies even farther from 1.
-        is_certain = self.sign in (Sign.EXACT, Sign.UPPER if self.value < 1 else Sign.LOWER)
+        """Return "better" or "worse"; empty if the truth may be the other one."""
+        farther_from_one = Sign.UPPER if self.value < 1 else Sign.LOWER
+        is_certain = self.sign in (Sign.EXACT, farther_from_one)
         is_noise = self.measured is not None and not self.measured.is_real
         if is_noise or not is_certain or self.differs_by_convention:
             return ""
@@ -148,18 +151,17 @@ class _Factor:
         return 1 / factor if factor else math.inf
 
     def _write_interval(self, ratio: Ratio) -> str:
-        """Return the two ends of a ratio in brackets; one sample has none."""
+        """Return the two ends of a ratio of metrics in brackets, as factors like the written one."""
         if ratio.is_single:
             return "[1 sample]"
-        # How many times more of the metric there is, as how many times better that is.
-        ends = [self.comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
-        low, high = map(format_number, sorted(map(self._turn, ends)))
+        factors = [self.comparative.enhancement(1.0, end) or 0.0 for end in (ratio.low, ratio.high)]
+        low, high = map(format_number, sorted(map(self._turn, factors)))
         return f"[{low} to {high}]" if ratio.is_range else f"[{low}, {high}]"
 
     def _write_equal(self) -> str:
         """Return the words for a factor that is written as 1; "≈" if it is not known to be exactly 1."""
-        # The sign of the metric itself: more of it is not better for each comparative.
-        sign = self.sign if self.comparative is Comparative.DIV else _TURNED[self.sign]
+        # The sign of the metric itself, of which there is less where the factor is larger, unless more is better.
+        sign = self.sign if self.comparative is Comparative.DIV else _INVERSE[self.sign]
         is_exact = self.value == 1 and (self.measured is None or self.measured.low == self.measured.high == 1)
         words = {Sign.LOWER: "at least ", Sign.UPPER: "at most ", Sign.EXACT: "" if is_exact else "≈ "}
         return f"{words.get(sign, sign)}the same"

@@ -65,7 +65,7 @@ _USUALLY_ONE = ("stride", "dilation", "groups")
 _ALL_MODELS = {"params": "Parameters by layer", "macs": "MACs by layer", "flops": "FLOPs by layer"}
 #: How the keys of the first and of the second model begin in a row of two models.
 _SIDES = ("", "other_")
-#: What a layer that holds others must do itself, as a share of the whole model, to get a column for it.
+#: The share of the model's time that a layer which holds others must take itself, to get a column of own times.
 _LEAST_OWN = 0.01
 #: What columns of seconds end with, and what those of own times begin with besides.
 _SECONDS, _OWN = "_seconds", "own_"
@@ -82,26 +82,34 @@ class _GridColumn(NamedTuple):
 
 
 def layer_grid(layers: LayerTable, title: str = "Layers", *, nested: bool = True, with_seconds: bool = True) -> Grid:
-    """Return the per-layer table: counts and times with the layers inside included, and what follows from the two.
+    """Return the per-layer table: counts and times, each with the layers inside, and what follows from the two.
 
-    ``nested`` shows names inside their parents'; without it whole paths are shown. Without ``with_seconds`` the times
-    are left out, which then stand in a grid of their own.
+    Args:
+        layers: The rows.
+        title: What stands above them.
+        nested: Whether a layer has its own name alone, indented below its parent; else its whole path is shown.
+        with_seconds: Whether the times are shown; they are not if they have a grid of their own.
     """
-    timed = [name for name in _TIMED if layers and name in layers[0] and (with_seconds or "_seconds" not in name)]
-    columns = [
-        _GridColumn("Layer", partial(_write_name, nested=nested)),
-        _GridColumn("Type", itemgetter("type")),
-        *([_GridColumn("Settings", _write_settings)] if any(map(_write_settings, layers)) else []),
-        _GridColumn("Output shape", _write_shapes),
-        *([_GridColumn("Calls", _write_calls, is_number=True)] if any(row["calls"] != 1 for row in layers) else []),
-        *(_GridColumn(_COUNTS[key], partial(_write_bounded, key=key), is_number=True) for key in _COUNTS),
-        *(_GridColumn(_TIMED[key], partial(_write_measured, key=key), is_number=True) for key in timed),
-    ]
+    columns = [_GridColumn("Layer", partial(_write_name, nested=nested)), _GridColumn("Type", itemgetter("type"))]
+    if any(map(_write_settings, layers)):
+        columns.append(_GridColumn("Settings", _write_settings))
+    columns.append(_GridColumn("Output shape", _write_shapes))
+    if any(row["calls"] != 1 for row in layers):
+        columns.append(_GridColumn("Calls", _write_calls, is_number=True))
+    for key, heading in _COUNTS.items():
+        columns.append(_GridColumn(heading, partial(_write_bounded, key=key), is_number=True))
+    for key, heading in _TIMED.items():
+        is_time = _SECONDS in key
+        if layers and key in layers[0] and (with_seconds or not is_time):
+            columns.append(_GridColumn(heading, partial(_write_measured, key=key), is_number=True))
     return _make_grid(title, columns, layers, nested)
 
 
 def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, nested: bool = True) -> Grid:
-    """Return layers side by side: parameters and MACs in both models, and what became of them unless all changed."""
+    """Return layers side by side: parameters and MACs in both models, and what became of them unless all changed.
+
+    ``nested`` is as in `layer_grid`.
+    """
     columns = [
         _GridColumn("Layer", partial(_write_both_names, nested=nested)),
         _GridColumn("Type", _write_both_types),
@@ -113,8 +121,9 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
     if any(_describe_change(row) != "changed" for row in rows):
         columns.append(_GridColumn("Change", _describe_change))
     grid = _make_grid(title, columns, rows, nested)
-    is_told = all(_describe_change(row) == row["change"] for row in rows)  # by the cells beside it
-    return grid if is_told else replace(grid, least_needed=())
+    if any(_describe_change(row) != row["change"] for row in rows):  # a difference in FLOPs, which no other column has
+        return replace(grid, least_needed=())
+    return grid
 
 
 def all_layers_grids(comparison: Comparison, depth: int | None = None) -> Iterator[Grid]:
@@ -176,7 +185,7 @@ def _write_calls(row: Row) -> str:
 
 
 def _write_settings(row: Row) -> str:
-    """Return those settings of a layer that tell most, as its framework has them in ``configuration``.
+    """Return those settings of a layer that tell most, from the text of its framework in ``configuration``.
 
     >>> _write_settings({"configuration": "3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False"})
     '7x7, stride 2'
@@ -187,10 +196,14 @@ def _write_settings(row: Row) -> str:
     words = []
     for name, word in _SETTINGS.items():
         sizes = _NUMBER.findall(settings.get(name, ""))
+        if not sizes or (word in _USUALLY_ONE and set(sizes) == {"1"}):
+            continue
         if word == "kernel" and len(sizes) > 1:
             words.append("x".join(sizes))
-        elif sizes and not (word in _USUALLY_ONE and set(sizes) == {"1"}):
-            words.append(f"{word} {sizes[0] if len(set(sizes)) == 1 else 'x'.join(sizes)}")
+        elif len(set(sizes)) == 1:
+            words.append(f"{word} {sizes[0]}")
+        else:
+            words.append(f"{word} {'x'.join(sizes)}")
     return ", ".join(words)
 
 
@@ -267,11 +280,10 @@ def _list_times(columns: Iterable[str]) -> list[str]:
 
 
 def _list_time_columns(seconds: str, layers: LayerTable, rows: Sequence[Row], is_whole: bool) -> Iterator[_GridColumn]:
-    """Yield the columns of a kind of time, and its share of the model's.
+    """Yield the columns of one kind of time, and its share of the model's.
 
-    In a grid of all layers this is the time with the layers inside. Layers that hold others have their own time in a
-    column besides, if it is notable; that of the others is in the first column already. In a grid of the slowest layers
-    it is their own time, where the table has it.
+    A grid of the slowest layers has their own times, if the table does. A grid of all layers has the times with the
+    layers inside; if a layer that holds others has a notable time of its own, a second column has these own times.
     """
     own_seconds = f"{_OWN}{seconds}"
     has_own = own_seconds in layers.columns

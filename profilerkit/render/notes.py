@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_batch", "make_comparison_notes", "make_notes", "top_row_note"]
 
-#: What is said of one value of a kind, and of several, before the reason.
+#: What is said of one value that is no exact one, and of several, before the reason.
 _SENTENCES = {
     "lower bound": ("is a lower bound; not counted", "are lower bounds; not counted"),
     "upper bound": ("is an upper bound", "are upper bounds"),
     "estimate": ("lies between two ends", "lie between two ends"),
 }
-#: From which part of the model's time on it is said that the times of layers do not add up to it.
+#: The times of layers may add up to the model's time but for this part of it; more is told.
 _GAP = 0.1
-#: Noise of the slowest layer that is told beside its time: at half of it another may be slower.
+#: The noise of the slowest layer is told beside its time if it is larger: then another layer may be the slowest.
 _MUCH_NOISE = 0.2
-#: The columns that a row is called by, the first that it has.
+#: The columns that can name a row; the first that it has does.
 _LABELS = ("path", "operator", "layer", "kernel", "type")
-#: Facts of a machine by which it is another one; the versions of frameworks are in the report besides.
+#: Facts of a report's environment that make two machines different ones. Versions of frameworks are told elsewhere.
 _MACHINE = ("host", "cpu", "cores", "usable_cores", "memory_bytes", "os")
-#: Facts that a framework states in its own words, which differ from framework to framework.
+#: Facts that each framework states in its own words: only those of one framework are compared.
 _BY_FRAMEWORK = ("device", "devices")
-#: Reports that are made together are made within this time.
+#: Times are of the same time if their reports were made within this.
 _TOGETHER = timedelta(hours=1)
 
 
@@ -54,13 +54,11 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
     """Return the notes of several reports, and what one must know to compare them."""
     reports = comparison.reports
     notes = _merge_notes(reports, silent)
-    batches = {report.batch_size for report in reports}
-    notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=len(batches) > 1))
-    if len(batches) > 1:
+    batch_differs = len({report.batch_size for report in reports}) > 1
+    notes += dict.fromkeys(note for report in reports for note in describe_batch(report, named=batch_differs))
+    if batch_differs:
         notes.append("The columns are not for the same batch size; what grows with the batch does not compare.")
-    if any(
-        differs_by_convention(comparison, key, index) for key in comparison for index in range(len(comparison.others))
-    ):
+    if _has_framework_difference(comparison):
         notes.append(
             "Between frameworks less than 2 % is neither better nor worse: what they count as parameters differs."
         )
@@ -71,14 +69,24 @@ def make_comparison_notes(comparison: Comparison, silent: Collection[str] = ()) 
     return Notes((*notes, *_describe_origins(reports), *_describe_ratios(comparison)))
 
 
+def _has_framework_difference(comparison: Comparison) -> bool:
+    others = range(len(comparison.others))
+    return any(differs_by_convention(comparison, key, index) for key in comparison for index in others)
+
+
 def _merge_notes(reports: Sequence[Report], silent: Collection[str]) -> list[str]:
-    """Return the notes that all reports have once, and each other one once with the names of its reports."""
-    names: dict[str, list[str]] = {}
+    """Return the notes of all reports, each once: first those that every report has, then others after its names."""
+    names_by_note: dict[str, list[str]] = {}
     for report in reports:
         for note in dict.fromkeys(_list_notes(report, silent)):
-            names.setdefault(note, []).append(report.name)
-    common = [_capitalize(note) for note, having in names.items() if len(having) == len(reports)]
-    return [*common, *(f"{', '.join(having)}: {note}" for note, having in names.items() if len(having) < len(reports))]
+            names_by_note.setdefault(note, []).append(report.name)
+    common, others = [], []
+    for note, names in names_by_note.items():
+        if len(names) == len(reports):
+            common.append(_capitalize(note))
+        else:
+            others.append(f"{', '.join(names)}: {note}")
+    return common + others
 
 
 def _capitalize(note: str) -> str:
@@ -110,19 +118,21 @@ def _explain_incomplete(records: Iterable[StatusRecord]) -> Iterator[str]:
     for record in records:
         if record.completeness is Completeness.COMPLETE:
             continue
-        lack = _Lack(record.completeness.value, "; ".join(record.missing))
         if record.completeness is Completeness.PARTIAL:
             lack = _Lack(KINDS[record.sign], ", ".join(record.missing))
+        else:
+            lack = _Lack(record.completeness.value, "; ".join(record.missing))
         names_by_lack.setdefault(lack, []).append(record.friendly_name)
     for lack, names in names_by_lack.items():
-        words = _SENTENCES[lack.state][len(names) > 1] if lack.state in _SENTENCES else lack.state
-        yield f"{', '.join(names)} {words}: {lack.reason}"
+        of_one, of_several = _SENTENCES.get(lack.state, (lack.state, lack.state))
+        yield f"{', '.join(names)} {of_one if len(names) == 1 else of_several}: {lack.reason}"
 
 
 def describe_batch(report: Report, named: bool = False) -> Iterable[str]:
     """Yield for which batch the values are, if that has a size; with the name of the report if requested."""
     if report.batch_size is not None:
-        yield f"{f'{report.name}: ' if named else ''}Values are for a batch of {report.batch_size}."
+        name = f"{report.name}: " if named else ""
+        yield f"{name}Values are for a batch of {report.batch_size}."
 
 
 # Tables of layers and operators ---------------------------------------------------------------------------------------
@@ -132,23 +142,30 @@ def top_row_note(table: Table) -> str:
     """Return what stands first in a ranked table, in words: "the slowest of 217 layers is conv1 (Conv2d), 3.1 ms".
 
     The slowest layer is the one with the most own forward time, as in every ranking. The one with the most own backward
-    time stands behind it where there is such a time.
+    time is named after it if the table has such times.
     """
     ranked = rank_rows(table)
-    if not ranked.by or not ranked.rows[0][ranked.by]:
+    if not _has_top_value(ranked):
         return ""
     rows = format_count(len(table), "layer" if "path" in ranked.rows[0] else "row")
     first = f"the {SUPERLATIVES[ranked.by]} of {rows} is {_write_top_row(table, ranked)}"
+    if "forward" not in ranked.by:
+        return first
     backward = rank_rows(table, ranked.by.replace("forward", "backward"))
-    if backward.by in ("", ranked.by) or not backward.rows[0][backward.by]:
+    if not _has_top_value(backward):
         return first
     return f"{first} of its own forward; backward it is {_write_top_row(table, backward)}"
 
 
-def _describe_gap(table: Table) -> str:
-    """Say how much of the model's time the own times of its layers add up to, where that is far from all of it.
+def _has_top_value(ranked: Ranked) -> bool:
+    """Return whether the rows are ranked at all, and the first of them has something to show."""
+    return bool(ranked.by and ranked.rows[0][ranked.by])
 
-    Each is the median of its own samples, and so they do not add up exactly: where much is missing, times are noisy.
+
+def _describe_gap(table: Table) -> str:
+    """Say which part of the model's time the own times of its layers add up to, if that is far from all of it.
+
+    Each is the median of its own samples, so that they never add up exactly; a large gap comes from noise.
     """
     whole = next((row.get("forward_seconds") for row in table if row.get("path") == ""), None)
     if not whole or any(row.get("own_forward_seconds") is None for row in table):
@@ -165,20 +182,25 @@ def _write_top_row(table: Table, ranked: Ranked) -> str:
     """Return the first of ranked rows with its value, and the share of the whole model where that is known."""
     row, by = ranked.rows[0], ranked.by
     label = next((str(row[name]) for name in _LABELS if row.get(name)), "the model itself")
-    where = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
+    layer = f" in {row['layer']}" if "operator" in row and row.get("layer") else ""
     kind = f" ({row['type']})" if row.get("path") and row.get("type") else ""
-    root = next((one for one in table if one.get("path") == ""), {})
-    whole = root.get(by.removeprefix("own_")) if by.startswith("own_") else None
-    share = f" ({share_text(row[by] / whole)})" if whole else ""
-    return f"{label}{where}{kind}, {Column.of(by).show(row[by])}{_write_large_noise(table, row, by)}{share}"
+    value = Column.of(by).show(row[by])
+    return f"{label}{layer}{kind}, {value}{_write_large_noise(table, row, by)}{_write_share(table, row, by)}"
 
 
 def _write_large_noise(table: Table, row: Mapping[str, Any], by: str) -> str:
-    """Return how far the time of a layer may be off, where that is much: then another layer may be the slowest."""
+    """Return how far the time of a layer may be off, if that is much."""
     if not isinstance(table, LayerTimeTable):
         return ""
     noise = table.measurement(row["path"], by).noise
     return f" {format_noise(noise, digits=0)}" if noise > _MUCH_NOISE else ""
+
+
+def _write_share(table: Table, row: Mapping[str, Any], by: str) -> str:
+    """Return which part of the whole model's value is a layer's own."""
+    root = next((candidate for candidate in table if candidate.get("path") == ""), {})
+    whole = root.get(by.removeprefix("own_"))
+    return f" ({share_text(row[by] / whole)})" if by.startswith("own_") and whole else ""
 
 
 # Times that are compared ----------------------------------------------------------------------------------------------
@@ -197,23 +219,19 @@ def _describe_ratios(comparison: Comparison) -> Iterator[str]:
 
     All of it is read from the first time that the reference has more than one sample of.
     """
-    records = [one for one in list_records(comparison.reference, Measurement) if len(one.value.samples) > 1]
+    records = [record for record in list_records(comparison.reference, Measurement) if len(record.value.samples) > 1]
     if not records:
         return
     record, reference = records[0], records[0].value
-    others: list[_Timed] = []
-    for report in comparison.others:
-        time = report.statuses[record.key].value if record.key in report.statuses else None
-        if isinstance(time, Measurement):
-            others.append(_Timed(report.name, time, Ratio.of(reference, time)))
+    others = list(_list_timed_others(comparison, record))
     if not others:
         return
     are_paired = all(reference.is_paired_with(other.time) for other in others)
-    how = "measured in turn" if are_paired else "measured one after the other"
+    order = "in turn" if are_paired else "one after the other"
     interval = f"{100 * reference.confidence:.4g} % confidence interval"
     if all(other.ratio.is_range for other in others):
         interval = "smallest and largest value"
-    yield f"Times are medians, {how}; brackets hold the {interval} of the ratio."
+    yield f"Times are medians, measured {order}; brackets hold the {interval} of the ratio."
     if any(not (other.ratio.is_range or other.ratio.is_real) for other in others):
         yield "≈ marks a ratio whose interval holds 1: no real difference was found."
     if are_paired and any(_read_process(reference) != _read_process(other.time) for other in others):
@@ -224,15 +242,25 @@ def _describe_ratios(comparison: Comparison) -> Iterator[str]:
     for other in others:
         note = _describe_noise(other.ratio)
         if note:
-            named = f" of {other.name}" if len(others) > 1 else ""
-            yield f"{record.friendly_name}{named}: {note}"
+            name = f" of {other.name}" if len(others) > 1 else ""
+            yield f"{record.friendly_name}{name}: {note}"
+
+
+def _list_timed_others(comparison: Comparison, record: StatusRecord) -> Iterator[_Timed]:
+    """Yield the others of a comparison that have the time which is the record of the reference."""
+    for report in comparison.others:
+        other = report.statuses.get(record.key)
+        if other is not None and isinstance(other.value, Measurement):
+            yield _Timed(report.name, other.value, Ratio.of(record.value, other.value))
 
 
 def _describe_noise(ratio: Ratio) -> str:
     """Return why a ratio is not known well; empty for one that is."""
-    if ratio.warning or not ratio.is_range:
-        return ratio.warning or ""
-    return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
+    if ratio.warning:
+        return ratio.warning
+    if ratio.is_range:
+        return f"too few samples for an interval of the ratio: brackets hold its {ratio.interval_name}"
+    return ""
 
 
 def _read_process(time: Measurement) -> str:
@@ -244,15 +272,16 @@ def _describe_origins(reports: Sequence[Report]) -> Iterator[str]:
     timed = list_timed(reports)
     if len(timed) < 2:
         return
-    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
+    differences = []
     moments = [moment for report in timed if (moment := _read_moment(report)) is not None]
-    apart = len(moments) > 1 and max(moments) - min(moments) > _TOGETHER
-    if not (differing or apart):
-        return
-    origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
-    where = "devices" if differing == ["device"] else "machines"
-    what = " and ".join([*(["at different times"] if apart else []), *([f"on different {where}"] if differing else [])])
-    yield f"The times were taken {what}, so that they compare with care ({origins})."
+    if moments and max(moments) - min(moments) > _TOGETHER:
+        differences.append("at different times")
+    differing = [name for name in (*_MACHINE, *_BY_FRAMEWORK) if _is_stated_differently(timed, name)]
+    if differing:
+        differences.append("on different devices" if differing == ["device"] else "on different machines")
+    if differences:
+        origins = "; ".join(f"{report.name}: {_describe_origin(report, differing)}" for report in timed)
+        yield f"The times were taken {' and '.join(differences)}, so that they compare with care ({origins})."
 
 
 def _is_stated_differently(reports: Sequence[Report], name: str) -> bool:

@@ -31,8 +31,8 @@ _SHOWN = frozenset(
         *("forward_seconds", "backward_seconds", "own_forward_seconds", "own_backward_seconds"),
     )
 )
-#: What a table of statistics has of the samples of a row's ``column``, in the unit of that column.
-_OF_SAMPLES = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
+#: The columns of a table of statistics: each row has those of one column of another table, in the unit of that one.
+_STATISTICS = frozenset(("median", "mean", "std", "min", "max", "p90", "low", "high"))
 #: The columns that rows are ranked by, the first that a table has; and what the first row then is.
 SUPERLATIVES = {
     "own_forward_seconds": "slowest",
@@ -51,27 +51,31 @@ def table_grid(title: str, table: Table, top: int | None = ROWS, depth: int | No
     Args:
         title: What stands above it.
         table: The table. Columns without any value are left out.
-        top: The most rows. Of a longer table those with the most of what it is ranked by are shown, without the layers
-            around others; of a table that is not ranked, the first ones. None shows all.
+        top: The most rows. A longer table is ranked, and the first rows are shown, without the layers around others;
+            of a table that nothing ranks, the first ones as they stand. None shows all.
         depth: The deepest layers to show; None and -1 for those at any depth.
     """
     rows = within_depth(table, depth)
-    total, is_whole = len(rows), top is None or len(rows) <= top
-    if not is_whole:
+    is_cut = top is not None and len(rows) > top
+    if is_cut:
         ranked = rank_rows(rows)
-        rows = list(ranked.rows[:top])
-        title = write_ranked_title(title, ranked, len(rows), total)
+        shown = list(ranked.rows[:top])
+        title = write_ranked_title(title, ranked, len(shown), len(rows))
+        rows = shown
     columns = [name for name in _choose_columns(table) if any(_has(row[name]) for row in rows)]
-    columns += ["missing"] if any(row.get("missing") for row in rows) else []
-    nested = is_whole and "path" in columns and "depth" in table.columns and not rows[0]["path"]
-    drawn = tuple(tuple(_write_cell(row, name, nested) for name in columns) for row in rows)
+    if any(row.get("missing") for row in rows):
+        columns.append("missing")
+    # A tree of layers, below the model itself; a row of it has its own name alone.
+    is_tree = not is_cut and "path" in columns and "depth" in table.columns and not rows[0]["path"]
+    depths = tuple(row["depth"] for row in rows) if is_tree else ()
+    headings = tuple(_write_heading(name) for name in columns)
+    cells = tuple(tuple(_write_cell(row, name, is_tree) for name in columns) for row in rows)
     numeric = frozenset(index for index, name in enumerate(columns) if _is_numeric(rows, name))
-    depths = tuple(row["depth"] for row in rows) if nested else ()
-    return Grid(title, tuple(_write_heading(name) for name in columns), drawn, numeric, depths, kind="layers")
+    return Grid(title, headings, cells, numeric, depths, kind="layers")
 
 
 def operator_grid(title: str, table: Table, top: int) -> Grid:
-    """Return the slowest rows of a table of operators, one that was saved and read again too."""
+    """Return the first rows of a table of operators, which has the slowest ones first, also after it was saved."""
     rows = tuple(
         (
             row["operator"],
@@ -87,11 +91,12 @@ def operator_grid(title: str, table: Table, top: int) -> Grid:
     )
     titles = ("Operator", "Layer", "Phase", "Calls", "Time", "Share", "MACs", "FLOP/s")
     more = f", the slowest {top} of {len(table)}" if len(table) > top else ""
-    return Grid(f"{title}{more}", titles, rows, frozenset(range(3, 8)), kind="operators")
+    numeric = frozenset(range(titles.index("Calls"), len(titles)))
+    return Grid(f"{title}{more}", titles, rows, numeric, kind="operators")
 
 
 def _choose_columns(table: Table) -> list[str]:
-    """Return the columns to show: all of a small table, of layers and operators those that people look for."""
+    """Return the columns to show but ``missing``: those of `_SHOWN` in a table of layers or operators, else all."""
     if {"path", "operator"}.isdisjoint(table.columns):
         return [name for name in table.columns if name != "missing"]
     shown = set(_SHOWN)
@@ -114,17 +119,19 @@ def _write_heading(name: str) -> str:
 
 
 def _find_column(row: Mapping[str, Any], name: str) -> Column:
-    """Return the column whose unit a cell has: that of its title, or the one that the row names."""
+    """Return the column whose unit a cell has: the one that the row names, or its own."""
     if name == "value" and "by" in row:
         return Column.of(str(row["by"]))
-    return Column.of(str(row["column"])) if name in _OF_SAMPLES and "column" in row else Column.of(name)
+    if name in _STATISTICS and "column" in row:
+        return Column.of(str(row["column"]))
+    return Column.of(name)
 
 
-def _write_cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
+def _write_cell(row: Mapping[str, Any], name: str, is_tree: bool) -> str:
     value = row[name]
     if name == "path":
-        return (value.rpartition(".")[2] if nested else value) or "(model)"
-    if name == "by" or (name == "column" and isinstance(value, str)):
+        return (value.rpartition(".")[2] if is_tree else value) or "(model)"
+    if name == "by" or (name == "column" and isinstance(value, str)):  # the name of a column
         return Column.of(value).title
     if value is None:
         return "-"
@@ -147,16 +154,16 @@ def _write_cell(row: Mapping[str, Any], name: str, nested: bool) -> str:
 
 
 class Ranked(NamedTuple):
-    """Rows by rank, and the column that they are ranked by; an empty one where they stand as they were."""
+    """Rows by rank, and the column that they are ranked by; "" if nothing ranks them, so that they stand as before."""
 
     by: str
     rows: Sequence[Mapping[str, Any]]
 
 
 def rank_rows(rows: Iterable[Mapping[str, Any]], by: str = "") -> Ranked:
-    """Return rows by rank, those with most first; as they are where no column ranks them.
+    """Return rows by rank, those with most first; as they are if no column ranks them.
 
-    Of layers that are ranked by a column with the layers inside, those around others are left out.
+    A layer around others is left out if the column counts the layers inside too: it would only repeat them.
 
     Args:
         rows: The rows of a table.

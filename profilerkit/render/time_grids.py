@@ -22,29 +22,27 @@ __all__ = ["environment_facts", "environment_grids", "list_timed", "machine_fact
 def sweep_grids(reports: Sequence[Report]) -> Iterator[Grid]:
     """Yield a grid for each sweep over batch sizes; the knee is marked."""
     for report in reports:
-        named = f" of {report.name}" if len(reports) > 1 else ""
+        name = f" of {report.name}" if len(reports) > 1 else ""
         for record in list_records(report, BatchSweep):
-            yield _draw_sweep(f"{record.friendly_name}{named}", record.value)
+            yield _draw_sweep(f"{record.friendly_name}{name}", record.value)
 
 
 def _draw_sweep(title: str, sweep: BatchSweep) -> Grid:
+    titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory")
     rows = []
     for row in sweep:
+        size = f"knee {row['batch_size']}" if row["is_knee"] else str(row["batch_size"])
+        time = row["execution_time"]
+        interval = _write_interval(time)
+        throughput = f"{format_number(row['throughput'])} samples/s"
         memory = row["memory_footprint"]
-        rows.append(
-            (
-                f"knee {row['batch_size']}" if row["is_knee"] else str(row["batch_size"]),
-                *_write_median(row["execution_time"]),
-                f"{format_number(row['throughput'])} samples/s",
-                "-" if memory is None else str(scale_value(memory, "B", Scale.IEC)),
-            )
-        )
-    titles = ("Batch size", "Execution time", "Interval", "Throughput", "Memory")
+        footprint = "-" if memory is None else str(scale_value(memory, "B", Scale.IEC))
+        rows.append((size, _write_seconds(time.median), interval, throughput, footprint))
     return Grid(title, titles, tuple(rows), frozenset(range(len(titles))))
 
 
 def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
-    """Yield for each report every statistic of each measured value, one column for each."""
+    """Yield a grid for each report with measured values: a column for each of them, a row for each statistic."""
     for report in reports:
         measured = list_records(report, Measurement)
         if measured:
@@ -59,12 +57,12 @@ def measurement_grids(reports: Sequence[Report]) -> Iterator[Grid]:
 
 
 def environment_grids(reports: Sequence[Report]) -> Iterable[Grid]:
-    """Yield where each report with measured times was made, once where that is the same for all."""
-    measured = list_timed(reports)
-    alike = all(report.environment == measured[0].environment for report in measured)
-    for report in measured[:1] if alike else measured:
+    """Yield where each report with measured times was made, or one grid if that is the same for all."""
+    timed = list_timed(reports)
+    are_alike = all(report.environment == timed[0].environment for report in timed)
+    for report in timed[:1] if are_alike else timed:
         if report.environment:
-            title = "Environment" if alike else f"Environment of {report.name}"
+            title = "Environment" if are_alike else f"Environment of {report.name}"
             yield Grid(title, ("Fact", "Value"), tuple(environment_facts(report).items()), kind="descriptions")
 
 
@@ -75,17 +73,16 @@ def list_timed(reports: Sequence[Report]) -> list[Report]:
 
 def environment_facts(report: Report) -> dict[str, str]:
     """Return where a report was made, with names and units as people read them: "memory", "23.54 GiB"."""
-    return dict(map(_write_fact, report.environment.items()))
-
-
-def _write_fact(fact: tuple[str, str]) -> tuple[str, str]:
-    name, value = fact
-    if name.endswith("_bytes") and value.isdecimal():
-        name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
-    return name.replace("_", " "), value
+    facts: dict[str, str] = {}
+    for name, value in report.environment.items():
+        if name.endswith("_bytes") and value.isdecimal():
+            name, value = name.removesuffix("_bytes"), str(scale_value(int(value), "B", Scale.IEC))
+        facts[name.replace("_", " ")] = value
+    return facts
 
 
 def _list_statistics(value: Measurement, unit: str) -> dict[str, str]:
+    """Return the statistics of a measured value, and what the machine did meanwhile, by what they are called."""
     scale = Scale.TIME if unit == "s" else Scale.NONE
 
     def show(number: float) -> str:
@@ -113,19 +110,18 @@ def _choose_percentiles(value: Measurement) -> list[int]:
 
 
 def _describe_likeness(value: Measurement) -> str:
-    fewer = value.effective_samples < len(value.samples)
-    return f"; neighbors are alike: they say as much as {value.effective_samples:.1f}" if fewer else ""
+    """Return how many independent samples tell as much as all of these, if neighboring ones are alike."""
+    if value.effective_samples >= len(value.samples):
+        return ""
+    return f"; neighbors are alike: they say as much as {value.effective_samples:.1f}"
 
 
 def machine_facts(machine: Conditions | None) -> dict[str, str]:
     """Return what the machine did during a measurement; what could not be read is left out."""
     if machine is None:
         return {}
-    seconds, processor = (
-        str(scale_value(item, "s", Scale.TIME)) for item in (machine.wall_seconds, machine.cpu_seconds)
-    )
     facts = {
-        "Processor time": f"{processor} in {seconds}",
+        "Processor time": f"{_write_seconds(machine.cpu_seconds)} in {_write_seconds(machine.wall_seconds)}",
         "Interruptions": machine.involuntary_switches,
         "Threads of the process": machine.threads,
         "Frequency governor": machine.governor,
@@ -136,7 +132,11 @@ def machine_facts(machine: Conditions | None) -> dict[str, str]:
     return {name: str(fact) for name, fact in facts.items() if fact is not None}
 
 
-def _write_median(time: Measurement) -> tuple[str, str]:
-    low, high = (str(scale_value(bound, "s", Scale.TIME)) for bound in time.interval)
-    named = f" ({time.interval_name})" if time.is_range else ""
-    return str(scale_value(time.median, "s", Scale.TIME)), f"{low} to {high}{named}"
+def _write_interval(time: Measurement) -> str:
+    """Return the two ends of a time; those of a range are called so."""
+    low, high = map(_write_seconds, time.interval)
+    return f"{low} to {high} ({time.interval_name})" if time.is_range else f"{low} to {high}"
+
+
+def _write_seconds(seconds: float) -> str:
+    return str(scale_value(seconds, "s", Scale.TIME))
