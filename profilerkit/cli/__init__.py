@@ -38,6 +38,7 @@ class _Commands(click.Group):
         return list(list_commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, with its examples, and a help that goes where results go."""
         command = load_command(cmd_name)
         if command is None:
             return None
@@ -59,12 +60,13 @@ class _Commands(click.Group):
         except MemoryError:
             raise
         except Exception:
-            with contained(find_plugin(ctx.invoked_subcommand), "a command"):
+            with contained(find_plugin(ctx.invoked_subcommand), "a command"):  # so that `main` can name the plugin
                 raise
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name, with the values of ``pyproject.toml`` as its defaults."""
         names = self.list_commands(ctx)
         if args and args[0][:1] != "-" and args[0] not in names:
             ctx.fail(f"No such command {args[0]!r}; there are, nearest first: {', '.join(by_likeness(args[0], names))}")
@@ -90,9 +92,11 @@ def _require_once(context: click.Context, arguments: list[str]) -> None:
 
 
 def _write_examples(examples: tuple[str, ...]) -> str:
-    r"""Return the examples of a command as click shows them, each in a line of its own."""
+    r"""Return the examples of a command as click shows them, each in a line of its own; nothing without any."""
+    if not examples:
+        return ""
     heading = f"{name_several('Example', len(examples))}:"
-    return "\n".join(("\b", heading, *(f"  {line}" for line in examples))) if examples else ""
+    return "\n".join(("\b", heading, *(f"  {line}" for line in examples)))  # click folds no lines after \b
 
 
 def _show_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -143,15 +147,15 @@ def main(arguments: list[str] | None = None) -> Any:
     Exit codes: 0 fine, 1 a budget or ``--strict`` is not kept, 2 usage, 3 the model could not be profiled, 130
     interrupted.
     """
-    if sys.stderr is None:
+    if sys.stderr is None:  # pythonw, or a closed descriptor
         sys.stderr = io.StringIO()
+    has_own_process = arguments is None
     try:
         with print_warnings_in_a_line():
             _prepare_completion()
-            mode = _OWN_PROCESS if arguments is None else None
-            if mode is not None:
+            if has_own_process:
                 keep_frameworks_quiet()
-            result = cli(args=arguments, standalone_mode=False, obj=mode)
+            result = cli(args=arguments, standalone_mode=False, obj=_OWN_PROCESS if has_own_process else None)
             sys.exit(result if isinstance(result, int) else 0)
     except click.ClickException as error:
         message = io.StringIO()

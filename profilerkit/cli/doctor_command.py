@@ -59,10 +59,8 @@ def command() -> None:
                 backend = load(loading)
         except Exception as error:  # whatever a plugin does wrong, the others go on
             unusable[info.name] = " ".join(str(error).split())
-            continue
-        _print_line(info.name, ", ".join(f"{name} {value}" for name, value in backend.environment().items()) or "ready")
-        for what, things in _list_abilities(backend).items():
-            _print_paragraph(what, things)
+        else:
+            _show_backend(info.name, backend)
     for name, reason in unusable.items():
         _print_line(name, f"cannot be used: {reason}")
 
@@ -72,7 +70,7 @@ def _show_configuration() -> None:
     try:
         configuration = read_configuration()
         for command in filter(None, map(load_command, configuration.commands)):
-            choose_values(configuration, command)
+            choose_values(configuration, command)  # for the errors that it raises
     except ArgumentError as error:
         emit(f"  {error}")
         return
@@ -86,6 +84,14 @@ def _show_configuration() -> None:
             _print_line(f"{prefix}{key}", str(value))
 
 
+def _show_backend(name: str, backend: Backend) -> None:
+    """Print the versions and devices of a backend, and what it and plugins for it offer."""
+    facts = ", ".join(f"{fact} {value}" for fact, value in backend.environment().items())
+    _print_line(name, facts or "ready")
+    for heading, things in _list_abilities(backend).items():
+        _print_paragraph(heading, things)
+
+
 def _print_line(name: str, value: str) -> None:
     emit(f"  {name:<16} {value}".rstrip())
 
@@ -97,23 +103,23 @@ def _find_version(package: str) -> str:
         return "not installed"
 
 
-def _print_paragraph(what: str, things: list[str]) -> None:
-    """Print what a backend has, as lines that fit the terminal."""
+def _print_paragraph(heading: str, things: list[str]) -> None:
+    """Print things, if there are any, as lines that fit the terminal, below the values of `_print_line`."""
     if things:
         width = max(60, terminal_columns(100))
         indent = " " * 19
-        emit(fill(f"{what}: {'; '.join(things)}", width, initial_indent=indent, subsequent_indent=f"{indent}  "))
+        emit(fill(f"{heading}: {'; '.join(things)}", width, initial_indent=indent, subsequent_indent=f"{indent}  "))
 
 
 def _list_abilities(backend: Backend) -> dict[str, list[str]]:
-    """Return what a backend, or a plugin for it, offers beyond what every one must, and what it does not offer."""
+    """Return what a backend, or a plugin for it, can do and cannot do beyond what every backend must."""
     from ..plugging.offers import list_capabilities
     from ..protocols import abilities
 
-    listed = abilities(backend, list_capabilities())
+    is_offered = abilities(backend, list_capabilities())
     return {
-        "offers": [what for what, is_offered in listed.items() if is_offered],
+        "offers": [ability for ability in is_offered if is_offered[ability]],
         "runs models as": list(backend.execution_modes),
         "options of a run": list(backend.offered_options) or ["none"],
-        "does not offer": [what for what, is_offered in listed.items() if not is_offered],
+        "does not offer": [ability for ability in is_offered if not is_offered[ability]],
     }

@@ -35,13 +35,13 @@ def devices() -> tuple[DeviceInfo, ...]:
     """
     offered = require_unique("device", list_offers("profilerkit_devices", DeviceInfo))
     by_name = {offer.item.name: offer.item for offer in offered}
-    by_name.update(_of_folders())
+    by_name.update(_read_folders())
     return tuple(by_name[name] for name in sorted(by_name))
 
 
 def device_names() -> tuple[str, ...]:
     """Return the names of the devices, without their aliases."""
-    return tuple(one_device.name for one_device in devices())
+    return tuple(info.name for info in devices())
 
 
 def device(name: DeviceInfoLike) -> DeviceInfo:
@@ -57,34 +57,37 @@ def device(name: DeviceInfoLike) -> DeviceInfo:
         return name
     if isinstance(name, PathLike) or (isinstance(name, str) and name.endswith(".toml")):
         return read_device(name)
-    every = devices()
-    requested = _plain(name) if isinstance(name, str) else ""
-    named = [one_device for one_device in every if requested == _plain(one_device.name)]
-    matching = named or [one_device for one_device in every if requested in map(_plain, one_device.aliases)]
+    infos = devices()
+    requested = _simplify(name) if isinstance(name, str) else ""
+    matching = [info for info in infos if requested == _simplify(info.name)]
+    if not matching:
+        matching = [info for info in infos if requested in map(_simplify, info.aliases)]
     if len(matching) > 1:
         raise DeviceNotKnownError(
-            f"{name!r} may be each of these devices: {', '.join(match.name for match in matching)}; give one of them"
+            f"{name!r} may be each of these devices: {', '.join(info.name for info in matching)}; give one of them"
         )
     if not matching:
-        nearest_names = by_likeness(str(name), [one_device.name for one_device in every])[:8]
+        nearest_names = by_likeness(str(name), [info.name for info in infos])[:8]
         raise DeviceNotKnownError(
-            f"no device {shown(name)}; the nearest of {len(every)} are: {', '.join(nearest_names)}; or give the path "
+            f"no device {shown(name)}; the nearest of {len(infos)} are: {', '.join(nearest_names)}; or give the path "
             f"of a TOML file, or a folder of them in {FOLDERS}"
         )
     return matching[0]
 
 
-def _of_folders() -> dict[str, DeviceInfo]:
+def _read_folders() -> dict[str, DeviceInfo]:
+    """Return the devices in the user's folders, by their names."""
     by_name: dict[str, DeviceInfo] = {}
     for folder in filter(None, os.environ.get(FOLDERS, "").split(os.pathsep)):
-        for found_device in devices_in(folder):
-            if found_device.name in by_name:
+        for info in devices_in(folder):
+            if info.name in by_name:
                 raise RegistrationConflictError(
-                    f"two files in the folders of {FOLDERS} describe a device {found_device.name!r}; rename one of them"
+                    f"two files in the folders of {FOLDERS} describe a device {info.name!r}; rename one of them"
                 )
-            by_name[found_device.name] = found_device
+            by_name[info.name] = info
     return by_name
 
 
-def _plain(name: str) -> str:
+def _simplify(name: str) -> str:
+    """Return a name without what makes no difference: capitals, spaces, hyphens and underscores."""
     return "".join(name.lower().replace("-", " ").replace("_", " ").split())

@@ -46,16 +46,14 @@ def run_job(end: socket.socket, job: Job | int) -> None:
     code = 1
     try:
         faulthandler.enable(file=2)
-        with suppress(AttributeError, ValueError, OSError):
+        with suppress(AttributeError, ValueError, OSError):  # the supervisor asks by this signal where the model is
             faulthandler.register(signal.SIGUSR2, file=2, all_threads=False)
         channel = Channel(_move_out_of_the_way(end))
         channel.send(stage="reading what to profile")
         serve(channel, read_job(job) if isinstance(job, int) else job)
         code = 0
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-        if isinstance(error.code, str):
-            sys.stderr.write(f"{error.code}\n")
+    except SystemExit as error:  # the model has called sys.exit
+        code = _read_exit_code(error)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -65,11 +63,20 @@ def run_job(end: socket.socket, job: Job | int) -> None:
         os._exit(code & 0xFF)
 
 
+def _read_exit_code(error: SystemExit) -> int:
+    """Return the exit code that Python would end with; a text is printed, as Python does."""
+    if isinstance(error.code, int):
+        return error.code
+    if isinstance(error.code, str):
+        sys.stderr.write(f"{error.code}\n")
+    return 0 if error.code is None else 1
+
+
 def _move_out_of_the_way(end: socket.socket) -> socket.socket:
     """Return the socket under a high number, because some programs close all low descriptors."""
-    import fcntl
+    import fcntl  # Windows has none
 
-    for least in (900, 200):
+    for least in (900, 200):  # below the usual limit of 1024 descriptors, and below the 256 of macOS
         with suppress(OSError):
             moved = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, least)
             end.close()
@@ -175,8 +182,9 @@ class Work:
         self.registry = profiler._registry
         self.requested = requested
         self.job = job
-        #: The keys of one function after those of another.
+        #: The keys of each function, in the order in which functions run.
         self.groups: list[list[str]] = group_by_function(names, self.registry)
+        #: Whether the next function that runs the model waits until the caller lets it.
         self.waits: bool = job.in_turn or job.gated
         #: The keys whose results were sent already.
         self.reported: set[str] = set()
@@ -194,12 +202,13 @@ class Work:
 
     def count_without_running(self) -> None:
         """Send the results of the layers alone, which are known even if the model cannot be traced."""
-        safe = [group for group in self.groups if find_risk(group[0], self.registry) is Risk.LEAST]
+        groups = [group for group in self.groups if find_risk(group[0], self.registry) is Risk.LEAST]
+        names = [name for group in groups for name in group]
         twin = self.profiler.clone()
-        without = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
+        without_inputs = {**self.job.arguments, "inputs": NoInputs(InputError(NOT_REACHED))}
         self.channel.send(stage="looking at its layers")
-        with suppress(Exception):
-            twin._compute_all([name for group in safe for name in group], without)
+        with suppress(Exception):  # they are computed again, with the inputs: then an error is told
+            twin._compute_all(names, without_inputs)
             report = replace(twin._report(self.requested), arguments={}, notes=(), inputs="", data={})
             usable = (Completeness.COMPLETE, Completeness.PARTIAL)
             records = {key: record for key, record in report.statuses.items() if record.completeness in usable}
@@ -216,7 +225,7 @@ class Work:
                 next(computing)
             self.reported |= set(group)
             self._send_report(self.profiler._report(self.requested))
-        for _ in computing:
+        for _ in computing:  # what it does at its end
             pass
 
     def _begin(self, group: Sequence[str]) -> None:
@@ -227,7 +236,7 @@ class Work:
             self.channel.send(turn=self._name_joint(group))
             while not self.channel.receive().get("go"):
                 pass
-            self.waits = self.job.in_turn  # one that measures by itself is let once, and for good
+            self.waits = self.job.in_turn  # a job that is gated, and measures by itself, waits once
 
     def _find_missing(self) -> list[str]:
         """Return the names that the report still lacks: metrics, and other keys that were requested by name."""

@@ -57,10 +57,12 @@ class Conductor:
                 return taking_part
         return waiting[:1]
 
-    def _is_yet_to_measure(self, run: IsolatedRun, what: str) -> bool:
-        return run.progress.turn == what or (what in run.progress.joint and what not in self._done[run])
+    def _is_yet_to_measure(self, run: IsolatedRun, name: str) -> bool:
+        """Return whether a process waits to make a measurement, or has planned it and has not had its turn."""
+        return run.progress.turn == name or (name in run.progress.joint and name not in self._done[run])
 
     def _grant_turn(self, run: IsolatedRun) -> None:
+        """Let a process go on that waits for its turn."""
         if run.progress.turn is not None:
             self._done[run].add(run.progress.turn)
         run.progress.waiting, run.progress.turn = False, None
@@ -99,11 +101,12 @@ class Conductor:
     def sample(self, run: IsolatedRun) -> float:
         """Let a process take one sample and return its seconds; raises `_NoSampleError` if it takes none."""
         self._stop_others(run)
-        progress, times_ready = run.progress, run.progress.times_ready
+        progress = run.progress
         progress.sample = None
+        times_ready = progress.times_ready
 
         def has_answered() -> bool:
-            has_moved_on = progress.waiting or progress.times_ready > times_ready
+            has_moved_on = progress.waiting or progress.times_ready > times_ready  # it takes no further samples here
             return run.over or has_moved_on or progress.sample is not None
 
         run.send(sample=True)

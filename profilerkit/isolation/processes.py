@@ -10,9 +10,10 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = [
     "LINUX",
@@ -21,6 +22,7 @@ __all__ = [
     "count_threads",
     "cpu_seconds",
     "cpu_seconds_of_children",
+    "data_bytes",
     "descendants",
     "die_with_parent",
     "end_tree",
@@ -39,13 +41,15 @@ LINUX = sys.platform.startswith("linux")
 MARKER = "PROFILERKIT_ISOLATED"
 
 _PROC = Path("/proc")
+#: Options of prctl(2).
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def _prctl(option: int, argument: int) -> bool:
+    """Set an option of this process; return whether that worked."""
     if not LINUX:
         return False
-    import ctypes
+    import ctypes  # needed on Linux alone
 
     try:
         return bool(ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0) == 0)
@@ -99,19 +103,29 @@ def _read(*parts: object) -> bytes:
         os.close(file)
 
 
-def _read_stat(pid: int) -> list[bytes]:
-    """Return the fields of a process from its state on, whatever its name contains; empty if it has ended."""
+class _Stat(NamedTuple):
+    """What the system says of a process: those fields of /proc/PID/stat that are needed here."""
+
+    state: bytes
+    parent: int
+    session: int
+    cpu_ticks: int
+    threads: int
+
+
+def _read_stat(pid: int) -> _Stat | None:
+    """Return what the system says of a process; None if it has ended."""
     content = _read(pid, "stat")
-    return content[content.rfind(b")") + 2 :].split()
-
-
-def _read_numbers(names: Iterable[str]) -> Iterator[int]:
-    return (int(name) for name in names if name.isdigit())
+    fields = content[content.rfind(b")") + 2 :].split()  # those behind the name, which may contain anything
+    if len(fields) < 18:
+        return None
+    ticks = sum(map(int, fields[11:15]))  # its own in programs and in the system, and those of children that have ended
+    return _Stat(fields[0], parent=int(fields[1]), session=int(fields[3]), cpu_ticks=ticks, threads=int(fields[17]))
 
 
 def _list_all_pids() -> list[int]:
     try:
-        return list(_read_numbers(entry.name for entry in _PROC.iterdir())) if LINUX else []
+        return [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()] if LINUX else []
     except OSError:
         return []
 
@@ -130,10 +144,11 @@ def descendants(root: int) -> list[int]:
 
 def find_children(pid: int) -> list[int]:
     """Return the children of a process."""
-    return (_read_children if _lists_children() else _scan_for_children())(pid)
+    return _read_children(pid) if _lists_children() else _scan_for_children()(pid)
 
 
 def _lists_children() -> bool:
+    """Return whether the system lists the children of a process, which it does if it was built so."""
     pid = os.getpid()
     return _PROC.joinpath(str(pid), "task", str(pid), "children").exists()
 
@@ -150,22 +165,22 @@ def _scan_for_children() -> Callable[[int], list[int]]:
     """Return a function that finds children on systems that do not list them; it reads all parents once."""
     below: dict[int, list[int]] = {}
     for pid in _list_all_pids():
-        fields = _read_stat(pid)
-        if fields:
-            below.setdefault(int(fields[1]), []).append(pid)
+        stat = _read_stat(pid)
+        if stat is not None:
+            below.setdefault(stat.parent, []).append(pid)
     return lambda pid: below.get(pid, [])
 
 
 def count_threads(pid: int) -> int:
     """Return the number of threads of a process; 0 if it has ended."""
-    fields = _read_stat(pid)
-    return int(fields[17]) if len(fields) > 17 else 0
+    stat = _read_stat(pid)
+    return 0 if stat is None else stat.threads
 
 
 def cpu_seconds(pid: int) -> float:
     """Return the processor time of a process and of those of its children that have ended; 0 if it has ended."""
-    fields = _read_stat(pid)
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if len(fields) > 17 else 0.0
+    stat = _read_stat(pid)
+    return 0.0 if stat is None else stat.cpu_ticks / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds_of_children() -> float:
@@ -176,15 +191,24 @@ def cpu_seconds_of_children() -> float:
 
 def resident_bytes(pid: int) -> int:
     """Return the resident bytes of a process without file pages; shared pages count in each forked process."""
-    fields = dict(line.split(b":", 1) for line in _read(pid, "status").splitlines() if b":" in line)
-    return sum(int(fields[name].split()[0]) for name in (b"RssAnon", b"RssShmem") if name in fields) * 1024
+    return sum(_read_sizes(pid, "status", (b"RssAnon", b"RssShmem")))
 
 
 def proportional_bytes(pid: int) -> int:
     """Return the same, with shared pages divided among their processes; slower than `resident_bytes`."""
-    fields = dict(line.split(b":", 1) for line in _read(pid, "smaps_rollup").splitlines() if b":" in line)
-    sizes = [fields[name] for name in (b"Pss_Anon", b"Pss_Shmem") if name in fields]
-    return sum(int(size.split()[0]) for size in sizes) * 1024 if sizes else resident_bytes(pid)
+    sizes = _read_sizes(pid, "smaps_rollup", (b"Pss_Anon", b"Pss_Shmem"))
+    return sum(sizes) if sizes else resident_bytes(pid)
+
+
+def data_bytes() -> int:
+    """Return the bytes of data of this process, as the system counts them for the limit ``RLIMIT_DATA``."""
+    return sum(_read_sizes(os.getpid(), "status", [b"VmData"]))
+
+
+def _read_sizes(pid: int, file: str, names: Collection[bytes]) -> list[int]:
+    """Return the bytes of those names that a file of a process has, in lines such as ``RssAnon:  1024 kB``."""
+    fields = dict(line.split(b":", 1) for line in _read(pid, file).splitlines() if b":" in line)
+    return [int(fields[name].split()[0]) * 1024 for name in names if name in fields]
 
 
 def find_marked(marker: str, session: int | None = None) -> list[int]:
@@ -193,10 +217,10 @@ def find_marked(marker: str, session: int | None = None) -> list[int]:
     current = os.getpid()
     pids = []
     for pid in _list_all_pids():
-        fields = _read_stat(pid)
-        if pid == current or not fields or fields[0] in (b"Z", b"X"):
+        stat = _read_stat(pid)
+        if pid == current or stat is None or stat.state in (b"Z", b"X"):  # it has ended
             continue
-        if (session is not None and int(fields[3]) == session) or entry in _read(pid, "environ").split(b"\0"):
+        if stat.session == session or entry in _read(pid, "environ").split(b"\0"):
             pids.append(pid)
     return pids
 

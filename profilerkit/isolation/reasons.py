@@ -20,12 +20,18 @@ _SIGNALS = {
     "SIGFPE": "floating-point exception",
     "SIGILL": "illegal instruction",
 }
-#: Lines of the process's standard error that a reason quotes, and how long all of them may be.
+#: How many of the last lines of the process's standard error a reason quotes, and their most characters together.
 _LINES, _LENGTH = 3, 400
+#: The last characters of its standard error in which a process may say that it is out of memory.
+_RECENT = 4000
 #: How many of the metrics that were being computed are named.
 _NAMED = 4
 #: What faulthandler writes above the frames of a thread, the innermost first.
 _STACK = re.compile(r"most recent call first\):\n((?:  File .*\n?)+)")
+#: What faulthandler writes first.
+_FAULTHANDLER = re.compile(
+    r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)", flags=re.MULTILINE
+)
 _FRAME = re.compile(r'  File "(?P<file>[^"\n]*)", line (?P<line>\d+) in (?P<name>\S+)')
 _NOT_THE_MODEL = re.compile(r"[\\/](profilerkit[\\/]|profilerkit_\w+[\\/]|site-packages[\\/]|lib[\\/]python3)")
 _OUT_OF_MEMORY = re.compile(r"MemoryError|bad_alloc|allocat|out of memory|cannot create.*map|\bOOM\b", re.IGNORECASE)
@@ -63,8 +69,10 @@ class Reason(NamedTuple):
 
 def find_reason(fate: Fate) -> Reason:
     """Return why a process ended, with the metric that was computed, and the place in the code where that is known."""
+    clause = f"{_describe_cause(fate)} while {_describe_work(fate)}"
     where = _find_location(fate.stderr)
-    clause = f"{_describe_cause(fate)} while {_describe_work(fate)}{f', in {where}' if where else ''}"
+    if where:
+        clause += f", in {where}"
     return Reason(_find_code(fate), clause, _quote_last_lines(fate.stderr))
 
 
@@ -82,7 +90,7 @@ def _find_code(fate: Fate) -> FailureCode:
 
 def _ran_out_of_memory(fate: Fate) -> bool:
     """Return whether a process that ended by itself says on its standard error that it was refused memory."""
-    lines = [line for line in fate.stderr[-4000:].splitlines() if not _STACK_LINE.match(line)]
+    lines = [line for line in fate.stderr[-_RECENT:].splitlines() if not _STACK_LINE.match(line)]
     return fate.limits.memory is not None and any(map(_OUT_OF_MEMORY.search, lines))
 
 
@@ -90,11 +98,13 @@ def _describe_work(fate: Fate) -> str:
     """Return what the process did: some of the metrics that it computed, or its stage before any."""
     if not fate.doing:
         return fate.stage or "starting"
+    names = ", ".join(fate.doing[:_NAMED])
     more = len(fate.doing) - _NAMED
-    return f"computing {', '.join(fate.doing[:_NAMED])}{f' and {more} more' if more > 0 else ''}"
+    return f"computing {names} and {more} more" if more > 0 else f"computing {names}"
 
 
 def _describe_cause(fate: Fate) -> str:
+    """Return what ended the process: a limit of the caller or the supervisor, a broken channel, or the model itself."""
     ending, limits = fate.ending or Ending(), fate.limits
     if fate.code is FailureCode.TIMEOUT:
         return f"the process was ended at its time limit of {limits.timeout:g} s"
@@ -142,22 +152,19 @@ def _name_signal(number: int) -> str:
 
 
 def _find_location(stderr: str) -> str:
-    """Return the place in the code by the last output of faulthandler: in the user's own code, if it has any there."""
+    """Return the innermost place in the code that faulthandler wrote last: in the user's own code, if it has any."""
     stacks = _STACK.findall(stderr)
     frames = list(_FRAME.finditer(stacks[-1])) if stacks else []
+    if not frames:
+        return ""
     model_frames = [frame for frame in frames if not _NOT_THE_MODEL.search(frame["file"])]
-    innermost = (model_frames or frames)[:1]
-    return "".join(f"{frame['name']} ({frame['file']}:{frame['line']})" for frame in innermost)
+    innermost = (model_frames or frames)[0]
+    return f"{innermost['name']} ({innermost['file']}:{innermost['line']})"
 
 
 def _quote_last_lines(stderr: str) -> str:
-    """Return the last lines of text, without the frames and lists of faulthandler."""
-    before = re.split(
-        r"^(?:Fatal Python error: |Current thread |Thread 0x|Stack \(most recent)",
-        stderr,
-        maxsplit=1,
-        flags=re.MULTILINE,
-    )[0]
-    lines = [line.strip() for line in before.splitlines() if line.strip()][-_LINES:]
+    """Return the last lines that the process wrote before faulthandler wrote its own."""
+    written = _FAULTHANDLER.split(stderr, maxsplit=1)[0]
+    lines = [line.strip() for line in written.splitlines() if line.strip()][-_LINES:]
     text = " | ".join(lines)
     return text if len(text) <= _LENGTH else f"...{text[-_LENGTH:]}"

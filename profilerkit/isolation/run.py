@@ -30,16 +30,24 @@ from .unreached import make_unreached_report
 
 __all__ = ["IsolatedRun", "pump"]
 
-#: How long a supervisor may take to end everything before that is left to this process.
+#: Seconds that a supervisor may take to end everything; then this process does it.
 PATIENCE = 8.0
-#: How long after its channel has closed a child that goes on is ended; one that has ended itself is waited for.
+#: Seconds after its channel has closed at which a process that goes on is ended: a moment earlier it may be about to
+#: end by itself, and that says more.
 SECOND_SIGN = 0.5
+#: How many bytes are read at once.
 _PIECE = 2**18
+#: How many of the last bytes that a model printed on standard error may say why it ended.
 _STDERR_READ = 20_000
 
 
 class Source(NamedTuple):
-    """A socket or file to wait for, and what reads a piece of it: that returns whether more may have come already."""
+    """A socket or file to wait for.
+
+    Attributes:
+        end: The end of it that is here.
+        read: Reads a piece, and returns whether more may have come already.
+    """
 
     end: socket.socket | IO[bytes]
     read: Callable[[], bool]
@@ -68,15 +76,16 @@ class IsolatedRun:
         self.progress: Progress = Progress(quiet=quiet)
         self.over: bool = False
         self.ending: Ending | None = None
-        #: Why this process has ended it, and what was wrong.
+        #: Why the caller has ended the model's process, and what was wrong.
         self._code: FailureCode | None = None
         self._detail = ""
-        self._session: int | None = None
+        #: The model's process, which is also the number of its session, and a descriptor of it.
+        self._pid: int | None = None
         self._pidfd: int | None = None
         self._stopped = False
-        #: By `time.monotonic`: when a child whose channel has closed is ended, if it has not ended by itself; and when
-        #: a supervisor that was told to end is waited for no longer.
+        #: When a process whose channel has closed is ended unless it ends by itself, by `time.monotonic`.
         self._end_at: float | None = None
+        #: When a supervisor that was told to end is waited for no longer.
         self._give_up_at: float | None = None
         self._control_reader, self._channel_reader = FrameReader(), FrameReader()
         self._outputs = [BoundedOutput(f"standard {name}", quiet=quiet) for name in ("output", "error")]
@@ -88,7 +97,7 @@ class IsolatedRun:
     @property
     def pid(self) -> int | None:
         """The process of the model; None before it is known."""
-        return self._session
+        return self._pid
 
     @property
     def seconds(self) -> float:
@@ -110,19 +119,20 @@ class IsolatedRun:
         piece = _receive(self._ends.control)
         if piece is None:
             return False
+        is_open = bool(piece)
         try:
             for _, content in self._control_reader.read(piece):
                 self._take_control(decode(content))
-        except (ChannelError, TypeError, ValueError):  # nobody but the supervisor has this end
-            piece = b""
-        if not piece:
+        except (ChannelError, TypeError, ValueError):  # the supervisor, which alone has the other end, is broken
+            is_open = False
+        if not is_open:
             self._finish()
-        return bool(piece)
+        return is_open
 
     def _take_control(self, message: dict[str, Any]) -> None:
         if "child" in message:
-            self._session = int(message["child"])
-            self._pidfd = processes.pidfd(self._session)
+            self._pid = int(message["child"])
+            self._pidfd = processes.pidfd(self._pid)
         if "ended" in message:
             self.ending = Ending(**message["ended"])
 
@@ -202,7 +212,8 @@ class IsolatedRun:
             self._finish()
         elif self._end_at is not None and self._end_at <= time.monotonic():
             self._end_at = None
-            if self._pidfd is None or not processes.has_ended(self._pidfd):  # else the supervisor will say how
+            has_ended = self._pidfd is not None and processes.has_ended(self._pidfd)
+            if not has_ended:  # else the supervisor will say how
                 self._end_for(FailureCode.CHANNEL, "it was closed")
         else:
             self.go_on()  # so that it can say where it is
@@ -213,8 +224,9 @@ class IsolatedRun:
         if self.over:
             return
         for source in self.list_sources():
-            while source.end is not self._ends.control and source.read():
-                pass
+            if source.end is not self._ends.control:
+                while source.read():
+                    pass
         self.over = True
         for output in self._outputs:
             output.finish()
@@ -224,7 +236,7 @@ class IsolatedRun:
             self._code, self._detail = self._code or FailureCode.CHANNEL, str(error)
         if self.ending is None:
             self._code = self._code or FailureCode.LOST
-            processes.end_tree(lambda: processes.find_marked(self._started.marker, self._session))
+            processes.end_tree(lambda: processes.find_marked(self._started.marker, self._pid))
         self._started.close()
         if self._pidfd is not None:
             os.close(self._pidfd)
@@ -313,8 +325,9 @@ def pump(runs: Iterable[IsolatedRun], until: Callable[[], bool]) -> None:
                     selector.register(source.end, selectors.EVENT_READ, source.read)
             if not selector.get_map():
                 return
-            left = [seconds for run in all_runs if (seconds := run.seconds_left()) is not None and not run.over]
-            for key, _ in selector.select(min(left, default=None)):
+            times_left = [run.seconds_left() for run in all_runs if not run.over]
+            timeout = min((seconds for seconds in times_left if seconds is not None), default=None)
+            for key, _ in selector.select(timeout):
                 key.data()
         for run in all_runs:
             run.on_time()

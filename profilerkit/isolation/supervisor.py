@@ -31,10 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Ending", "Supervisor", "main", "supervise"]
 
-#: Seconds between two looks at the memory, if it is limited, and at threads and processes.
-WATCHING_MEMORY, WATCHING = 0.02, 0.1
-#: How long a model whose time is over gets to write down where it is; it is ended all the same.
+#: Seconds between two looks at the memory, if it is limited.
+WATCHING_MEMORY = 0.02
+#: Seconds between two looks at threads and processes.
+WATCHING = 0.1
+#: Seconds that a model whose time is over gets to write down where it is; it is ended all the same.
 LAST_WORDS = 0.1
+#: The exit code of a model's process that could not begin, or whose code returned; it is EX_SOFTWARE of sysexits.h.
+_NOT_BEGUN = 70
 
 
 #: Why the supervisor has ended a process: at one of two limits, or because the caller has asked for it or has ended.
@@ -128,7 +132,7 @@ class Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who says what is to end
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, no child can be waited for
         self._start(child)
-        for descriptor in (*for_child, 0, 1):
+        for descriptor in (*for_child, 0, 1):  # whoever reads the other end waits until nobody has this one
             with suppress(OSError):
                 os.close(descriptor)
         channel = Channel(self.control)
@@ -140,6 +144,7 @@ class Supervisor:
             channel.send(ended=asdict(ending))
 
     def _start(self, child: Callable[[], None]) -> None:
+        """Fork the child, which runs a function that does not return."""
         supervisor = os.getpid()
         ready, go = os.pipe()  # the child begins when its base is known
         self.child = os.fork()
@@ -152,7 +157,7 @@ class Supervisor:
                 os.close(ready)
                 child()
             finally:
-                os._exit(70)
+                os._exit(_NOT_BEGUN)
         os.close(ready)
         self._base = processes.resident_bytes(self.child)
         os.close(go)
@@ -201,7 +206,7 @@ class Supervisor:
         if start >= self._next_walk:
             self._tree = processes.descendants(os.getpid()) or [self.child]
             self._look_at_threads()
-            spent = time.monotonic() - start  # with thousands of processes a look takes its time
+            spent = time.monotonic() - start  # with thousands of processes a walk takes its time
             self._next_walk = start + max(WATCHING, 3 * spent)
         if self.limits.memory is not None:
             self._look_at_memory(self.limits.memory)
@@ -211,11 +216,12 @@ class Supervisor:
             return
         count = sum(map(processes.count_threads, self._tree))
         if count > self.limits.max_threads:
-            self._why, self._threads = self._why or "threads", count
+            self._why = self._why or "threads"
+            self._threads = count
 
     def _look_at_memory(self, limit: int) -> None:
         resident = sum(map(processes.resident_bytes, self._tree)) - self._base
-        if resident > limit and len(self._tree) > 1:
+        if resident > limit and len(self._tree) > 1:  # shared pages may be counted several times: look again
             resident = sum(map(processes.proportional_bytes, self._tree)) - self._base
         self._peak_bytes = max(self._peak_bytes, resident)
         if resident > limit:
@@ -225,8 +231,7 @@ class Supervisor:
 
     def end(self) -> Ending:
         """End all remaining processes, and return how the child ended."""
-        has_ended = self._status is not None
-        left_behind = len(self._find_left()) if has_ended else 0
+        left_behind = 0 if self._status is None else len(self._find_left())
         survivors = processes.end_tree(self._find_left)
         self._reap()
         status = self._status
@@ -260,9 +265,10 @@ class Supervisor:
 def limit_resources(limits: Limits) -> None:
     """Set the limits of the system for each process: no memory dump, and data up to the memory limit and some more.
 
-    The resident memory of all processes is watched; this is a second limit, beyond which a request for memory is
-    refused at once. The address space is not limited, because frameworks reserve far more than they use. A tenth, half
-    a GiB, and the stacks of eight threads for each core are added for memory that is reserved and not used.
+    The supervisor watches the resident memory of all processes. This is a second limit, beyond which a request for
+    memory is refused at once. It is on data, since frameworks reserve far more addresses than they use. What is added
+    to the memory limit is for data that is reserved and not used: a tenth, half a GiB, and the stacks of eight threads
+    of 8 MiB for each core.
     """
     import resource
 
@@ -275,12 +281,4 @@ def limit_resources(limits: Limits) -> None:
     lower(resource.RLIMIT_CORE, 1)  # not 0: with 1 a program that takes dumps is not started either
     if limits.memory is not None:
         spare = limits.memory // 10 + 2**29 + 2**26 * (os.cpu_count() or 1)
-        lower(resource.RLIMIT_DATA, _read_data_bytes() + limits.memory + spare)
-
-
-def _read_data_bytes() -> int:
-    """Return the bytes of data that this process has already, as the system counts them for the limit."""
-    for line in processes._read("self", "status").splitlines():
-        if line.startswith(b"VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0
+        lower(resource.RLIMIT_DATA, processes.data_bytes() + limits.memory + spare)

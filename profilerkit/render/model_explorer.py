@@ -127,10 +127,9 @@ def _sum_by_node(operators: Sequence[Row], column: str) -> _NodeValues:
 
 
 def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]) -> _NodeValues:
-    """Return what layers or operators have, each at one node.
+    """Return the numbers of layers or operators, each at the one of its nodes that has the most MACs.
 
-    The number of an operator is at that of its nodes which has the most MACs, and so is the number of a layer, and of
-    an operator that the trace has not.
+    The number of an operator that has no node is at that node of its layer.
     """
     by_operator: dict[tuple[str, str], Row] = {}
     by_layer: dict[str, Row] = {}
@@ -138,15 +137,18 @@ def _place_at_heaviest(own_values: Iterable[_OwnValue], operators: Sequence[Row]
         by_operator.setdefault((row["layer"], row["operator"]), row)
         by_layer.setdefault(row["layer"], row)
     values: dict[_Node, float] = {}
-    placed = total = 0
+    total = left_out = 0  # of the values that are not zero
     for own_value in own_values:
+        total += 1 if own_value.value else 0
         heaviest = by_operator.get((own_value.layer, own_value.operator)) or by_layer.get(own_value.layer)
-        total += own_value.value != 0
         if heaviest is not None:
             node = _Node.of(heaviest)
             values[node] = values.get(node, 0) + own_value.value
-            placed += own_value.value != 0
-    remark = f", of {placed} of {total} layers or operators: the others have no node" if placed < total else ""
+        elif own_value.value:
+            left_out += 1
+    remark = ""
+    if left_out:
+        remark = f", of {total - left_out} of {total} layers or operators: the others have no node"
     return _NodeValues(values, remark)
 
 
@@ -157,13 +159,15 @@ def _list_own_params(report: Report) -> Iterator[_OwnValue]:
 
 
 def _list_own_microseconds(report: Report) -> Iterator[_OwnValue]:
-    """Yield the forward time of each operator; without these, of each layer."""
-    timed = [row for row in find_rows(report, "operator", "layer", "phase", "seconds") if row["phase"] == "forward"]
-    for row in timed:
-        seconds = read_seconds(row["seconds"])
+    """Yield the forward time of each operator; of each layer if no operators were timed."""
+    operators = find_rows(report, "operator", "layer", "phase", "seconds")
+    forward = [row for row in operators if row["phase"] == "forward"]
+    if forward:
+        timed = [(row["layer"], row["operator"], row["seconds"]) for row in forward]
+    else:
+        layers = find_rows(report, "path", "own_forward_seconds")
+        timed = [(row["path"], "", row["own_forward_seconds"]) for row in layers]
+    for layer, operator, time in timed:
+        seconds = read_seconds(time)
         if seconds is not None:
-            yield _OwnValue(row["layer"], row["operator"], seconds * 1e6)
-    for row in () if timed else find_rows(report, "path", "own_forward_seconds"):
-        seconds = read_seconds(row["own_forward_seconds"])
-        if seconds is not None:
-            yield _OwnValue(row["path"], "", seconds * 1e6)
+            yield _OwnValue(layer, operator, seconds * 1e6)

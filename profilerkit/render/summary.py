@@ -31,8 +31,8 @@ __all__ = ["begin_with_state", "describe_inputs", "render", "summarize"]
 
 #: How many types of layers are named.
 _TYPES = 4
-#: How many layers of a comparison are shown.
-_MOVED = 6
+#: How many of the layers in which two models differ are shown.
+_CHANGED = 6
 
 
 def render(
@@ -71,14 +71,25 @@ def summarize(
 
     if isinstance(result, Comparison):
         table, notes, *rest = parts(result, details, depth, top, changes)
-        changed = () if _has_layers(rest) else list_changed_layers(result, _MOVED)
+        changed = () if _has_layers(rest) else list_changed_layers(result, _CHANGED)
         return draw_parts([table, *changed, notes, *rest])
     notes, *rest = list_parts_below(result, Selection(details, depth, top, changes))
-    name, line = visible(f"{result.name}  ({result.backend})"), visible(describe_inputs(result))
-    heading = [Text(""), Text(name, style="bold"), *([Text(line, style="dim")] if line else []), Text("")]
     costs = [] if _has_layers(rest) else [*_list_costs(result, advice), *_list_peaks(result)]
-    below = draw_parts([begin_with_state(notes, result), *rest])
-    return Group(*heading, Values(result.statuses.values()), *(costs or [Text("")]), below)
+    return Group(
+        *_draw_heading(result),
+        Values(result.statuses.values()),
+        *(costs or [Text("")]),
+        draw_parts([begin_with_state(notes, result), *rest]),
+    )
+
+
+def _draw_heading(report: Report) -> list[Text]:
+    """Return the name of a report, and below it what the model was given, between empty lines."""
+    lines = [Text(visible(f"{report.name}  ({report.backend})"), style="bold")]
+    inputs = visible(describe_inputs(report))
+    if inputs:
+        lines.append(Text(inputs, style="dim"))
+    return [Text(""), *lines, Text("")]
 
 
 def _has_layers(content: Iterable[Part]) -> bool:
@@ -100,17 +111,18 @@ def describe_inputs(report: Report) -> str:
 def begin_with_state(notes: Part, report: Report) -> Notes:
     """Return the notes of a report behind a line that says which values are complete, and for which batch.
 
-    Notes say what the others leave out.
+    Such a line is left out if no value is complete; the notes say why.
     """
     lines = notes.lines if isinstance(notes, Notes) else ()
-    names = [one.friendly_name for one in report.statuses.values() if one.completeness is not Completeness.COMPLETE]
-    if len(names) == len(report.statuses):
+    records = report.statuses.values()
+    incomplete = [record.friendly_name for record in records if record.completeness is not Completeness.COMPLETE]
+    if len(incomplete) == len(records):
         return Notes(lines)
-    state = f"All values{' but ' if names else ''}{', '.join(names)} are complete"
+    exceptions = f" but {', '.join(incomplete)}" if incomplete else ""
+    state = f"All values{exceptions} are complete"
     if report.batch_size is None:
         return Notes((f"{state}.", *lines))
-    batch = list(describe_batch(report))
-    others = [line for line in lines if line not in batch]
+    others = [line for line in lines if line not in describe_batch(report)]  # the new line says that already
     return Notes((f"{state}, and for a batch of {report.batch_size}.", *others))
 
 
@@ -127,7 +139,7 @@ def _list_costs(report: Report, advice: bool) -> Iterator[RenderableType]:
 
 
 def _list_peaks(report: Report) -> Iterator[RenderableType]:
-    """Yield where the memory is at the moment when most is taken, of each metric that says so."""
+    """Yield which layers the memory is for at its peak, for each metric that says so."""
     for record in list_records(report, LayerTable):
         table = record.value
         costs = Costs.divide(table, PEAK) if PEAK in table.columns and table[0][PEAK] else None
@@ -139,7 +151,7 @@ def _list_peaks(report: Report) -> Iterator[RenderableType]:
 def _write_types(layers: LayerTable, by: str) -> Iterator[str]:
     """Yield a sentence about the types of layers that do most themselves."""
     types = layers.by_type()
-    if by not in types.columns:  # the table has it for layers with all that is inside them, alone
+    if by not in types.columns:  # of this column, layers have no values of their own
         return
     sums = {row["type"]: row[by] for row in types if row[by]}
     whole = sum(sums.values())

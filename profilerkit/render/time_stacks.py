@@ -22,9 +22,11 @@ _PHASES = ("forward", "backward")
 
 @dataclass
 class Frame:
-    """A layer or an operator with its own seconds and what lies inside it; ``facts`` are further numbers about it.
+    """A layer or an operator with its own seconds, and what lies inside it.
 
-    ``seconds`` are its own and those of all inside it.
+    Attributes:
+        facts: Further numbers about it.
+        seconds: Its own and those of all inside it.
     """
 
     name: str
@@ -68,14 +70,14 @@ def read_seconds(value: Any) -> float | None:
 
 def _stack_layers(report: Report, phase: str) -> list[Frame]:
     counts = {row["path"]: row for row in report.layers or ()}
-    frames = {}
+    frames: dict[str, Frame] = {}
     column = f"own_{phase}_seconds"
     for row in find_rows(report, "path", column):
-        seconds = read_seconds(row.get(column))
+        path, seconds = row["path"], read_seconds(row.get(column))
         if seconds is not None:
-            facts = {name: counts.get(row["path"], {}).get(name) for name in ("params", *WORK)}
-            facts |= {"calls": row.get("calls"), "missing": row.get("missing") or None}
-            frames[row["path"]] = Frame(name_frame(row["path"], row.get("type", "")), seconds, _select_facts(facts))
+            facts = {name: counts.get(path, {}).get(name) for name in ("params", *WORK)}
+            facts |= {name: row.get(name) for name in ("calls", "missing")}
+            frames[path] = Frame(name_frame(path, row.get("type", "")), seconds, _select_facts(facts))
     return _nest(frames)
 
 
@@ -97,14 +99,15 @@ def _select_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nest(frames: Mapping[str, Frame]) -> list[Frame]:
     """Put each frame into that of the nearest layer around it, and add up their seconds; return the outermost."""
-    outermost: list[Frame] = []
     around = nearest_around(frames)
     for frame in frames.values():
         frame.seconds = frame.own_seconds + sum(operator.seconds for operator in frame.inside)
-    for path in sorted(frames, key=count_depth, reverse=True):
+    for path in sorted(frames, key=count_depth, reverse=True):  # the innermost first, so that sums are whole
         outer = around[path]
         if outer is not None:
             frames[outer].seconds += frames[path].seconds
+    outermost: list[Frame] = []
     for path, outer in around.items():
-        (outermost if outer is None else frames[outer].inside).append(frames[path])
+        siblings = outermost if outer is None else frames[outer].inside
+        siblings.append(frames[path])
     return outermost

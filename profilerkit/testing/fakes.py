@@ -82,10 +82,16 @@ class FakeTensor:
 
 @dataclass
 class FakeLayer:
-    """A layer of a `FakeModel`: ``macs`` are for one sample, ``params`` are of its ``dtype``.
+    """A layer of a `FakeModel`.
 
-    Its name is its path: "block.conv" is in "block", and "" is the model itself. ``statistics`` is the number of
-    elements of buffers. ``value`` stands for the values of its parameters.
+    Attributes:
+        name: Its path: "block.conv" is in "block", and "" is the model itself.
+        params: The number of its parameters, which have its ``dtype``.
+        macs: Those of one sample in all calls together, as the FLOPs are.
+        activation_bytes: The bytes that are alive after it, for one sample.
+        uncounted: The name of an operator in it that is not counted; None if all are.
+        statistics: The number of elements of its buffers.
+        value: Stands for the values of its parameters: another one is another `FakeBackend.fingerprint`.
     """
 
     name: str
@@ -128,9 +134,8 @@ class FakeModel:
         specs = {key: getattr(spec, data_format) for key, spec in architecture.inputs.items()}
         shapes = {key: spec.shape for key, spec in specs.items()}
         layers = list(_list_layers(architecture))
-        layers[0].activation_bytes = 4 * architecture.largest_activation + sum(
-            math.prod(spec.shape) * _read_itemsize(spec.dtype) for spec in specs.values()
-        )
+        input_bytes = sum(math.prod(spec.shape) * _read_itemsize(spec.dtype) for spec in specs.values())
+        layers[0].activation_bytes = input_bytes + 4 * architecture.largest_activation  # the peak, in float32
         layers[-1].activation_bytes = sum(4 * math.prod(shape) for shape in architecture.outputs.values())
         return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
 
@@ -160,11 +165,12 @@ def read_batch(inputs: ModelInputs) -> int:
 
 def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
     """Yield the layers of a network with their paths, the model itself first."""
-    path: list[str] = []
+    names: list[str] = []  # from the outermost layer down to the current one; the model itself has none
     for depth, layer in architecture.root.walk():
-        path[max(depth - 1, 0) :] = [layer.name] if depth else []
+        if depth:
+            names[depth - 1 :] = [layer.name]
         yield FakeLayer(
-            ".".join(path),
+            ".".join(names),
             layer.params,
             layer.calls * layer.cost.macs,
             layer.calls * layer.cost.flops,
@@ -175,7 +181,9 @@ def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
 
 
 def _read_itemsize(dtype: str) -> int:
-    return int("".join(filter(str.isdigit, dtype)) or 32) // 8
+    """Return the bytes of an element, by the number in the name of its dtype; 4 without a number."""
+    bits = "".join(filter(str.isdigit, dtype)) or "32"
+    return int(bits) // 8
 
 
 def _count_bytes(tensor: Any) -> int:
@@ -287,7 +295,7 @@ def _switch_to_inference(model: FakeModel) -> Iterator[None]:
 
 
 def _describe_tensors(tensors: ModelInputs) -> tuple[TensorInfo, ...]:
-    return tuple(TensorInfo(tuple(x.shape), str(x.dtype)) for x in tensors.leaves() if hasattr(x, "dtype"))
+    return tuple(TensorInfo(tuple(leaf.shape), str(leaf.dtype)) for leaf in tensors.leaves() if hasattr(leaf, "dtype"))
 
 
 def _record_operator(layer: FakeLayer, batch: int) -> OpRecord:
@@ -298,19 +306,20 @@ def _record_operator(layer: FakeLayer, batch: int) -> OpRecord:
 
 
 def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[LayerRecord, ...]:
-    """Return the layers, the model itself first; with calls if the model ran."""
+    """Return the layers, the model itself first; with calls if the model ran, which was ``called`` so."""
     by_name = {layer.name: layer for layer in model.layers}
     model_layer = by_name.get("", FakeLayer("", type="FakeModel"))
-    inside = LayerCall((TensorInfo((1,), "float32"),), (TensorInfo((1,), "float32"),))
-    root = _record_layer(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())
-    rest = [layer for layer in model.layers if layer.name]
-    records = [root]
-    for index, layer in enumerate(rest, start=1):
-        records.append(_record_layer(index, layer, (inside,) * layer.calls if called else ()))
+    one_number = (TensorInfo((1,), "float32"),)
+    call_inside = LayerCall(one_number, one_number)
+    records = [_record_layer(0, model_layer, (called,) * model_layer.calls if called and model.outputs else ())]
+    for layer in model.layers:
+        if layer.name:
+            records.append(_record_layer(len(records), layer, (call_inside,) * layer.calls if called else ()))
     return tuple(records)
 
 
 def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
+    """Return the record of a layer; its index makes the ids of its weights."""
     weight = WeightRecord(
         "weight", 2 * index, layer.params, _read_itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
     )

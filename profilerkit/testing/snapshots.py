@@ -16,7 +16,7 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
 
 class _Same:
-    """An object that is equal only to itself; it is kept alive, so that no other object gets its id."""
+    """Which object a value is; the object is kept alive, so that no other one gets its id."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -47,13 +47,14 @@ def collect_facts(value: Any) -> dict[str, Any]:
             return
         seen.add(id(value))
         values = _read_values(path, value)
-        if values is not None:
-            facts[f"{path} (values)"] = values
-            flags = {name: part for name, part in getattr(value, "__dict__", {}).items() if isinstance(part, _PLAIN)}
-            facts.update({f"{path}.{name}": repr(part) for name, part in flags.items()})
+        if values is None:
+            for name, part in _list_parts(value):
+                visit(f"{path}{name}", part)
             return
-        for name, part in _list_parts(value):
-            visit(f"{path}{name}", part)
+        facts[f"{path} (values)"] = values
+        for name, part in getattr(value, "__dict__", {}).items():
+            if isinstance(part, _PLAIN):  # flags that a framework or a user has set on an array
+                facts[f"{path}.{name}"] = repr(part)
 
     visit("model", value)
     return facts
@@ -82,6 +83,7 @@ def _read_values(path: str, value: Any) -> Any:
 
 
 def _list_parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the items and attributes of an object, each behind how it is reached: ``[0]``, ``.name``."""
     if isinstance(value, Mapping):
         yield from ((f"[{key!r}]", part) for key, part in value.items())
     elif isinstance(value, (list, tuple)):
@@ -91,8 +93,9 @@ def _list_parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (type, ModuleType, FunctionType)):
         return  # code is not part of a model's state
     yield from ((f".{name}", part) for name, part in list(getattr(value, "__dict__", {}).items()))
-    filled = (slot.__name__ for slot in list_slots(type(value)) if hasattr(value, slot.__name__))
-    yield from ((f".{name}", getattr(value, name)) for name in filled)
+    for slot in list_slots(type(value)):
+        if hasattr(value, slot.__name__):  # it was assigned
+            yield f".{slot.__name__}", getattr(value, slot.__name__)
 
 
 def process_facts() -> dict[str, Any]:

@@ -26,10 +26,17 @@ from .turns import find_conductor
 
 __all__ = ["Sampling", "measure", "measure_interleaved"]
 
+#: The numbers of the calls of `measure_interleaved` in this process.
 _sessions = count(1)
 
 #: So many samples are taken even if that takes longer than there is time.
 FEWEST_SAMPLES = 3
+#: Sampling goes on with so many times as many samples where they are not precise yet.
+_GROWTH = 1.2
+#: The part of the time that warming up may take.
+_WARMUP_SHARE = 1 / 4
+#: Times have settled when so many passes in a row were not faster than the best before them by this factor.
+_STALE_PASSES, _FASTER = 3, 0.95
 
 
 @dataclass(frozen=True)
@@ -41,9 +48,8 @@ class Sampling:
         warmup: How many calls are left out first; None for as many as it takes until the times settle, for a quarter of
             ``max_seconds`` at most.
         relative_precision: Sampling stops when the median is known to plus or minus this share, were the samples
-            independent; where neighboring samples are alike, the interval becomes wider. Several calls that are sampled
-            in turn go on until every ratio is known to half of this, because the difference of two things that are much
-            alike is wanted.
+            independent; if neighboring samples are alike, the interval becomes wider. Several calls that are sampled in
+            turn go on until every ratio is known to half of this, since what is compared is often much alike.
         max_seconds: Seconds for all calls together, warm-up included; three samples of each are taken even if that
             takes longer.
         min_samples: The samples after which it is asked for the first time whether they are precise.
@@ -126,7 +132,7 @@ def _sample_runs(runs: Sequence[Run], plan: Sampling, deadline: float, draw: ran
         _sample_up_to(number, runs, samples, plan.clock, deadline, draw)
         if plan.clock() >= deadline or _is_precise(samples, plan):
             return samples
-        number = math.ceil(number * 1.2)
+        number = math.ceil(number * _GROWTH)
 
 
 def _sample_up_to(
@@ -151,11 +157,10 @@ def _sample_up_to(
 def _sample_round(
     runs: Sequence[Run], samples: list[list[float]], clock: Callable[[], float], draw: random.Random
 ) -> None:
-    """Take a sample of each run, in an order that nothing else on the machine can know.
+    """Take a sample of each run, in an order that is drawn.
 
-    What happens at regular times would meet the same run again and again in a fixed order. In one that is drawn it is
-    as likely to favor one run as another, in each round anew, so that the sign test of the pairs holds whatever the
-    noise is.
+    In a fixed order, what happens at regular times on the machine could meet the same run again and again. In a drawn
+    one it is as likely to meet one run as another, so that the sign test of the pairs holds whatever the noise is.
     """
     order = draw.sample(range(len(runs)), len(runs)) if len(runs) > 1 else (0,)
     for index in order:
@@ -173,23 +178,30 @@ def _is_precise(samples: Sequence[Sequence[float]], plan: Sampling) -> bool:
 
 def _warm_up(runs: Sequence[Run], plan: Sampling) -> list[list[float]]:
     """Return the seconds of the passes left out of each run; all together take a quarter of the time at most."""
-    start, share = plan.clock(), plan.max_seconds / 4 / len(runs)
-    return [_settle(run, plan, start + share * index) for index, run in enumerate(runs, start=1)]
+    start = plan.clock()
+    seconds_each = plan.max_seconds * _WARMUP_SHARE / len(runs)
+    return [_settle(run, plan, start + seconds_each * number) for number, run in enumerate(runs, start=1)]
 
 
 def _settle(run: Run, plan: Sampling, deadline: float) -> list[float]:
-    """Run as often as requested; or until three passes in a row bring nothing new or the time is over, at least once.
-
-    The second pass is observed: what is to be compiled has been compiled by the first.
-    """
+    """Run as often as requested; or until the times have settled or the time is over, at least once."""
     times: list[float] = []
-    stale, best = 0, math.inf
-    while len(times) < plan.warmup if plan.warmup is not None else stale < 3:
-        with run.observe() if len(times) == 1 else nullcontext():
-            seconds = run.seconds(plan.clock)
+    if plan.warmup is not None:
+        while len(times) < plan.warmup:
+            times.append(_take_warmup(run, plan, len(times)))
+        return times
+    best, stale = math.inf, 0
+    while stale < _STALE_PASSES:
+        seconds = _take_warmup(run, plan, len(times))
         times.append(seconds)
-        stale = 0 if seconds < best * 0.95 else stale + 1
+        stale = 0 if seconds < best * _FASTER else stale + 1
         best = min(best, seconds)
-        if plan.warmup is None and plan.clock() >= deadline:
+        if plan.clock() >= deadline:
             break
     return times
+
+
+def _take_warmup(run: Run, plan: Sampling, index: int) -> float:
+    """Return the seconds of a pass. The second is observed: what is to be compiled was compiled by the first."""
+    with run.observe() if index == 1 else nullcontext():
+        return run.seconds(plan.clock)

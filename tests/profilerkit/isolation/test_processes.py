@@ -72,8 +72,8 @@ def test_a_tree_is_ended_though_it_is_stopped_and_hears_nothing(family: tuple[in
     os.kill(child, signal.SIGSTOP)
 
     def left() -> list[int]:
-        processes_left = [pid for pid in (parent, child) if processes._read_stat(pid)[:1] not in ([], [b"Z"])]
-        return processes_left
+        stats = {pid: processes._read_stat(pid) for pid in (parent, child)}
+        return [pid for pid, stat in stats.items() if stat is not None and stat.state != b"Z"]
 
     assert processes.end_tree(left) == 0
     assert left() == []

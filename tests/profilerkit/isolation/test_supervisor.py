@@ -143,7 +143,7 @@ def test_what_a_process_asks_for_beyond_its_memory_is_refused(monkeypatch: pytes
     monkeypatch.setattr(resource, "setrlimit", kept.__setitem__)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(supervisor, "_read_data_bytes", lambda: 1000)
+    monkeypatch.setattr(processes, "data_bytes", lambda: 1000)
     limit_resources(Limits(memory=100 * 2**20))
     expected = 1000 + 110 * 2**20 + 2**29 + 4 * 2**26
     assert kept == {resource.RLIMIT_CORE: (1, resource.RLIM_INFINITY), resource.RLIMIT_DATA: (expected, expected)}
@@ -154,9 +154,9 @@ def test_what_a_process_asks_for_beyond_its_memory_is_refused(monkeypatch: pytes
 
 
 def test_data_are_counted_as_the_system_counts_them() -> None:
-    before = supervisor._read_data_bytes()
+    before = processes.data_bytes()
     kept = bytearray(64 * 2**20)
-    assert supervisor._read_data_bytes() - before >= 0.9 * len(kept)
+    assert processes.data_bytes() - before >= 0.9 * len(kept)
 
 
 class Left(BaseException):
@@ -359,14 +359,15 @@ def test_how_a_model_left_is_known_however_late_its_supervisor_says_so(
     isolated_run = run.IsolatedRun(Job(f"{model}:build"), Limits())
     try:
         run.pump([isolated_run], lambda: isolated_run.pid is not None)
-        descriptor, supervisor = isolated_run._pidfd, int(processes._read_stat(isolated_run.pid or 0)[1])
+        descriptor, stat = isolated_run._pidfd, processes._read_stat(isolated_run.pid or 0)
         assert descriptor is not None
-        os.kill(supervisor, signal.SIGSTOP)
+        assert stat is not None
+        os.kill(stat.parent, signal.SIGSTOP)
         go.touch()
         assert select.select([descriptor], [], [], 60)[0], "the model has not left"
         channel = isolated_run._ends.channel
         run.pump([isolated_run], lambda: channel.fileno() < 0 and isolated_run._end_at is None)
-        os.kill(supervisor, signal.SIGCONT)
+        os.kill(stat.parent, signal.SIGCONT)
         run.pump([isolated_run], lambda: isolated_run.over)
         assert isolated_run.failure is FailureCode.EXIT
     finally:
