@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Streams:
-    """The stream for results while other output goes to standard error, and the width of its terminal."""
+    """The stream for results while other output goes to standard error, and the columns of its terminal, if any."""
 
     results: TextIO | None = None
     columns: int | None = None
@@ -71,9 +71,12 @@ def results_alone(for_good: bool = False) -> Iterator[None]:
         yield
         return
     stdout, stderr = sys.stdout, sys.stderr
-    at_descriptor = _descriptor(stdout) == 1 or stdout is None
-    saved = _redirect_descriptor() if at_descriptor else None
-    _streams.results = _open_stream(saved, stdout) if at_descriptor else stdout
+    saved: int | None = None
+    if stdout is None or _find_descriptor(stdout) == 1:
+        saved = _redirect_descriptor()
+        _streams.results = _open_stream(saved, stdout)
+    else:  # a stand-in, which stays where results go
+        _streams.results = stdout
     _streams.columns = _count_columns(saved)
     _streams.separated = True
     if stderr is not None:
@@ -87,9 +90,9 @@ def results_alone(for_good: bool = False) -> Iterator[None]:
             _streams.results = None
 
 
-def _descriptor(stream: TextIO | None) -> int | None:
+def _find_descriptor(stream: TextIO) -> int | None:
     try:
-        return stream.fileno() if stream is not None else None
+        return stream.fileno()
     except (OSError, ValueError, AttributeError):  # a stand-in, as test runners and notebooks have
         return None
 
@@ -143,6 +146,7 @@ def _count_columns(saved: int | None) -> int | None:
 
 
 def _restore_descriptor(stdout: TextIO | None, saved: int | None) -> None:
+    """Give descriptor 1 its old target, after what was printed meanwhile, in whatever buffer it is, has gone to 2."""
     if saved is None:
         return
     if stdout is not None:

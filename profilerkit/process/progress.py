@@ -55,14 +55,15 @@ def progress_enabled(enabled: bool) -> Iterator[None]:
 
 
 def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None = None) -> Iterator[T]:
-    outermost, streams = _state.display is None, (sys.stdout, sys.stderr)
+    streams = (sys.stdout, sys.stderr)
+    is_outermost = _state.display is None
     display = _state.display = _state.display or _start_display()
-    task = display.add_task(_harmless(description), total=_length(items))
+    task = display.add_task(_escape(description), total=_count(items))
     try:
         display.refresh()
         for item in items:
             if step is not None:
-                display.update(task, description=_harmless(f"{description}: {step(item)}"))
+                display.update(task, description=_escape(f"{description}: {step(item)}"))
                 display.refresh()
             with undone_in_child(lambda: _restore_streams(streams)):
                 yield item
@@ -70,12 +71,12 @@ def _track(items: Iterable[T], description: str, step: Callable[[T], str] | None
             display.refresh()
     finally:
         display.remove_task(task)
-        if outermost:
+        if is_outermost:
             _state.display = None
             display.stop()
 
 
-def _harmless(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text without what a terminal or rich's markup would obey."""
     return visible(text).replace("[", r"\[")
 
@@ -85,7 +86,8 @@ def _restore_streams(streams: tuple[Any, Any]) -> None:
     sys.stdout, sys.stderr = streams
 
 
-def _length(items: Iterable[Any]) -> int | None:
+def _count(items: Iterable[Any]) -> int | None:
+    """Return the number of items; None if it is not known before they are iterated over."""
     try:
         return len(items) if isinstance(items, Sized) else None
     except TypeError:  # a loader that has a length in some configurations only

@@ -50,21 +50,21 @@ _COLUMNS = (
 
 
 def _list_cells(record: StatusRecord) -> dict[str, Any]:
-    ends = record.ends if record.completeness is Completeness.PARTIAL else None
-    low, high = (None, None) if ends is None else (ends.low, ends.high)
-    if isinstance(record.value, Measurement):
-        low, high = record.value.interval
-    number = record.value if is_number(record.value) or isinstance(record.value, str) else record.shown
-    return {
+    """Return the cells of a metric by their columns; a cell that it has not is left out."""
+    value = record.value
+    cells: dict[str, Any] = {
         "metric": record.key,
-        "value": float(number) if isinstance(number, Measurement) else number,
+        "value": value if is_number(value) or isinstance(value, str) else record.shown,
         "unit": record.base_unit,
-        "low": low,
-        "high": high,
-        "interval": record.value.interval_name if isinstance(record.value, Measurement) else None,
         "completeness": record.completeness.value,
         "missing": "; ".join(record.missing),
     }
+    if isinstance(value, Measurement):
+        low, high = value.interval
+        cells |= {"value": value.median, "low": low, "high": high, "interval": value.interval_name}
+    elif record.completeness is Completeness.PARTIAL and record.ends is not None:
+        cells |= {"low": record.ends.low, "high": record.ends.high}
+    return cells
 
 
 def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
@@ -78,8 +78,10 @@ def write_csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _write_cell(value: Any) -> Any:
-    if value is None or isinstance(value, (int, float)):
-        return "" if value is None else value
+    if value is None:
+        return ""
+    if isinstance(value, (int, float)):
+        return value
     text = visible(str(value))
     return f"'{text}" if is_formula(text) else text
 

@@ -13,11 +13,14 @@ from .grids import Grid
 
 __all__ = ["BEFORE_NOISE", "FittedColumn", "FittedGrid", "fit", "indent_cell"]
 
+#: Longer names of metrics are always folded.
 LONGEST_NAME = 36
-#: Shorter ones are not folded: a shape [1, 256, 112, 112], a type, the end of a path.
+#: Shorter words are never folded: a shape [1, 256, 112, 112], a type, the end of a path.
 LONGEST_WHOLE = 24
 #: A longer number is folded like a name.
 LONGEST_NUMBER = 60
+#: A column of text, and the title of a column of numbers, may be narrowed to this.
+_NARROWEST = 12
 #: What stands before the noise or the interval of a number: there it is folded where room lacks.
 BEFORE_NOISE = re.compile(r" (?=[±\[])")
 
@@ -48,17 +51,21 @@ def fit(grid: Grid, available: int) -> FittedGrid:
     """Return a grid as it fits into so many columns of text."""
     left_out = _choose_left_out(grid, available)
     grid = _without_columns(grid, left_out)
-    if "Unit" in grid.titles and len(_split_columns(_measure_columns(grid), available)) > 1:
+    if "Unit" in grid.titles and _needs_several_tables(grid, available):
         grid = _move_units(grid)
-    if "Type" in grid.titles[1:2] and len(_split_columns(_measure_columns(grid), available)) > 1:
+    if "Type" in grid.titles[1:2] and _needs_several_tables(grid, available):
         grid = _fold_types(grid)
     widths = _measure_columns(grid)
     tables = []
     for columns in _split_columns(widths, available):
         squeezed = _squeeze([widths[column] for column in columns], available)
         tables.append(list(map(FittedColumn, columns, squeezed)))
-    told = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]
-    return FittedGrid(grid, told, tables)
+    missed = [" ".join(title.split()) for title in left_out if title not in ("Type", "")]  # types are behind the names
+    return FittedGrid(grid, missed, tables)
+
+
+def _needs_several_tables(grid: Grid, available: int) -> bool:
+    return len(_split_columns(_measure_columns(grid), available)) > 1
 
 
 def indent_cell(grid: Grid, row: int, column: int) -> str:
@@ -71,16 +78,14 @@ def indent_cell(grid: Grid, row: int, column: int) -> str:
 
 
 def _choose_left_out(grid: Grid, available: int) -> list[str]:
-    """Return the titles of the columns that a grid needs least, as far as it is too wide.
-
-    One that has room once a wider one is left out comes back.
-    """
+    """Return the titles of the columns to leave out, those needed least first, until the grid fits."""
     left_out: list[str] = []
-    for title in filter(grid.titles.__contains__, grid.least_needed):
+    for title in grid.least_needed:
         if _fits(_without_columns(grid, left_out), available):
             break
-        left_out.append(title)
-    for title in left_out[:-1]:
+        if title in grid.titles:
+            left_out.append(title)
+    for title in left_out[:-1]:  # a narrow one may have room again, now that a wider one is left out
         others = [other for other in left_out if other != title]
         if _fits(_without_columns(grid, others), available):
             left_out = others
@@ -100,18 +105,16 @@ def _without_columns(grid: Grid, titles: Iterable[str]) -> Grid:
 
 
 def _leave_out(grid: Grid, left: int) -> Grid:
-    """Return a grid without one of its columns."""
-
-    def without(cells: tuple[str, ...]) -> tuple[str, ...]:
-        return cells[:left] + cells[left + 1 :]
-
-    def move(column: int) -> int:
-        return column - (column > left)
-
-    rows = tuple(map(without, grid.rows))
-    numeric = frozenset(move(column) for column in grid.numeric if column != left)
-    marks = {(row, move(column)): mark for (row, column), mark in grid.marks.items() if column != left}
-    return replace(grid, titles=without(grid.titles), rows=rows, numeric=numeric, marks=marks)
+    """Return a grid without its column of the number ``left``."""
+    kept = [column for column in range(len(grid.titles)) if column != left]
+    new_numbers = {column: number for number, column in enumerate(kept)}
+    return replace(
+        grid,
+        titles=tuple(grid.titles[column] for column in kept),
+        rows=tuple(tuple(row[column] for column in kept) for row in grid.rows),
+        numeric=frozenset(new_numbers[column] for column in grid.numeric if column != left),
+        marks={(row, new_numbers[column]): mark for (row, column), mark in grid.marks.items() if column != left},
+    )
 
 
 def _move_units(grid: Grid) -> Grid:
@@ -131,14 +134,13 @@ def _fold_types(grid: Grid) -> Grid:
 
 
 class _Width(NamedTuple):
-    """How wide a column must be at the least, and how wide it should be."""
+    """How wide a column must be at the least, folded where it may be, and how wide it should be."""
 
     least: int
     best: int
 
 
 def _measure_columns(grid: Grid) -> list[_Width]:
-    """Return the width of each column: names, titles and what is behind numbers may be folded."""
     return [_measure_column(grid, column) for column in range(len(grid.titles))]
 
 
@@ -146,22 +148,18 @@ def _measure_column(grid: Grid, column: int) -> _Width:
     heading = max(map(cell_len, grid.titles[column].split("\n")))
     cells = (cell_len(indent_cell(grid, row, column)) for row in range(len(grid.rows)))
     best = max([heading, *cells])
-    if column == 0:
+    if column == 0:  # names, which are folded anywhere
         best = min(best, LONGEST_NAME) if grid.kind == "metrics" else best
         return _Width(min(best, LONGEST_WHOLE), best)
-    if column in grid.numeric:
-        pieces = [piece for row in grid.rows for piece in BEFORE_NOISE.split(row[column])]
+    texts = [row[column] for row in grid.rows]
+    if column in grid.numeric:  # folded before the noise alone
+        pieces = [piece for text in texts for piece in BEFORE_NOISE.split(text)]
         longest = max(map(cell_len, pieces), default=0)
-        return _Width(max(min(longest, LONGEST_NUMBER), min(heading, 12)), best)
-    return _Width(_measure_words(grid, column, best), best)
-
-
-def _measure_words(grid: Grid, column: int, best: int) -> int:
-    """Return the least width of a column of words: sentences are folded between them, shapes and words stay whole."""
-    cells = [row[column] for row in grid.rows]
-    words = [word for cell in cells for word in ([cell] if cell.startswith("[") else cell.split())]
+        return _Width(max(min(longest, LONGEST_NUMBER), min(heading, _NARROWEST)), best)
+    # Sentences are folded between words; shapes, as words, stay whole.
+    words = [word for text in texts for word in ([text] if text.startswith("[") else text.split())]
     longest = max(map(cell_len, words), default=0)
-    return min(best, max(12, min(longest, LONGEST_WHOLE)))
+    return _Width(min(best, max(_NARROWEST, min(longest, LONGEST_WHOLE))), best)
 
 
 def _add_widths(widths: Iterable[int]) -> int:
@@ -173,7 +171,8 @@ def _split_columns(widths: Sequence[_Width], available: int) -> list[list[int]]:
     """Return the columns of each table that a grid is drawn as: as many as fit, the first one in each."""
     tables = [[0]]
     for column in range(1, len(widths)):
-        if len(tables[-1]) > 1 and _add_widths(widths[item].least for item in [*tables[-1], column]) > available:
+        together = _add_widths(widths[item].least for item in [*tables[-1], column])
+        if len(tables[-1]) > 1 and together > available:
             tables.append([0])
         tables[-1].append(column)
     return tables
