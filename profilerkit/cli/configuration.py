@@ -142,10 +142,10 @@ def choose_values(configuration: Configuration, command: click.Command) -> dict[
     the command's options, and for a list or a table where an option takes one value.
     """
     options = _find_options(command)
-    own = configuration.commands.get(command.name or "", {})
-    configuration.require_known(f"tool.profilerkit.{command.name}", own, options)
+    own_table = configuration.commands.get(command.name or "", {})
+    configuration.require_known(f"tool.profilerkit.{command.name}", own_table, options)
     shared = {key: value for key, value in configuration.shared.items() if isinstance(options.get(key), SharedOption)}
-    values = {**shared, **own}
+    values = {**shared, **own_table}
     return {options[key].name or key: configuration.adapt(key, value, options[key]) for key, value in values.items()}
 
 

@@ -58,11 +58,12 @@ class Request:
         from ..plugging.offers import list_known_names
 
         parse_shapes(self.input_shape)
-        typed = {"this profiler": self.metric, "leave_out": self.leave_out}
-        all_names = list_known_names() if any(typed.values()) else None
-        if all_names is None:  # nothing is asked for, or only a profiler knows
+        if not (self.metric or self.leave_out):
             return
-        for owner, names in typed.items():
+        all_names = list_known_names()
+        if all_names is None:  # only a profiler knows them
+            return
+        for owner, names in (("this profiler", self.metric), ("leave_out", self.leave_out)):
             for name in names:
                 if name not in all_names:
                     raise UnknownStatusError(name, all_names, owner=owner)
@@ -99,12 +100,13 @@ class Request:
         from ..plugging.extension import LoadedModel
         from ..profiler import make_profiler
 
-        shapes = parse_shapes(self.input_shape)
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
-        from_loader = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
-        sources = {"input_shape": shapes} if shapes is not None else from_loader
-        named = name or loaded.name
-        return make_profiler(loaded.model, name=named, leave_out=self.leave_out, once=True, **made_with, **sources)
+        data = {"inputs": loaded.inputs, "input_shape": loaded.input_shape}
+        shapes = parse_shapes(self.input_shape)
+        if shapes is not None:
+            data = {"input_shape": shapes}
+        name = name or loaded.name
+        return make_profiler(loaded.model, name=name, leave_out=self.leave_out, once=True, **made_with, **data)
 
     def make_report(self, profiler: Profiler) -> Report:
         """Return the report of a profiler."""

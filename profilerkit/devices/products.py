@@ -41,9 +41,10 @@ def find_dtype(operator: OpRecord) -> str:
 def macs_by_dtype(
     trace: ModelTrace | Iterable[OpRecord], *, recomputed: bool = True, attended: bool = False
 ) -> dict[str, int]:
-    """Return the multiply-accumulates by the dtype that they run in; what is computed again is left out if requested.
+    """Return the multiply-accumulates by the dtype that they run in.
 
-    With ``attended``, causal attention counts the scores up to the diagonal alone.
+    Without ``recomputed``, what a training step computes again is left out. With ``attended``, causal attention counts
+    the scores up to the diagonal alone.
 
     >>> from profilerkit.trace.records import OpRecord, TensorInfo
     >>> product = OpRecord("mm", "", 0, 6, 12, 20, 8, (TensorInfo((1, 2), "bfloat16"),))
@@ -60,8 +61,9 @@ def macs_by_dtype(
 
 
 def _count_macs(operator: OpRecord, attended: bool) -> int:
-    """Return the multiply-accumulates of an operator; of causal attention those of attended scores if requested."""
-    return operator.attended_macs if attended and operator.attended_macs is not None else operator.macs
+    if attended and operator.attended_macs is not None:
+        return operator.attended_macs
+    return operator.macs
 
 
 def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | None = None) -> float:
@@ -70,13 +72,17 @@ def seconds_at_peak(macs: Mapping[str, int], device: DeviceInfo, dtype: str | No
     ``dtype`` takes the place of the dtypes of the trace, for what runs in another one: "tf32", or under autocast.
     Raises `UnknownPeakError` if a peak is not known.
     """
-    return sum((2 * count / _find_peak(device, own_dtype, dtype) for own_dtype, count in macs.items()), 0.0)
+    seconds = 0.0
+    for own_dtype, count in macs.items():
+        peak = _find_peak(device, own_dtype if dtype is None else dtype_name(dtype))
+        seconds += 2 * count / peak
+    return seconds
 
 
-def _find_peak(device: DeviceInfo, own_dtype: str, dtype: str | None) -> float:
-    """Return the dense peak of a device for products of a dtype, or of the one that takes its place."""
-    name = own_dtype if dtype is None and not is_dtype(own_dtype) else dtype_name(dtype or own_dtype)
-    peak = device.peak(name) if is_dtype(name) else None
+def _find_peak(device: DeviceInfo, dtype: str) -> float:
+    """Return the dense peak of a device for products of a dtype; no device has one for int16 and the like."""
+    name = dtype_name(dtype) if is_dtype(dtype) else dtype
+    peak = device.peak(name) if is_dtype(dtype) else None
     if peak is None:
         listing = ", ".join(device.dense_peaks) or "none"
         raise UnknownPeakError(

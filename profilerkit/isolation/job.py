@@ -81,13 +81,16 @@ class Job:
         elif is_builder(model):
             model = model()
         loaded = model if isinstance(model, LoadedModel) else LoadedModel(model)
-        return self._add_data(loaded if self.dtype is None else _cast(loaded, self.backend, self.dtype))
+        if self.dtype is not None:
+            loaded = _cast(loaded, self.backend, self.dtype)
+        return self._add_data(loaded)
 
     def _add_data(self, loaded: LoadedModel) -> LoadedModel:
         """Return the model with the job's inputs or data splits in place of its loader's inputs, if the job has any."""
         inputs, shape = self.data.get("inputs"), self.data.get("input_shape")
         if inputs is not None or shape is not None:
-            shape = shape if self.dtype is None else _cast_shape(shape, self.dtype)
+            if self.dtype is not None:
+                shape = _cast_shape(shape, self.dtype)
             return replace(loaded, inputs=inputs, input_shape=shape)
         if self.data.get("data_splits") is not None:
             return replace(loaded, inputs=None, input_shape=None)

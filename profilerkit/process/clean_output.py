@@ -14,14 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-__all__ = [
-    "discard",
-    "results",
-    "results_alone",
-    "standard_descriptors",
-    "terminal_columns",
-    "wants_color",
-]
+__all__ = ["discard", "results", "results_alone", "standard_descriptors", "terminal_columns", "wants_color"]
 
 
 class _Streams:

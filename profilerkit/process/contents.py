@@ -13,13 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    MappingProxyType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, ClassVar
 from weakref import ref
 

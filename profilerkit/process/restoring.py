@@ -1,9 +1,9 @@
 """Changes that are put back whatever is raised meanwhile: Ctrl-C, a failing allocation, an error of a signal handler.
 
-What is changed for a time is noted in a list before the change, with steps that put it back and may be repeated. Each
-block puts back what is noted above it too, should the end of an inner block not have been reached.
+Each block puts itself on a stack before it changes anything, with steps that put the change back and may be repeated.
+At its end it takes itself off, and all blocks above it: an error may have kept an inner block from its own end.
 
-While anything is noted, `interrupts` decides when an interrupt is delivered.
+While any block is on a stack, `interrupts` decides when an interrupt is delivered.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def for_each(function: Callable[..., Any], arguments: Iterable[Any]) -> None:
         except BaseException as error:
             errors.append(error)
     if errors:
-        raise _worst(errors)
+        raise _find_worst(errors)
 
 
 def assign_dict(container: Any, content: dict[Any, Any], kind: Any = dict) -> None:
@@ -55,13 +55,14 @@ def assign_dict(container: Any, content: dict[Any, Any], kind: Any = dict) -> No
     kind.update(container, content)
     for key in [key for key in kind.keys(container) if key not in content]:
         kind.__delitem__(container, key)
-    if not all(map(is_, kind.keys(container), content)):  # each goes behind the others, so that the order is right
-        for key, value in content.items():
+    is_in_order = all(map(is_, kind.keys(container), content))
+    if not is_in_order:
+        for key, value in content.items():  # each goes behind all others
             kind.pop(container, key, None)
             kind.__setitem__(container, key, value)
 
 
-def _worst(errors: list[BaseException]) -> BaseException:
+def _find_worst(errors: list[BaseException]) -> BaseException:
     """Return the first interrupt among errors; the first error where there is none."""
     return next((error for error in errors if not isinstance(error, Exception)), errors[0])
 
@@ -72,9 +73,9 @@ class restored:
     The first error of a step is raised when all are done. Make the changes inside the block: what they are to be put
     back to is known before. Without steps the block only puts back what is left by those inside.
 
-    If another thread forks the process meanwhile, the steps are called in the child; or ``in_child`` is, or nothing
-    where that is False, as for what each thread has for itself. It must be short and acquire no lock but Python's,
-    since it runs while the fork is in progress.
+    If another thread forks the process meanwhile, the steps are called in the child, while the fork is in progress:
+    they must be short there and acquire no lock but Python's. If ``in_child`` is a function, it is called in their
+    place; if it is False, nothing is, as for what each thread has for itself.
 
     >>> settings = {"fast": True}
     >>> with restored(lambda: settings.update(fast=True)):
@@ -93,7 +94,7 @@ class restored:
 
     def __enter__(self) -> None:
         self._thread = get_ident()
-        stack = _noted.setdefault(self._thread, [])
+        stack = _stacks.setdefault(self._thread, [])
         try:
             if not stack:
                 INTERRUPTS.watch()
@@ -108,16 +109,16 @@ class restored:
     ) -> None:
         try:
             self._put_back(error)
-        finally:  # where the line above was interrupted; else it has nothing left to do
+        finally:  # if the line above was interrupted; else there is nothing left to do
             self._put_back(error)
 
     def _put_back(self, error: BaseException | None) -> None:
-        """Call the steps of the blocks down to this one: of inner ones whose end was not reached, then its own.
+        """Call the steps of inner blocks whose end was not reached, then those of this one.
 
-        A step that raises is called again, and left out after `_TRIES` times. Only when all is done its error is
-        raised, unless an interrupt of the block itself is more important.
+        A step that raises is called again, and left out after `_TRIES` times. The worst error is raised when all is
+        done, unless the block itself ended with an interrupt, which is worse.
         """
-        stack = _noted.get(self._thread, [])
+        stack = _stacks.get(self._thread, [])
         _end_suspended(error)
         tries = 0
         while self in stack:
@@ -138,15 +139,15 @@ class restored:
         self._forget_if_last(stack)
         if self._errors:
             failures, self._errors = self._errors, []
-            worst = _worst(failures)
-            if isinstance(worst, Exception) and error is not None and not isinstance(error, Exception):
-                return  # the interrupt goes on
-            raise worst
+            worst = _find_worst(failures)
+            is_interrupted = error is not None and not isinstance(error, Exception)
+            if not (is_interrupted and isinstance(worst, Exception)):
+                raise worst
 
     def _forget_if_last(self, stack: list[restored]) -> None:
-        if not stack and self._thread in _noted:
+        if not stack and self._thread in _stacks:
             INTERRUPTS.leave()
-            _noted.pop(self._thread, None)
+            _stacks.pop(self._thread, None)
 
     def undo_in_child(self) -> None:
         """Do in a forked child what is left to do there."""
@@ -198,9 +199,9 @@ def whole_call(function: F) -> F:
 
 
 def _end_suspended(error: BaseException | None) -> None:
-    """End what a ``with`` statement did not because an error was raised in the code of `contextlib` that ends it.
+    """End the context managers of generators that an error, raised inside of `contextlib`, has kept from their end.
 
-    A generator behind it would be ended when the error is forgotten, after all was put back: torch's would then switch
+    Python would end them when the error is forgotten, after all was put back: a generator of torch's would then switch
     a mode on again.
     """
     frames = [] if error is None else [frame for frame, _ in walk_tb(error.__traceback__)]
@@ -216,16 +217,17 @@ def _end_suspended(error: BaseException | None) -> None:
                 frame.clear()
 
 
-#: What is changed at present, by thread, the latest last.
-_noted: dict[int, list[restored]] = {}
+#: The blocks that have begun and not ended, by thread, the innermost last.
+_stacks: dict[int, list[restored]] = {}
 
 
-def _in_child() -> None:
+def _undo_in_child() -> None:
+    """Put back, in a forked child, the changes of the threads that it has not."""
     this_thread = get_ident()
-    for thread in [thread for thread in _noted if thread != this_thread]:
-        for change in reversed(_noted.pop(thread)):
+    for thread in [thread for thread in _stacks if thread != this_thread]:
+        for block in reversed(_stacks.pop(thread)):
             try:
-                change.undo_in_child()
+                block.undo_in_child()
             except Exception as error:
                 warnings.warn(
                     "the process forked while another thread profiled, and what that thread had changed cannot be "
@@ -237,4 +239,4 @@ def _in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(after_in_child=_undo_in_child)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterable, Sequence
 from textwrap import TextWrapper
@@ -35,7 +36,7 @@ NARROWEST, WIDEST = 60, 160
 _STYLES = {"failed": "bold red", "partial": "yellow", "noisy": "yellow", "better": "green", "worse": "bold red"}
 #: So many values stand in two columns.
 _FEWEST_IN_TWO = 4
-#: In how many forms a value is written: a count in three, each of them with intervals of measurements and without.
+#: In how many forms a value is written, see `_write_forms`.
 _FORMS = 6
 
 
@@ -191,16 +192,24 @@ class Values:
 
 
 def _write_forms(record: StatusRecord) -> list[str]:
-    """Return the text of a value in each form. The noise before an interval says how wide it is."""
+    """Return the text of a value in each form.
+
+    A count has three: rounded with the exact one behind it, exact, and rounded. A measurement has two, with its
+    interval and without: the noise, which stays, says how wide that is. Each form of a count is tried with the one and
+    the other of measurements.
+    """
     if record.value is None:
         return [record.completeness.value] * _FORMS
-    exact, measured = write_in_full(record), record.text_parts
-    texts = [f"{record.shown} ({exact})", exact, record.shown] if exact else [record.shown] * 3
-    forms = [form for text in texts for form in (text, text)]
+    rounded, exact, measured = record.shown, write_in_full(record), record.text_parts
     if measured is not None and measured.noise:
-        forms = [record.shown, measured.without_interval] * 3
-    sign, interval = record.sign, write_interval(record)
-    return [visible(f"{sign}{form}{interval}") for form in forms]
+        forms = [rounded, measured.without_interval] * 3
+    elif exact:
+        with_exact = f"{rounded} ({exact})"
+        forms = [with_exact, with_exact, exact, exact, rounded, rounded]
+    else:
+        forms = [rounded] * _FORMS
+    interval = write_interval(record)
+    return [visible(f"{record.sign}{form}{interval}") for form in forms]
 
 
 def _draw_values(values: Sequence[_Value], form: int, columns: int) -> Table:
@@ -208,20 +217,21 @@ def _draw_values(values: Sequence[_Value], form: int, columns: int) -> Table:
     for _ in range(columns):
         table.add_column(no_wrap=columns > 1)
         table.add_column(no_wrap=columns > 1)
-    lines = -(-len(values) // columns)
+    lines = math.ceil(len(values) / columns)
     for line in range(lines):
-        beside = values[line::lines]
-        table.add_row(
-            *(cell for value in beside for cell in (escape(value.name), _mark_up(value.texts[form], value.mark)))
-        )
+        cells: list[str] = []
+        for value in values[line::lines]:
+            cells += (escape(value.name), _mark_up(value.texts[form], value.mark))
+        table.add_row(*cells)
     return table
 
 
 def _measure_two_columns(values: Sequence[_Value], form: int) -> int:
     """Return how wide values are in two columns, each with the names before them."""
-    lines = -(-len(values) // 2)
-    columns = [column for column in (values[:lines], values[lines:]) if column]
-    widths = [
-        max(len(value.name) for value in column) + max(len(value.texts[form]) for value in column) for column in columns
-    ]
-    return sum(widths) + 4 * len(columns) - 2  # behind each column of the table but the last one
+    lines = math.ceil(len(values) / 2)
+    width = 0
+    for column in (values[:lines], values[lines:]):
+        if column:
+            width += max(len(value.name) for value in column) + max(len(value.texts[form]) for value in column)
+            width += 4  # two spaces behind the names, and two behind the texts
+    return width - 2  # none behind the last texts

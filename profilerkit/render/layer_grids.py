@@ -110,10 +110,7 @@ def difference_grid(rows: Sequence[Row], title: str, names: tuple[str, str], *, 
 
     ``nested`` is as in `layer_grid`.
     """
-    columns = [
-        _GridColumn("Layer", partial(_write_both_names, nested=nested)),
-        _GridColumn("Type", _write_both_types),
-    ]
+    columns = [_GridColumn("Layer", partial(_write_both_names, nested=nested)), _GridColumn("Type", _write_both_types)]
     for key in ("params", "macs"):
         for side, name in zip(_SIDES, names, strict=True):
             heading = f"{_COUNTS[key]}\n{visible(name)}"

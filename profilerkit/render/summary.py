@@ -46,14 +46,11 @@ def render(
 ) -> str:
     """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
 
+    See `profilerkit.render.content.parts` for the other options.
+
     Args:
-        result: A report or a comparison.
-        details: Describe each metric, and show the layers, and ten rows of each metric that is a table.
-        depth: Show the layers, none that lie deeper, -1 for those at any depth.
-        top: Show so many layers, those with the most MACs, and so many rows of each metric that is a table.
-        changes: Of a comparison, show those layers that changed, were removed or added.
-        color: Add the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
-        advice: Say in words what stands out.
+        color: Whether to add the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
+        advice: Whether to say in words what stands out.
     """
     return to_text(summarize(result, details, depth, top, changes, advice), color=color)
 

@@ -13,15 +13,7 @@ from ..trace.bounds import Bounds, Sign
 if TYPE_CHECKING:
     from ..results.report import StatusRecord
 
-__all__ = [
-    "KINDS",
-    "Column",
-    "share_text",
-    "write_count",
-    "write_in_full",
-    "write_interval",
-    "write_row_value",
-]
+__all__ = ["KINDS", "Column", "share_text", "write_count", "write_in_full", "write_interval", "write_row_value"]
 
 _WORDS = {"params": "parameters", "seconds": "time"}
 _SUFFIXES = (
@@ -35,12 +27,7 @@ _SUFFIXES = (
     ("bytes_written", "B", Scale.IEC),
 )
 #: What a partial value is called by the sign before it; without a sign, a part of it was not counted.
-KINDS = {
-    Sign.LOWER: "lower bound",
-    Sign.UPPER: "upper bound",
-    Sign.BETWEEN: "estimate",
-    Sign.EXACT: "lower bound",
-}
+KINDS = {Sign.LOWER: "lower bound", Sign.UPPER: "upper bound", Sign.BETWEEN: "estimate", Sign.EXACT: "lower bound"}
 
 
 class Column(NamedTuple):

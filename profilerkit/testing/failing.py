@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import DeviceNotAvailableError
 from ..piping.outcome import Completeness
 from ..profiler import Profiler
-from ..trace.records import ModelTrace
+from ..trace.records import LayerRecord, ModelTrace
 from .expected import Architecture
 from .subject import BackendSubject, catch_error, expect, expect_equal
 
@@ -102,13 +102,11 @@ class FailingChecks(BackendSubject):
         trace: ModelTrace, complete: ModelTrace, what: str, inputs_were_given: bool = False
     ) -> None:
         __tracebackhide__ = True
-        layers, expected = (
-            [
-                (layer.path, layer.type, layer.depth, [weight.count for weight in layer.parameters])
-                for layer in of.layers
-            ]
-            for of in (trace, complete)
-        )
+
+        def describe(layer: LayerRecord) -> tuple[object, ...]:
+            return layer.path, layer.type, layer.depth, [weight.count for weight in layer.parameters]
+
+        layers, expected = list(map(describe, trace.layers)), list(map(describe, complete.layers))
         expect_equal(layers, expected, f"paths, types, depths and parameters of the layers in {what}")
         expect_equal(len(trace.operators), 0, f"operators in {what}")
         most = {layer.path: len(layer.calls) if inputs_were_given else 0 for layer in complete.layers}

@@ -36,14 +36,17 @@ def best_rates(
 
     Everything is run in turn until the time is over, and at least twice: the first call also prepares.
     """
-    listed = list(work)
-    rates, rounds, deadline = dict.fromkeys(KINDS, 0.0), 0, clock() + max_seconds
+    items = list(work)
+    rates = dict.fromkeys(KINDS, 0.0)
+    deadline = clock() + max_seconds
+    rounds = 0
     with collector_paused():
         while rounds < 2 or clock() < deadline:
             rounds += 1
-            for one_work in listed:
-                began = clock()
-                one_work.call()
-                seconds = clock() - began
-                rates[one_work.kind] = max(rates[one_work.kind], one_work.amount / seconds if seconds > 0 else 0.0)
+            for item in items:
+                start = clock()
+                item.call()
+                seconds = clock() - start
+                if seconds > 0:
+                    rates[item.kind] = max(rates[item.kind], item.amount / seconds)
     return rates

@@ -20,18 +20,7 @@ from .measurement import Measurement
 __all__ = ["CalledOperator", "KernelTime", "OperatorTime", "OperatorTimeTable", "OperatorTimes", "OrderedCall"]
 
 #: The columns of the table as it is, by operator and layer.
-COLUMNS = (
-    "operator",
-    "layer",
-    "phase",
-    "order",
-    "calls",
-    "seconds",
-    "share",
-    *WORK,
-    "flops_per_second",
-    "missing",
-)
+COLUMNS = ("operator", "layer", "phase", "order", "calls", "seconds", "share", *WORK, "flops_per_second", "missing")
 #: The views of the table: the columns that rows are put together by, beside their phase.
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "operator": ("operator",),
@@ -152,11 +141,7 @@ class OperatorTimeTable(Table):
     """
 
     def __init__(
-        self,
-        times: OperatorTimes,
-        work: Sequence[Work],
-        layer_work: Mapping[tuple[str, str], Work],
-        view: str = "both",
+        self, times: OperatorTimes, work: Sequence[Work], layer_work: Mapping[tuple[str, str], Work], view: str = "both"
     ) -> None:
         _require_equal_passes(times)
         self.times: OperatorTimes = times
@@ -261,16 +246,13 @@ def _make_row(group: _Group, total: float) -> dict[str, Any]:
 def _add_work(works: Sequence[Work]) -> Work:
     """Return the work of several rows together; of some that is not known, none."""
     missing = "; ".join(dict.fromkeys(work.missing for work in works if work.missing))
-    return Work(_sum_known(work.macs for work in works), _sum_known(work.flops for work in works), missing)
+    return Work(sum_known(work.macs for work in works), sum_known(work.flops for work in works), missing)
 
 
-def _sum_known(numbers: Iterable[int | None]) -> int | None:
-    total = 0
-    for number in numbers:
-        if number is None:
-            return None
-        total += number
-    return total
+def sum_known(numbers: Iterable[Any]) -> Any:
+    """Return the sum of numbers; None if one of them is None, which is not known."""
+    listed = list(numbers)
+    return None if None in listed else sum(listed)
 
 
 def _add_passes(samples: Iterable[tuple[float, ...]]) -> tuple[float, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
 from ..trace.bounds import WORK
 from ..trace.operator_rows import TRAFFIC, read_work
 from ..trace.table import Table
-from .operator_times import OperatorTimeTable
+from .operator_times import OperatorTimeTable, sum_known
 
 __all__ = ["operator_totals"]
 
@@ -47,16 +47,12 @@ def _sum_rows(
     own_seconds: Mapping[_Operator, float],
 ) -> dict[str, Any]:
     """Return one row for the rows of an operator, with the sums of columns."""
-    totals = {name: _sum(read_work(row, name) for row in members) for name in columns}
+    totals = {name: sum_known(read_work(row, name) for row in members) for name in columns}
     calls = sum(row.get("calls", 1) for row in members)
     row = {"operator": operator.name, "phase": operator.phase, "calls": calls}
     if "seconds" in totals:
         seconds = totals.pop("seconds") or 0.0
-        row |= {
-            "seconds": seconds,
-            "own_seconds": own_seconds.get(operator),
-            "average_seconds": seconds / calls,
-        }
+        row |= {"seconds": seconds, "own_seconds": own_seconds.get(operator), "average_seconds": seconds / calls}
     return {**row, **totals}
 
 
@@ -77,12 +73,3 @@ def _find_own_seconds(table: Table) -> dict[_Operator, float]:
             if kernel.name == timed.operator:
                 own_seconds[operator] = own_seconds.get(operator, 0.0) + median(kernel.seconds)
     return own_seconds
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    total: float = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total

@@ -20,11 +20,7 @@ class MakesReport(Protocol):
     """Makes the report of watched steps: of the named metrics, or the usual ones; see `Watch.report`."""
 
     def __call__(
-        self,
-        steps: WatchedSteps,
-        recorder: StepRecorder,
-        metrics: Iterable[str] | None,
-        arguments: Mapping[str, Any],
+        self, steps: WatchedSteps, recorder: StepRecorder, metrics: Iterable[str] | None, arguments: Mapping[str, Any]
     ) -> Report: ...
 
 
@@ -41,11 +37,17 @@ class Watch:
         self, make_report: MakesReport, recorder: StepRecorder, at_step: int | Iterable[int] | None = 5
     ) -> None:
         self.asked: tuple[int, ...] = STEPS("at_step", at_step) or ()
-        self._make_report, self._recorder = make_report, recorder
+        self._make_report = make_report
+        self._recorder = recorder
+        #: What was measured, by the number of the step.
         self._records: dict[int, StepRecord] = {}
+        #: Whether the block around the loop is entered, and whether a step is being measured.
         self._in_loop = self._measuring = False
+        #: The number of the current step, which is that of the steps that have ended.
         self._count = 0
+        #: When the current step of the loop began, by `time.perf_counter`.
         self._began = 0.0
+        #: The seconds of the last steps of the loop that were not measured.
         self._unwatched: deque[float] = deque(maxlen=1000)
 
     def __enter__(self) -> Watch:
@@ -69,7 +71,7 @@ class Watch:
             raise RuntimeError("step() ends an iteration in the block of watch(...); outside use start() and stop()")
         if self._measuring:
             self._end()
-        elif self._count:
+        elif self._count:  # not of the first, which also prepares
             self._unwatched.append(time.perf_counter() - self._began)
         self._count += 1
         self._next()
