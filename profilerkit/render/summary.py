@@ -46,11 +46,8 @@ def render(
 ) -> str:
     """Return a report as its values, and the parts of the model that cost most; of a comparison, return its table.
 
-    See `profilerkit.render.content.parts` for the other options.
-
-    Args:
-        color: Whether to add the escape sequences of a terminal: what failed, is partial or noisy, is better or worse.
-        advice: Whether to say in words what stands out.
+    See `profilerkit.render.content.parts` for the options. With ``color`` it has the escape sequences of a terminal,
+    with ``advice`` it says in words what stands out.
     """
     return to_text(summarize(result, details, depth, top, changes, advice), color=color)
 
