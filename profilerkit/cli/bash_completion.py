@@ -31,7 +31,8 @@ class _BashComplete(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words before the one that is typed, and that one, each joined around its colons."""
-        words, current = split_arg_string(os.environ["COMP_WORDS"])[1:], int(os.environ["COMP_CWORD"]) - 1
+        words = split_arg_string(os.environ["COMP_WORDS"])[1:]  # without the name of the program
+        current = int(os.environ["COMP_CWORD"]) - 1
         if current >= len(words):
             return _join_colons(words), ""
         *before, incomplete = _join_colons(words[: current + 1])

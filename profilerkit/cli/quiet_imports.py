@@ -47,16 +47,12 @@ def without_log_lines() -> Iterator[None]:
 
     reading, writing = os.pipe()
     saved = os.dup(2)
-    try:
+    passing: subprocess.Popen[bytes] | None = None
+    with suppress(OSError):  # no further process is allowed: the lines are no harm
         passing = subprocess.Popen([sys.executable, "-I", "-S", "-c", FILTER], stdin=reading, stdout=saved)
-    except OSError:  # no further process: the lines are no harm
-        os.close(writing)
-        os.close(saved)
-        yield
-        return
-    finally:
-        os.close(reading)
-    os.dup2(writing, 2)
+    os.close(reading)
+    if passing is not None:
+        os.dup2(writing, 2)
     os.close(writing)
     try:
         yield
@@ -65,5 +61,6 @@ def without_log_lines() -> Iterator[None]:
             sys.stderr.flush()
         os.dup2(saved, 2)
         os.close(saved)
-        with suppress(subprocess.TimeoutExpired):
-            passing.wait(PATIENCE)
+        if passing is not None:
+            with suppress(subprocess.TimeoutExpired):
+                passing.wait(PATIENCE)

@@ -75,8 +75,9 @@ def load_plugins() -> None:
         for declare in (list_loaders, list_renderers, list_status_keys):
             declare()
         for info in backends():
-            plugin_package = info.load.__module__.partition(".")[0]  # of the plugin, which is loaded already
-            if not sys.modules.keys().isdisjoint({*info.frameworks, *info.preload} - {plugin_package}):
+            plugin_package = info.load.__module__.partition(".")[0]  # is imported, whatever else is
+            frameworks = {*info.frameworks, *info.preload} - {plugin_package}
+            if any(name in sys.modules for name in frameworks):
                 default_functions(load(info))
 
 

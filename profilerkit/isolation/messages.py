@@ -142,12 +142,19 @@ class Progress:
         self.report = report
 
     def _warn(self, warning: _Warning) -> None:
+        """Issue a warning of the child's here, of the same type if it is known."""
         self.warned.append(warning.text)
-        kind = getattr(errors, warning.type, None) if warning.type in errors.__all__ else None
-        if not (isinstance(kind, type) and issubclass(kind, ProfilerKitWarning)):
+        kind = _find_kind(warning.type)
+        if kind is None or not issubclass(kind, ProfilerKitWarning):
             kind = ProfilerKitWarning
         if not self.quiet:
             warnings.warn(warning.text, kind, stacklevel=find_stack_level())
+
+
+def _find_kind(name: str) -> type[Exception] | None:
+    """Return the error or warning of that name; None for a name that is none of ours: the child may send any text."""
+    kind = getattr(errors, name, None) if name in errors.__all__ else _OTHER_ERRORS.get(name)
+    return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
 def _rebuild_error(error: _Error) -> Exception:
@@ -155,7 +162,7 @@ def _rebuild_error(error: _Error) -> Exception:
     name, text = error.type, error.text
     if name == "UnknownStatusError":
         return UnknownStatusError(error.name, error.names, owner=error.owner)
-    kind = _OTHER_ERRORS.get(name) or (getattr(errors, name, None) if name in errors.__all__ else None)
-    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, Warning):
-        return kind(text)
-    return ModelFailedError(f"{name}: {text}" if text else name)
+    kind = _find_kind(name)
+    if kind is None or issubclass(kind, Warning):
+        return ModelFailedError(f"{name}: {text}" if text else name)
+    return kind(text)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Literal, NoReturn, TypeAlias, get_args
 
 from ..arguments.checks import text
 from ..error_text import shown
@@ -141,7 +141,7 @@ def _become_supervisor(child_ends: ChildEnds, marker: str, limits: Limits, paren
         redirect(*child_ends.outputs)
         supervise(child_ends.control, child_ends.channel, job, limits, parent)
     finally:
-        os._exit(70)
+        os._exit(70)  # only after an error: `supervise` ends the process itself
 
 
 def redirect(output: int, errors: int) -> None:
@@ -161,15 +161,19 @@ def redirect(output: int, errors: int) -> None:
 def _copy_server(limits: Limits, child_ends: ChildEnds, preload: tuple[str, ...]) -> Callable[[], None]:
     """Have a fork server fork a supervisor; nothing is waited for, since the supervisor is the server's child."""
     request = {"limits": asdict(limits), "parent": os.getpid(), "dir": str(Path.cwd()), "environ": dict(os.environ)}
-    content = json.dumps(request).encode()
-    for attempt in (1, 2):
-        server = start_server(preload)
-        try:
-            socket.send_fds(server, [b"+"], [*child_ends.descriptors, *child_ends.outputs])
-            server.sendall(frame(MESSAGE, content))
-            break
-        except OSError:  # it was ended meanwhile
-            server.close()
-            if attempt == 2:
-                raise
+    descriptors = [*child_ends.descriptors, *child_ends.outputs]
+    try:
+        _send_request(start_server(preload), request, descriptors)
+    except OSError:  # it was ended meanwhile, so that another one is started
+        _send_request(start_server(preload), request, descriptors)
     return lambda: None
+
+
+def _send_request(server: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
+    """Send a fork server a request and the descriptors that belong to it; close its socket where that fails."""
+    try:
+        socket.send_fds(server, [b"+"], descriptors)
+        server.sendall(frame(MESSAGE, json.dumps(request).encode()))
+    except OSError:
+        server.close()
+        raise

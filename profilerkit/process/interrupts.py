@@ -114,21 +114,21 @@ def _is_changing(frame: FrameType | None) -> bool:
 
     The first call that tells ends the search: the outer ones may be blocks of the user's, in which our code runs.
     """
-    is_called_from_here = False
+    is_inner_ours = False
     while frame is not None:
         is_ours = is_own_module(_name_module(frame))
-        answer = _judge_call(frame, calls_ours=is_called_from_here and not is_ours)
+        answer = _judge_call(frame, calls_ours=is_inner_ours and not is_ours)
         if answer is not None:
             return answer
-        is_called_from_here = is_ours
+        is_inner_ours = is_ours
         frame = frame.f_back
     return False
 
 
 def _judge_call(frame: FrameType, calls_ours: bool) -> bool | None:
-    """Return whether a call enters or leaves a block of ours; None where it does not tell.
+    """Return whether a call enters or leaves a block of ours; None if that is for the calls around it to tell.
 
-    ``calls_ours``: it is a call of other code, which calls ours: what is around that is none of our blocks.
+    ``calls_ours`` says that other code has called ours here: the calls around it enter and leave no block of ours.
     """
     if frame.f_code in _interruptible:
         return False

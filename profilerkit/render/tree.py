@@ -21,13 +21,13 @@ __all__ = ["render"]
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: What stands behind a layer, where there is such a column, and the word that follows it.
+#: The columns whose values stand behind a layer, and the word after a value where its unit does not say what it is.
 _VALUES = {"params": "params", "macs": "", "flops": "", "forward_seconds": "forward", "backward_seconds": "backward"}
 
-#: A layer with time was at work, though it may be a container that nothing calls itself.
+#: A layer with a time was at work, though it may be a container that nothing calls itself.
 _TIMES = ("forward_seconds", "backward_seconds")
 
-#: Longer names stand out: to have every line as long as the longest could take any amount of memory.
+#: The most characters that names are padded to: without it, one long name could make every line take much memory.
 _WIDEST = 160
 
 
@@ -40,9 +40,9 @@ def render(
 ) -> str:
     """Return the layers as a tree, one tree for each model.
 
-    A layer has its type, the shapes it takes and gives, and where the report holds them: parameters, MACs, FLOPs,
-    forward and backward time with the layers inside, each with its share of the model's, and the FLOPs it achieves in a
-    second of forward time.
+    The line of a layer has its type, the shapes of its inputs and outputs, and what the report has of these, with the
+    layers inside: parameters, MACs, FLOPs, forward and backward time, each with its share of the model's, and the FLOPs
+    that it achieves in a second of forward time.
 
     Args:
         result: A report or a comparison.
@@ -51,9 +51,8 @@ def render(
         by: That column, of `Report.layerwise`; unless given the MACs, or the own forward time where none were counted.
         configuration: Also show how each layer is configured, ``kernel_size=(3, 3)``, where the backend tells.
     """
-    return (
-        "\n\n".join("\n".join(_draw_lines(report, depth, top, by, configuration)) for report in result.reports) + "\n"
-    )
+    trees = ["\n".join(_draw_lines(report, depth, top, by, configuration)) for report in result.reports]
+    return "\n\n".join(trees) + "\n"
 
 
 def _draw_lines(
@@ -109,13 +108,15 @@ def _draw_branches(root: Row, inside: Mapping[str, Sequence[Row]], configuration
 
 
 def _write_label(row: Row, configuration: bool) -> str:
+    label = visible(row["type"])
+    if configuration and row.get("configuration"):
+        label += f"({visible(row['configuration'])})"
     name = visible(row["path"].rpartition(".")[2])
-    settings = visible(row.get("configuration") or "") if configuration else ""
-    return f"{f'{name}: ' if name else ''}{visible(row['type'])}{f'({settings})' if settings else ''}"
+    return f"{name}: {label}" if name else label  # the model itself has no name
 
 
 def _write_values(row: Row) -> str:
-    inputs, outputs = (_write_shapes(row.get(column)) for column in ("input_shapes", "output_shapes"))
+    inputs, outputs = _write_shapes(row.get("input_shapes")), _write_shapes(row.get("output_shapes"))
     parts = [f"{inputs} -> {outputs}" if inputs and outputs else outputs]
     for column, word in _VALUES.items():
         sign, value = write_row_value(row, column)

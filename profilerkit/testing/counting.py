@@ -8,6 +8,7 @@ from typing import Any
 
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
+from ..trace.dtypes import element_bytes
 from .architectures import ARCHITECTURES, MLP_FEATURES
 from .expected import Architecture, LayerNumbers, layer_numbers
 from .subject import BackendSubject, expect, expect_equal
@@ -197,9 +198,6 @@ class CountingChecks(BackendSubject):
         return list(shape.values() if isinstance(shape, dict) else shape)
 
     def _count_input_bytes(self, architecture: Architecture, batch_size: int) -> int:
-        """Return the bytes of a batch: four for each float, and the size of the integer dtype for each word."""
-        words = int("".join(filter(str.isdigit, self.integer_dtype)) or 64) // 8
-        return sum(
-            math.prod((batch_size, *spec.shape)) * (words if spec.dtype == self.integer_dtype else FLOAT_BYTES)
-            for spec in self._list_specs(architecture)
-        )
+        """Return the bytes of the inputs of a batch."""
+        specs = self._list_specs(architecture)
+        return int(batch_size * sum(math.prod(spec.shape) * element_bytes(spec.dtype) for spec in specs))

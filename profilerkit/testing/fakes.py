@@ -18,6 +18,7 @@ from ..errors import DeviceNotAvailableError, InputError, ModelFailedError
 from ..input_shapes import TensorSpec
 from ..inputs import ModelInputs
 from ..times.run import Run
+from ..trace.dtypes import element_bytes
 from ..trace.records import LayerCall, LayerRecord, MemoryTimeline, ModelTrace, OpRecord, TensorInfo, WeightRecord
 from .expected import Architecture, DataFormat
 
@@ -134,7 +135,7 @@ class FakeModel:
         specs = {key: getattr(spec, data_format) for key, spec in architecture.inputs.items()}
         shapes = {key: spec.shape for key, spec in specs.items()}
         layers = list(_list_layers(architecture))
-        input_bytes = sum(math.prod(spec.shape) * _read_itemsize(spec.dtype) for spec in specs.values())
+        input_bytes = sum(map(_count_bytes, specs.values()))
         layers[0].activation_bytes = input_bytes + 4 * architecture.largest_activation  # the peak, in float32
         layers[-1].activation_bytes = sum(4 * math.prod(shape) for shape in architecture.outputs.values())
         return cls(layers, inputs=shapes, outputs=dict(architecture.outputs))
@@ -180,15 +181,8 @@ def _list_layers(architecture: Architecture) -> Iterator[FakeLayer]:
         )
 
 
-def _read_itemsize(dtype: str) -> int:
-    """Return the bytes of an element, by the number in the name of its dtype; 4 without a number."""
-    bits = "".join(filter(str.isdigit, dtype)) or "32"
-    return int(bits) // 8
-
-
 def _count_bytes(tensor: Any) -> int:
-    size: int = math.prod(tensor.shape)
-    return size * _read_itemsize(str(tensor.dtype))
+    return int(math.prod(tensor.shape) * element_bytes(str(tensor.dtype)))
 
 
 class FakeBackend(Backend):
@@ -320,9 +314,8 @@ def _record_layers(model: FakeModel, called: LayerCall | None = None) -> tuple[L
 
 def _record_layer(index: int, layer: FakeLayer, calls: tuple[LayerCall, ...]) -> LayerRecord:
     """Return the record of a layer; its index makes the ids of its weights."""
-    weight = WeightRecord(
-        "weight", 2 * index, layer.params, _read_itemsize(layer.dtype) * layer.params, layer.dtype, layer.trainable
-    )
+    size = int(layer.params * element_bytes(layer.dtype))
+    weight = WeightRecord("weight", 2 * index, layer.params, size, layer.dtype, layer.trainable)
     statistics = WeightRecord("statistics", 2 * index + 1, layer.statistics, 4 * layer.statistics, "float32", False)
     depth = layer.name.count(".") + 1 if layer.name else 0
     return LayerRecord(
