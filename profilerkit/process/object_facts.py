@@ -103,17 +103,17 @@ def _find_base(container: Any) -> Any:
 
 
 def hash_items(value: Any) -> int:
-    """Return the items of a long container as one number: by their values if all have one, or by their identity."""
+    """Return the items of a long container as one number: by their hashes if all have one, or by their identities."""
     content = copy_content(value)
-    items: Any = content.items() if isinstance(value, dict) else content
-    unordered = isinstance(value, (set, frozenset))
+    items = [*content, *content.values()] if isinstance(value, dict) else content
+    is_set = isinstance(value, (set, frozenset))
     try:
-        return hash(frozenset(items) if unordered else tuple(items))
+        return hash(frozenset(items) if is_set else tuple(items))
     except MemoryError:
         raise
-    except Exception:  # some of them have none
-        numbers = [id(entry) for item in items for entry in (item if isinstance(value, dict) else (item,))]
-        return hash(tuple(sorted(numbers) if unordered else numbers))
+    except Exception:  # some of them have no hash
+        numbers = map(id, items)
+        return hash(tuple(sorted(numbers) if is_set else numbers))
 
 
 def hash_memory(value: Any, most_bytes: int) -> int | None:
@@ -141,11 +141,14 @@ def _is_of_package(file: str) -> bool:
 
 
 def list_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global variables that the code of a function names, and those of the functions inside of it."""
-    waiting = [function.__code__]
-    if _is_of_package(waiting[0].co_filename):
+    """Yield the global variables that the code of a function names, and those of the functions inside of it.
+
+    Those of Python's and installed functions are caches and the like, and are left out.
+    """
+    if _is_of_package(function.__code__.co_filename):
         return
     names: dict[str, None] = {}
+    waiting = [function.__code__]
     while waiting:
         code = waiting.pop()
         names.update(dict.fromkeys(code.co_names))
