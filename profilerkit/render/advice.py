@@ -81,7 +81,7 @@ def _describe_wide_weights(report: Report) -> Iterator[str]:
     root = report.layerwise[0]
     counts: Mapping[str, int] = root.get("params_by_dtype") or {}
     usual = max(counts, key=lambda dtype: counts[dtype], default="")
-    if not _is_float(usual):
+    if not (_is_float(usual) and counts[usual]):
         return
     wider = [dtype for dtype in counts if _is_float(dtype) and element_bytes(dtype) > element_bytes(usual)]
     wide = max(wider, key=lambda dtype: counts[dtype], default="")
