@@ -378,6 +378,7 @@ class Profiler:
         announce(report)
         return report
 
+    @whole_call  # the size of the batch may take a trace of its own
     def _report(self, names: Iterable[str] | None = None) -> Report:
         from .results.building import build_report
 

@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 
+from profilerkit import Profiler
 from profilerkit.process.restoring import _WholeCall, assign_dict, for_each, restored, whole_call
+from profilerkit.testing import FakeBackend, FakeModel, FakeTensor
 
 
 class Failing:
@@ -222,3 +224,16 @@ def test_an_interrupt_that_python_drops_is_raised_though_the_call_fails() -> Non
 
     with own_handler(), pytest.raises(KeyboardInterrupt):
         call()
+
+
+def test_an_interrupt_that_python_drops_while_a_report_is_made_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drop_interrupt(*arguments: object) -> None:  # as Python does in a callback of the collector's
+        with suppress(KeyboardInterrupt):
+            interrupt()
+            time.sleep(5)
+
+    profiler = Profiler(FakeModel(), inputs=FakeTensor((1, 4)), backend=FakeBackend()).register_defaults()
+    profiler.compute_status("macs")
+    monkeypatch.setattr(FakeBackend, "count_samples", drop_interrupt)
+    with own_handler(), pytest.raises(KeyboardInterrupt):
+        profiler.report()
