@@ -51,20 +51,10 @@ _SETTINGS = ("filters", "units", "kernel_size", "pool_size", "strides", "dilatio
 #: Attributes of a Keras layer that lead to its graph, and to what trains it: a forward pass needs none of them. Where
 #: they have other names, these are walked too, which takes longer.
 _NOT_CALLED = frozenset(
-    {
-        "_inbound_nodes",
-        "_outbound_nodes",
-        "_nodes",
-        "_nodes_by_depth",
-        "_operations",
-        "_operations_by_depth",
-        "optimizer",
-        "_optimizer",
-        "_metrics",
-        "_loss_tracker",
-        "_compile_loss",
-        "_compile_metrics",
-    }
+    (
+        *("_inbound_nodes", "_outbound_nodes", "_nodes", "_nodes_by_depth", "_operations", "_operations_by_depth"),
+        *("optimizer", "_optimizer", "_metrics", "_loss_tracker", "_compile_loss", "_compile_metrics"),
+    )
 )
 
 

@@ -17,10 +17,10 @@ from profilerkit.trace.cross_check import TimedLayers
 
 from ..model.kinds import type_name
 from ..operator_timing.node_owners import NodeOwners, count_graph_runs
-from ..operator_timing.profiled_programs import explain_failures, has_gradient, make_training_program
-from ..running.devices import resolve_device
+from ..operator_timing.profiled_programs import has_gradient, make_training_program
+from ..running.devices import copy_tensors, resolve_device
 from ..running.required_values import require_values
-from ..trace.messages import explain_failed_pass
+from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..trace.program_trace import observe_run
 from ..untouched.preservation import preserve
@@ -67,7 +67,7 @@ def layer_times(
     target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
-        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        fed = copy_tensors(inputs)
         synchronized = not target.startswith("/CPU")
         is_reused = device is None and earlier is not None and earlier.fits(model, fed)
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):

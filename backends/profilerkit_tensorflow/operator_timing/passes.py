@@ -15,16 +15,16 @@ from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
 from profilerkit.trace.cross_check import ObservedRun
 
-from ..running.devices import resolve_device
+from ..running.devices import copy_tensors, resolve_device
 from ..running.required_values import require_values
-from ..trace.messages import explain_failed_pass
+from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.program import Program, trace_program
 from ..trace.program_trace import count_program_macs
 from ..untouched.preservation import preserve
 from .events import MAX_PASSES, op_seconds
 from .ledger import Ledger
 from .node_owners import NodeOwners
-from .profiled_programs import explain_failures, fresh_call, has_gradient, make_training_program
+from .profiled_programs import fresh_call, has_gradient, make_training_program
 
 __all__ = ["measure_operator_times"]
 
@@ -87,7 +87,7 @@ def measure_operator_times(
     require_values(model, inputs)
     target = resolve_device(model, device)
     with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
-        fed = inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
+        fed = copy_tensors(inputs)
         sessions = _Sessions(fed, passes, not target.startswith("/CPU"), export)
         with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             # Kept apart from the training step, whose trace would otherwise find in the model's caches what this one

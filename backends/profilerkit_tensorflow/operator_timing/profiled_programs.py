@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import backend_failed, find_raising_line
-from profilerkit.errors import ProfilerKitError
 
 from ..trace.program import Program, trace_program
 from .node_owners import NodeOwners
 
-__all__ = ["explain_failures", "fresh_call", "has_gradient", "make_training_program"]
-
-
-@contextmanager
-def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None]:
-    """Raise what ``explain`` makes of an error of the model instead; one of the backend's own code is the backend's."""
-    try:
-        yield
-    except (ProfilerKitError, MemoryError):
-        raise
-    except Exception as error:  # whatever the model raises
-        line = find_raising_line(error, __package__)
-        raise (explain(error) if line is None else backend_failed(error, "tensorflow", line)) from error
+__all__ = ["fresh_call", "has_gradient", "make_training_program"]
 
 
 def has_gradient(program: Program) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from profilerkit import Device, DeviceNotAvailableError
+from profilerkit import Device, DeviceNotAvailableError, ModelInputs
 from profilerkit.backend import DEVICE, DeviceLike
 from profilerkit.devices.here import describe_device, processor
 from profilerkit.devices.info import DeviceInfo
 
-__all__ = ["device_info", "find_device", "resolve_device"]
+__all__ = ["copy_tensors", "device_info", "find_device", "resolve_device"]
 
 #: "GPU", "gpu:1", "/GPU:1", "/device:GPU:1", and the full name of a device of this process.
 _NAME = re.compile(
@@ -62,6 +62,11 @@ def resolve_device(model: Any, device: DeviceLike) -> str:
 
 def _shorten(named: re.Match[str]) -> str:
     return f"/{named[1].upper()}:{int(named[2] or 0)}"
+
+
+def copy_tensors(inputs: ModelInputs) -> ModelInputs:
+    """Return inputs with copies of their tensors, on the device of the block that this is called in."""
+    return inputs.map(lambda leaf: tf.identity(leaf) if tf.is_tensor(leaf) else leaf)
 
 
 def device_info(name: str) -> DeviceInfo:

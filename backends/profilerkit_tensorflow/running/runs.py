@@ -17,13 +17,13 @@ from ..model.calls import compute_outputs
 from ..model.kinds import is_unbuilt, list_layers
 from ..trace.conversion import quietly
 from ..trace.first_call import as_before_the_call
-from ..trace.messages import explain_failed_pass
+from ..trace.messages import explain_failed_pass, explain_failures
 from ..trace.observation import Observation
 from ..trace.program import Program, trace_program
 from ..trace.program_trace import observe_run
 from ..trace.traced_calls import compute_loss_and_gradients
 from ..untouched.preservation import preserve
-from .devices import resolve_device
+from .devices import copy_tensors, resolve_device
 from .required_values import build_weightless, require_values
 
 __all__ = ["Pass", "prepare_run"]
@@ -85,11 +85,11 @@ def prepare_run(
     without_warnings = quietly() if mode == "predict" else nullcontext()
     with preserve(model, variable_values=True), placed, without_warnings:
         _make_variables(model, inputs)
-        fed = inputs.map(_copy_tensor)
+        fed = copy_tensors(inputs)
         # An earlier program was traced without a requested device: its operators may run on another one.
         reusable = earlier if device is None else None
         start = time.perf_counter()
-        with _explain_failures(model, inputs):
+        with explain_failures(lambda error: explain_failed_pass(model, error, inputs)):
             if training:
                 prepared = _prepare_training_step(model, fed, mode)
             else:
@@ -107,22 +107,6 @@ def _make_variables(model: Any, inputs: ModelInputs) -> None:
     if is_unbuilt(model):
         with as_before_the_call(model):
             compute_outputs(model, inputs)
-
-
-def _copy_tensor(leaf: Any) -> Any:
-    """Return a copy of a tensor, on the device of the block that this is called in; other inputs as they are."""
-    return tf.identity(leaf) if tf.is_tensor(leaf) else leaf
-
-
-@contextmanager
-def _explain_failures(model: Any, inputs: ModelInputs) -> Iterator[None]:
-    """Raise what goes wrong inside as the model's or the backend's failure; errors of the request stay as they are."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # whatever the model raises
-        raise explain_failed_pass(model, error, inputs) from error
 
 
 class _PreparedCall(NamedTuple):

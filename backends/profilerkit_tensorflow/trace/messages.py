@@ -1,16 +1,18 @@
-"""The error that is reported when a model raises."""
+"""The errors that are reported when a model raises."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from profilerkit import ModelInputs
-from profilerkit.backend_kit.failures import explain_failure
+from profilerkit.backend_kit.failures import backend_failed, explain_failure, find_raising_line
 from profilerkit.errors import ProfilerKitError
 
 from ..model.input_checks import wrong_ranks
 
-__all__ = ["explain_failed_pass", "only_in_graphs"]
+__all__ = ["explain_failed_pass", "explain_failures", "only_in_graphs"]
 
 #: Parts of TensorFlow's messages where Python code reads the value of a symbolic tensor: the model must run eagerly.
 _SYMBOLIC_VALUE_MESSAGES = ("ymbolic", "in a graph", "as a Python bool")
@@ -23,6 +25,18 @@ def explain_failed_pass(model: Any, error: Exception, inputs: ModelInputs) -> Pr
     """
     hints = list(wrong_ranks(model, inputs))[:1]
     return explain_failure(error, inputs, "tensorflow", __package__, *hints)
+
+
+@contextmanager
+def explain_failures(explain: Callable[[Exception], Exception]) -> Iterator[None]:
+    """Raise what ``explain`` makes of an error of the model instead; one of the backend's own code is the backend's."""
+    try:
+        yield
+    except (ProfilerKitError, MemoryError):
+        raise
+    except Exception as error:  # whatever the model raises
+        line = find_raising_line(error, __package__)
+        raise (explain(error) if line is None else backend_failed(error, "tensorflow", line)) from error
 
 
 def only_in_graphs(error: BaseException | None) -> bool:
