@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from profilerkit.backend_kit.keras_kinds import is_keras
 from profilerkit.process.contents import Contents, Identity
+from profilerkit.process.object_facts import count_items
 
 from ..untouched.held_state import HeldState, Visit
 from ..untouched.snapshots import ObjectSnapshot, SetSnapshot, SlotsSnapshot
@@ -116,10 +117,10 @@ class _Writer:
         if isinstance(value, _PLAIN):
             self.written += (type(value), value)
         elif isinstance(value, _VISITED_CONTAINERS):
-            self.written.append(len(value))
+            self.written.append(count_items(value))
         elif isinstance(value, tuple):
-            self.written.append(len(value))
-            for item in value:
+            self.written.append(count_items(value))
+            for item in tuple.__iter__(value):
                 self._write_value(item)
         elif isinstance(value, _READ_THROUGH):
             self._contents.add(value)
@@ -141,4 +142,6 @@ def _write_part_of_model(value: Any, contents: Contents) -> bool:
 
 def _is_plain(member: Any) -> bool:
     """Return whether a member of a set is a plain value, or a tuple of such, at any depth."""
-    return all(map(_is_plain, member)) if isinstance(member, tuple) else isinstance(member, _PLAIN)
+    if isinstance(member, tuple):
+        return all(map(_is_plain, tuple.__iter__(member)))
+    return isinstance(member, _PLAIN)

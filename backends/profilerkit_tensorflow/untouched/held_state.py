@@ -159,7 +159,7 @@ class HeldState:
             (dict, self._visit_dict),
             (list, functools.partial(self._visit_sequence, list)),
             (deque, functools.partial(self._visit_sequence, deque)),
-            (tuple, lambda items: items),
+            (tuple, tuple.__iter__),
             (set, self._visit_set),
             (types.FunctionType, self._visit_function),
             (_types.ConcreteFunction, self._visit_concrete_function),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ from keras_runs import RUNS, call, train
 from keras_subjects import Subject, X, build
 from slow_ones import slow_ones
 
+from profilerkit import ModelInputs
+from profilerkit_tensorflow import TFBackend
 from profilerkit_tensorflow.untouched.preservation import preserve
 
 #: The kinds of models that are looked at here, which take the same inputs.
@@ -97,3 +101,40 @@ def test_a_module_can_be_profiled_inside_its_own_profile_and_by_one_thread_at_a_
         join(thread)
     assert not failed
     require_the_same("functional", subject, before)
+
+
+def refuse(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError
+
+
+#: What a container is asked by, all of which a subclass may refuse.
+QUESTIONS = "__len__ __iter__ __contains__ __getitem__ __bool__ __eq__ __reversed__ __repr__ keys values items get copy"
+
+
+@pytest.mark.parametrize("kind", [tuple, list, dict, OrderedDict, set, frozenset, deque])
+def test_a_container_that_answers_no_question_comes_back(kind: Any) -> None:
+    """In an object of the user: TensorFlow itself asks those that are attributes of a module."""
+    refusals: dict[str, Any] = dict.fromkeys(QUESTIONS.split(), refuse) | {"__hash__": kind.__hash__}
+    content = {"a": 1} if issubclass(kind, dict) else ["a"]
+    container = type("Refusing", (kind,), refusals)(content)
+
+    class Model(tf.Module):  # type: ignore[misc,unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = tf.Variable(tf.ones((4, 4)))
+            self.holder = SimpleNamespace(container=container)
+
+        def __call__(self, x: Any) -> Any:
+            if issubclass(kind, dict):
+                kind.__setitem__(self.holder.container, "b", 2)
+            elif hasattr(kind, "clear"):
+                kind.clear(self.holder.container)
+            return x @ self.weight
+
+    model = Model()
+    before = TFBackend().fingerprint(model)
+    trace = TFBackend().trace(model, ModelInputs(tf.ones((2, 4))))
+    assert (trace.failure, trace.macs) == (None, 2 * 4 * 4)
+    assert TFBackend().fingerprint(model) == before
+    assert model.holder.container is container
+    assert (dict(kind.items(container)) if issubclass(kind, dict) else list(kind.__iter__(container))) == content
