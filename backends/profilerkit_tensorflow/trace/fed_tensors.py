@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from profilerkit import ModelInputs
 
-__all__ = ["FedTensors", "find_fed_tensors", "is_fed"]
+__all__ = ["list_fed_types", "put_back"]
 
 
-class FedTensors(NamedTuple):
-    """The tensors among the inputs.
-
-    Attributes:
-        specs: Their types.
-        put_back: Returns the inputs with other tensors in their place.
-    """
-
-    specs: list[Any]
-    put_back: Callable[[Sequence[Any]], ModelInputs]
+def list_fed_types(inputs: ModelInputs) -> list[Any]:
+    """Return the types of the tensors among the inputs, sparse and ragged ones and variables included."""
+    return [tf.type_spec_from_value(leaf) for leaf in inputs.leaves() if tf.is_tensor(leaf)]
 
 
-def find_fed_tensors(inputs: ModelInputs) -> FedTensors:
-    """Return the tensors among the inputs."""
-
-    def put_back(tensors: Sequence[Any]) -> ModelInputs:
-        waiting = iter(tensors)
-        return inputs.map(lambda leaf: next(waiting) if is_fed(leaf) else leaf)
-
-    return FedTensors([tf.type_spec_from_value(leaf) for leaf in inputs.leaves() if is_fed(leaf)], put_back)
-
-
-def is_fed(leaf: Any) -> bool:
-    """Return whether an input is a tensor, also a sparse or ragged one, or a variable."""
-    return tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
+def put_back(inputs: ModelInputs, tensors: Sequence[Any]) -> ModelInputs:
+    """Return the inputs with other tensors in the place of theirs, in the same order."""
+    remaining = iter(tensors)
+    return inputs.map(lambda leaf: next(remaining) if tf.is_tensor(leaf) else leaf)

@@ -16,7 +16,7 @@ from ..model.kinds import is_function, is_unbuilt, list_layers
 from ..model.replicas import as_one_replica, find_strategy
 from ..untouched.preservation import preserve
 from .conversion import functions_traced_anew, quietly
-from .fed_tensors import FedTensors, find_fed_tensors, is_fed
+from .fed_tensors import list_fed_types, put_back
 from .first_call import FirstTrace
 from .folding import small_value
 from .layers import LayerCalls
@@ -127,17 +127,16 @@ def trace_program(
     # Only a forward pass of a model with settings and values can be asked for again.
     is_asked_again = not (training or compiled or unvalued or is_function(model))
     key = _make_key(layers, inputs) if is_asked_again else None
-    fed = find_fed_tensors(inputs)
-    call = _follow_call(layers, fed, calls)
+    call = _follow_call(layers, inputs, calls)
     function = tf.function(call, autograph=False, jit_compile=True if compiled else None)
     restoring = preserve(model) if apart and not is_built_here else nullcontext()
     with restoring, quietly():
-        concrete = function.get_concrete_function(*fed.specs)
+        concrete = function.get_concrete_function(*list_fed_types(inputs))
         variables = tuple(concrete.graph.variables)
     return Program(concrete, calls, layers, time.perf_counter() - start, key, tuple(_list_inputs(inputs)), variables)
 
 
-def _follow_call(layers: Sequence[tuple[str, Any]], fed: FedTensors, calls: LayerCalls) -> Callable[..., Any]:
+def _follow_call(layers: Sequence[tuple[str, Any]], inputs: ModelInputs, calls: LayerCalls) -> Callable[..., Any]:
     """Return a function of the tensors among the inputs which runs the model, while ``calls`` follow its layers."""
     model = layers[0][1]
     strategy = find_strategy(layers)
@@ -147,18 +146,18 @@ def _follow_call(layers: Sequence[tuple[str, Any]], fed: FedTensors, calls: Laye
         # TensorFlow may trace this twice: each time begins as the first did.
         calls.restart()
         first.begin()
-        inputs = fed.put_back(tensors)
+        model_inputs = put_back(inputs, tensors)
         with as_one_replica(strategy), calls.follow(), functions_traced_anew():
             if calls.training:
-                return compute_loss_and_gradients(layers, inputs)
-            return compute_traced_outputs(model, inputs)
+                return compute_loss_and_gradients(layers, model_inputs)
+            return compute_traced_outputs(model, model_inputs)
 
     return program
 
 
 def _list_inputs(inputs: ModelInputs) -> Iterator[ProgramInput]:
     """Yield what a program takes: the tensors among the inputs, and the parts of sparse and ragged ones."""
-    for leaf in filter(is_fed, inputs.leaves()):
+    for leaf in filter(tf.is_tensor, inputs.leaves()):
         dense_shape = leaf.dense_shape if isinstance(leaf, tf.SparseTensor) else None
         for part in tf.nest.flatten(leaf, expand_composites=True):
             is_given = not (inputs.are_random or isinstance(part, tf.Variable))
@@ -172,7 +171,7 @@ def _make_key(layers: Sequence[tuple[str, Any]], inputs: ModelInputs) -> Any:
         (path, id(layer), tuple((name, _write_setting(value)) for name, value in vars(layer).items()))
         for path, layer in layers
     )
-    kinds = tuple(tf.type_spec_from_value(leaf) if is_fed(leaf) else repr(leaf) for leaf in inputs.leaves())
+    kinds = tuple(tf.type_spec_from_value(leaf) if tf.is_tensor(leaf) else repr(leaf) for leaf in inputs.leaves())
     return settings, inputs.function, kinds
 
 

@@ -13,7 +13,7 @@ from profilerkit.backend_kit.keras_kinds import is_keras, is_legacy_keras
 from ..compat.graphs import FuncGraph
 from ..compat.variables import can_make_unallocated
 from ..model.unallocated import collect_unallocated, make_without_values
-from .fed_tensors import find_fed_tensors
+from .fed_tensors import list_fed_types, put_back
 from .first_call import as_before_the_call
 
 __all__ = ["build_symbolically"]
@@ -31,10 +31,9 @@ def build_symbolically(model: Any, inputs: ModelInputs) -> list[Any]:
         with as_before_the_call(model):
             inputs.run(model)
         return []
-    fed = find_fed_tensors(inputs)
     making = collect_unallocated() if is_legacy_keras(model) else make_without_values()
     with making as made, FuncGraph("build").as_default():  # it may read variables of the layers it builds
-        model_inputs = fed.put_back([_make_placeholder(spec) for spec in fed.specs])
+        model_inputs = put_back(inputs, list(map(_make_placeholder, list_fed_types(inputs))))
         if inputs.function is None and is_keras(model):
             args, kwargs = call_arguments(model, model_inputs.args, model_inputs.kwargs)
             model_inputs = ModelInputs(*args, **kwargs)
