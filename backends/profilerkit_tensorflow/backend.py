@@ -50,7 +50,6 @@ from .model.structure import read_structure
 from .operator_timing.passes import measure_operator_times
 from .running import devices
 from .running.offered_options import require_offered
-from .running.required_values import require_values
 from .running.runs import prepare_run
 from .running.zeros import zero_weights
 from .trace.conditions import conditions
@@ -175,9 +174,11 @@ class TFBackend(
     def run(self, model: Any, inputs: ModelInputs, options: RunOptions = AS_IT_IS) -> AbstractContextManager[Run]:
         """Return a context that yields a run: a forward pass, or a training step; with ``compile`` in mode "xla"."""
         mode = self.mode(options)
-        earlier = self._program() if self._program is not None else None
-        where = None if options.device is None else devices.resolve_device(model, options.device)
-        return prepare_run(model, _as_tensors(inputs), where, mode, earlier, options.training)
+        return prepare_run(model, _as_tensors(inputs), options.device, mode, self._last_program, options.training)
+
+    @property
+    def _last_program(self) -> Program | None:
+        return None if self._program is None else self._program()
 
     def mode(self, options: RunOptions = AS_IT_IS) -> str:
         """Return the execution mode that the options lead to: with ``compile`` in mode "xla"."""
@@ -193,11 +194,7 @@ class TFBackend(
         self, model: Any, inputs: ModelInputs, device: DeviceLike = None, passes: int = 10, backward: bool = True
     ) -> Sequence[LayerTime]:
         """Return the time of each layer's own work: forward in inference mode, backward in a training step."""
-        earlier = self._program() if self._program is not None else None
-        where = None if device is None else devices.resolve_device(model, device)
-        tensors = _as_tensors(inputs)
-        require_values(model, tensors)
-        return layer_times(model, tensors, where, passes, backward, earlier)
+        return layer_times(model, _as_tensors(inputs), device, passes, backward, self._last_program)
 
     def operator_times(
         self,
@@ -209,8 +206,7 @@ class TFBackend(
         export: str | PathLike[str] | None = None,
     ) -> OperatorTimes:
         """Return the time of each operator in each layer, measured by TensorFlow's profiler."""
-        where = None if device is None else devices.resolve_device(model, device)
-        return measure_operator_times(model, _as_tensors(inputs), where, passes, backward, export)
+        return measure_operator_times(model, _as_tensors(inputs), device, passes, backward, export)
 
     def evaluate(self, model: Any, call: Callable[[], T], device: DeviceLike = None) -> T:
         """Return ``call()``, made on the device; the model is restored."""

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from profilerkit import ModelInputs
+from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.call_stack import list_shown_layers
 from profilerkit.errors import explain_failed_step
 from profilerkit.times.layer_times import LayerTime
@@ -34,7 +35,7 @@ __all__ = ["layer_times"]
 def layer_times(
     model: Any,
     inputs: ModelInputs,
-    device: str | None = None,
+    device: DeviceLike = None,
     passes: int = 10,
     backward: bool = True,
     earlier: Program | None = None,
@@ -54,7 +55,7 @@ def layer_times(
     Args:
         model: The model; the values of its variables are restored.
         inputs: What it is called with.
-        device: A device by TensorFlow's name; the device of the model by default.
+        device: The device that runs it; the device of the model by default.
         passes: How many, from 1 to 50.
         backward: Whether to time the gradients.
         earlier: An existing program of the model; if it fits, the model is not traced again.
@@ -63,8 +64,8 @@ def layer_times(
     TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
     the model raises.
     """
-    require_values(model, inputs)
     target = resolve_device(model, device)
+    require_values(model, inputs)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
         fed = copy_tensors(inputs)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs
+from profilerkit.backend import DeviceLike
 from profilerkit.errors import explain_failed_step
 from profilerkit.process.files import obstacle
 from profilerkit.times.operator_times import OperatorTimes
@@ -67,7 +68,7 @@ class _Sessions:
 def measure_operator_times(
     model: Any,
     inputs: ModelInputs,
-    device: str | None = None,
+    device: DeviceLike = None,
     passes: int = 10,
     backward: bool = True,
     export: str | os.PathLike[str] | None = None,
@@ -83,9 +84,9 @@ def measure_operator_times(
     is not built, `ProfilerBusyError` where a session of TensorFlow's profiler runs in this process, `NotOfferedError`
     where this TensorFlow writes profiles that cannot be read, and `ModelFailedError` where the model raises.
     """
+    target = resolve_device(model, device)
     _check_request(passes, export)
     require_values(model, inputs)
-    target = resolve_device(model, device)
     with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = copy_tensors(inputs)
         sessions = _Sessions(fed, passes, not target.startswith("/CPU"), export)

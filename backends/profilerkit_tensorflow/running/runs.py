@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from profilerkit import InputError, ModelInputs, NotOfferedError
+from profilerkit.backend import DeviceLike
 from profilerkit.backend_kit.passes import DevicePass
 from profilerkit.trace.cross_check import ObservedRun
 
@@ -68,7 +69,7 @@ class Pass(DevicePass):
 
 @contextmanager
 def prepare_run(
-    model: Any, inputs: ModelInputs, device: str | None, mode: str, earlier: Program | None, training: bool = False
+    model: Any, inputs: ModelInputs, device: DeviceLike, mode: str, earlier: Program | None, training: bool = False
 ) -> Iterator[Pass]:
     """Yield a `Run` of the model in inference mode; the values of all variables are restored at the end.
 
@@ -77,8 +78,8 @@ def prepare_run(
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (the
     ``predict`` of Keras). ``earlier`` is an existing program of the model; if it fits, the model is not traced again.
     """
-    require_values(model, inputs)
     target = resolve_device(model, device)
+    require_values(model, inputs)
     # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
     placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
