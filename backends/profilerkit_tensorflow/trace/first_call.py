@@ -57,8 +57,8 @@ def _find_users_class(layer: Any) -> type | None:
 def _patch(cls: type, states: dict[int, _State], paths: Mapping[int, str]) -> Iterator[None]:
     """Have ``call`` of a class note the state of each layer when it begins: by the ids of the layers, as ``paths``.
 
-    A layer that is not built at that time has called itself to be built, as a user's first call does before its own
-    ``call``. What it and the layers inside note in there stays, so that none of their states is kept.
+    A layer that is not built then is called only to be built, which Keras does before the ``call`` that a user makes.
+    What it and the layers inside note in there stays, so that none of their states is kept.
     """
     original = cls.__dict__["call"]
 
