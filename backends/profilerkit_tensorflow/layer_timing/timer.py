@@ -64,8 +64,8 @@ def layer_times(
     TensorFlow's profiler runs in this process, `InputError` for another number of passes, and `ModelFailedError` where
     the model raises.
     """
-    target = resolve_device(model, device)
     require_values(model, inputs)
+    target = resolve_device(model, device)
     placed = tf.device(target) if device is not None else nullcontext()
     with preserve(model, variable_values=True), placed:
         fed = copy_tensors(inputs)

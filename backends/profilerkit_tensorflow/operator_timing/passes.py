@@ -84,9 +84,9 @@ def measure_operator_times(
     is not built, `ProfilerBusyError` where a session of TensorFlow's profiler runs in this process, `NotOfferedError`
     where this TensorFlow writes profiles that cannot be read, and `ModelFailedError` where the model raises.
     """
-    target = resolve_device(model, device)
     _check_request(passes, export)
     require_values(model, inputs)
+    target = resolve_device(model, device)
     with preserve(model, variable_values=True), tf.device(target) if device is not None else nullcontext():
         fed = copy_tensors(inputs)
         sessions = _Sessions(fed, passes, not target.startswith("/CPU"), export)

@@ -78,8 +78,8 @@ def prepare_run(
     ``mode`` is "graph" (one traced function), "eager" (operator by operator), "xla" (compiled) or "predict" (the
     ``predict`` of Keras). ``earlier`` is an existing program of the model; if it fits, the model is not traced again.
     """
-    target = resolve_device(model, device)
     require_values(model, inputs)
+    target = resolve_device(model, device)
     # Without a requested device the placement stays as it is: the caller's `tf.device`, or TensorFlow's own choice.
     placed = tf.device(target) if device is not None else nullcontext()
     # Keras' `predict` is traced anew for each profile, since the model is restored: TensorFlow would warn of it.
