@@ -106,7 +106,7 @@ def _count_stored(tensor: torch.Tensor) -> int:
     values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
     stored = values.numel()
     if stored == 0 and tensor.numel() and (tensor.is_meta or isinstance(tensor, FakeTensor)):
-        raise RuntimeError(_UNKNOWN_STORED)  # torch makes tensors without data as if they stored nothing
+        raise NotImplementedError(_UNKNOWN_STORED)  # torch makes tensors without data as if they stored nothing
     return stored
 
 
@@ -116,11 +116,11 @@ def is_plain(tensor: torch.Tensor) -> bool:
 
 
 def require_plain(tensor: torch.Tensor) -> None:
-    """Raise RuntimeError for a tensor whose shape does not tell what work on it costs: it must be run for real."""
+    """Raise NotImplementedError for a tensor whose shape does not tell what work on it costs: it must be run."""
     if tensor.is_nested:
-        raise RuntimeError("the shape of a nested tensor does not tell how long its samples are")
+        raise NotImplementedError("the shape of a nested tensor does not tell how long its samples are")
     if tensor.layout is not torch.strided:
-        raise RuntimeError(_UNKNOWN_STORED)
+        raise NotImplementedError(_UNKNOWN_STORED)
 
 
 def count_elements(shapes: Any) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ..costs import require_plain
 from .operator_facts import tensors_among
 
 __all__ = ["OntoMeta", "move_to_start"]
@@ -42,6 +43,7 @@ class OntoMeta:
 
     def _move(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not value.is_meta:
+            require_plain(value)  # a sparse one would be as if it stored all elements
             twin = self._twins.get(value)
             if twin is None:
                 twin = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device=_META)

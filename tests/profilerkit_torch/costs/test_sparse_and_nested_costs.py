@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from tiny import Call, cost, ones, trace_complete
 from torch import nn
 
+from profilerkit import Completeness, profile
+
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Sparse .* tensor support is in beta state",
     "ignore:The PyTorch API of nested tensors is in prototype stage",
@@ -87,6 +89,27 @@ def test_a_sparse_weight_counts_as_a_sparse_input_does() -> None:
     assert found.macs == STORED * 3
     assert found.method == "a real run"
     assert "the shape of a sparse tensor does not tell how many elements it stores" in found.notes[-1]
+
+
+def multiply_by_constant(model: Any, x: torch.Tensor) -> Any:
+    constant = torch.sparse_coo_tensor([[0, 1, 2], [2, 0, 1]], torch.ones(3), (4, 4))
+    return torch.sparse.mm(constant, model.fc(x))
+
+
+def multiply_or_fall_back(model: Any, x: torch.Tensor) -> Any:
+    try:
+        return multiply_by_constant(model, x)
+    except RuntimeError:  # never in a run
+        return x
+
+
+@pytest.mark.parametrize("run", [multiply_by_constant, multiply_or_fall_back])
+def test_a_sparse_constant_counts_by_what_it_stores(run: Any) -> None:
+    """A layer of 3 by 3 on 4 rows, then 3 stored elements times 3 columns; the gradients take as much again."""
+    report = profile(Call(run, fc=nn.Linear(3, 3, bias=False)), ones(4, 3), metrics=["macs", "training_macs"])
+    forward = 4 * 3 * 3 + 3 * 3
+    assert (report["macs"], report["training_macs"]) == (forward, 2 * forward)
+    assert report.status("training_macs").completeness is Completeness.COMPLETE
 
 
 def test_blocks_count_in_full() -> None:
