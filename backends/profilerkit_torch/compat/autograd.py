@@ -84,13 +84,14 @@ class _SumWatch(TorchDispatchMode):
 
 
 def count_references_in_sum() -> tuple[int, int, int] | None:
-    """Return the same of a gradient that nothing but the sum refers to, as of ``x * x`` by the first factor.
+    """Return the same of a gradient that nothing but the sum refers to, as of ``-x + -x`` by the first term.
 
     Torch writes a sum to such a gradient, but not while a mode is active. It is not to be asked in a backward pass.
+    Nothing is saved for that pass: hooks of the user's for what is saved are not called.
     """
     with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:
         x = torch.empty(1, device="meta", requires_grad=True)
-        torch.autograd.grad(x * x, x, torch.empty(1, device="meta"))
+        torch.autograd.grad(-x + -x, x, torch.empty(1, device="meta"))
     counts: tuple[int, int, int] | None = watch.counts
     return counts
 
