@@ -133,10 +133,15 @@ def test_a_report_torn_in_place_is_said_to_be_damaged(tmp_path: Path, monkeypatc
     contents = [content for *_, content in record_writes(tmp_path, old, monkeypatch, content=new).moments]
     assert (contents[0], contents[-1]) == (old, new)
     torn = [content for content in contents[::50] if content not in (old, new)]
-    assert len(torn) > 5
+    damaged = 0
     for content in torn:
-        with pytest.raises(ReportFileError):
-            parse(content or b"", "it")
+        try:
+            report = parse(content or b"", "it")
+        except ReportFileError:
+            damaged += 1
+        else:  # the rest of the old file may begin where a part of it comes again, which counts the second time
+            assert to_json(report).encode() == new
+    assert damaged > 5
 
 
 def refuse_to_replace(*arguments: object) -> None:
