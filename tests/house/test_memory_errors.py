@@ -23,7 +23,6 @@ _DECLARED = "what a loader declares is asked for again where it is used"
 #: The places that take every error, and why; by the file and the function.
 _ALLOWED = {
     "plugins/profilerkit_audits/listing.py ask_loader": _SAID,
-    "backends/profilerkit_torch/trace/static_pass.py trace_pass": "it is raised when what the pass left is taken away",
     "plugins/profilerkit_audits/outcomes.py": _KEPT,
     "plugins/profilerkit_audits/source_code.py _find_loaders": _DECLARED,
     "profilerkit/cli/completing.py": "the completion of a shell shows nothing then",

@@ -39,35 +39,42 @@ class LeftBehindError(RuntimeError):
 
 
 def trace_pass(recorded: RecordedPass) -> ModelTrace:
-    """Return the trace of one pass, and take away what it leaves outside the model; errors of the model pass through.
+    """Return the trace of one pass, and take away what it leaves outside the model.
 
-    Raises `LeftBehindError` where tensors without values stay outside the model.
+    Raises the error of the model, or `LeftBehindError` where tensors without values stay outside the model.
     """
     stand_ins = recorded.stand_ins
     surroundings = Surroundings(recorded.inventory, recorded.inputs)
     if stand_ins.lack_values and any(map(has_type_question, surroundings.names)):
         raise UnansweredError(["isinstance(x, torch.FloatTensor)"])
-    failure = None
-    try:
-        trace = recorded.run()
-    except Exception as error:
-        if not stand_ins.lack_values or isinstance(error, MemoryError) or not has_values(recorded.inventory):
-            # No attempt with values follows: the user gets this error, with the lines of its traceback.
-            clear_frames(error)
-            remove_leftovers(recorded.list_remaining, surroundings)
-            raise
-        failure = _let_go_of_frames(error)
-    # Only here, where the error and its frames are gone, does nothing but the model hold tensors of the pass.
+    outcome = _run(recorded, surroundings)
+    # Only here, where an error and its frames are gone, does nothing but the model hold tensors of the pass.
     leftovers = remove_leftovers(recorded.list_remaining, surroundings)
     if leftovers.remain:
         _warn_of_remaining(stand_ins)
-    if failure is not None:
-        raise failure
+    if isinstance(outcome, Exception):
+        raise outcome
     if leftovers.remain and stand_ins.lack_values:
-        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), trace)
+        raise LeftBehindError(_STILL_HELD.format(method=stand_ins.method), outcome)
     if not leftovers.holders:
-        return trace
-    return replace(trace, notes=(*trace.notes, _REMOVED.format(holders=", ".join(leftovers.holders))))
+        return outcome
+    return replace(outcome, notes=(*outcome.notes, _REMOVED.format(holders=", ".join(leftovers.holders))))
+
+
+def _run(recorded: RecordedPass, surroundings: Surroundings) -> ModelTrace | Exception:
+    """Return the trace of a pass, or the error of one on shapes alone, after which the model is run with values.
+
+    Any other error goes to the user, with the lines of its traceback: it is raised, and the leftovers are taken away.
+    """
+    try:
+        return recorded.run()
+    except Exception as error:
+        is_first_attempt = recorded.stand_ins.lack_values and has_values(recorded.inventory)
+        if is_first_attempt and not isinstance(error, MemoryError):
+            return _let_go_of_frames(error)
+        clear_frames(error)
+        remove_leftovers(recorded.list_remaining, surroundings)
+        raise
 
 
 def has_values(inventory: Inventory) -> bool:

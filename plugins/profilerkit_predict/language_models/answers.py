@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from .fitting import Fit
     from .report import LanguageModelReport
+    from .serving import Serving
     from .steps import Step, StepTerm
 
 __all__ = [
@@ -29,22 +30,32 @@ def list_answers(report: LanguageModelReport) -> Iterable[tuple[str, str]]:
     device = report.device
     if device is None:
         return
-    for fit in report.fits[-1:]:
-        yield from _list_memory_answers(fit, device, report.cost.devices)
+    if report.fits:
+        yield from _list_memory_answers(report.fits[-1], device, report.cost.devices)
     yield "formats", describe_formats(report)
     fastest, most = report.serving[0], report.serving[-1]
     if fastest.time_to_first_token is None:
         return
-    text = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
-    if most != fastest:
-        text += f"; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
-    yield "first token", text
+    yield "first token", _describe_first_token(fastest, most)
     if fastest.time_per_output_token and most.decode_tokens_per_second:
-        text = f"at most {show_rate(1 / fastest.time_per_output_token)} tokens/s a user, batch {fastest.batch:,}"
-        if most != fastest:
-            text += f"; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
-        yield "later tokens", text
+        yield "later tokens", _describe_later_tokens(1 / fastest.time_per_output_token, fastest, most)
     yield "limited by", f"first token: {_name_limit(fastest.prefill)}; later: {_name_limit(fastest.decode)}"
+
+
+def _describe_first_token(fastest: Serving, most: Serving) -> str:
+    """Return the time until the first token of the smallest batch, and of the largest if that is another one."""
+    text = f"at least {show_seconds(fastest.time_to_first_token)}, batch {fastest.batch:,}"
+    if most == fastest:
+        return text
+    return f"{text}; {show_seconds(most.time_to_first_token)} for all of {most.batch:,} prompts"
+
+
+def _describe_later_tokens(rate: float, fastest: Serving, most: Serving) -> str:
+    """Return the tokens in a second: ``rate`` of a user in the smallest batch, and of all users in the largest."""
+    text = f"at most {show_rate(rate)} tokens/s a user, batch {fastest.batch:,}"
+    if most == fastest:
+        return text
+    return f"{text}; {show_rate(most.decode_tokens_per_second)} for all of batch {most.batch:,}"
 
 
 def _list_memory_answers(fit: Fit, device: DeviceInfo, devices: int) -> Iterable[tuple[str, str]]:
