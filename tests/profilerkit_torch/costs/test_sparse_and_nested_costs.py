@@ -92,7 +92,7 @@ def test_a_sparse_weight_counts_as_a_sparse_input_does() -> None:
 
 
 def multiply_by_constant(model: Any, x: torch.Tensor) -> Any:
-    constant = torch.sparse_coo_tensor([[0, 1, 2], [2, 0, 1]], torch.ones(3), (4, 4))
+    constant = torch.sparse_coo_tensor(torch.tensor([[0, 1, 2], [2, 0, 1]]), torch.ones(3), (4, 4))
     return torch.sparse.mm(constant, model.fc(x))
 
 
