@@ -15,8 +15,12 @@ from typing import Any
 
 __all__ = ["find_parts", "remove_from_holders"]
 
-#: The number of references that are followed back from a tensor to its container, and from there to its owner.
+#: How many references are followed back: from a tensor through tuples within tuples to a container, and from that
+#: through containers within containers to an object of the user's. More would lead to what the whole program holds.
 _LEVELS = 4
+#: How many references are followed from an operator or a tensor (its attributes, and the lists among them), and from a
+#: graph, whose collections have lists in dicts.
+_INTO_OPERATOR, _INTO_GRAPH = 2, 4
 _CONTAINERS = (dict, list, set, deque)
 _CACHE = functools._lru_cache_wrapper
 #: Packages whose objects are not the user's.
@@ -63,7 +67,8 @@ def _select_kinds(values: Sequence[Any], *kinds: type) -> list[Any]:
 
 def _select_users(containers: list[Any], parts: set[int]) -> list[Any]:
     """Return those containers to which an object of the user leads: TensorFlow has containers of tensors too."""
-    parents: dict[int, set[int]] = defaultdict(set)  # ids of what refers to a container, by the id of the container
+    # By ids, as objects may have an equality of their own: what refers to each container, and the objects of the user.
+    parents: dict[int, set[int]] = defaultdict(set)
     named: set[int] = set()
     level, seen = containers, set(map(id, containers))
     for _ in range(_LEVELS):
@@ -140,7 +145,7 @@ def find_parts(graphs: Sequence[Any]) -> set[int]:
     operators = [operator for graph in graphs for operator in graph.get_operations()]
     tensors = [tensor for operator in operators for tensor in operator.outputs]
     parts: set[int] = set()
-    for roots, steps in ((operators, 2), (tensors, 2), (list(graphs), 4)):
+    for roots, steps in ((operators, _INTO_OPERATOR), (tensors, _INTO_OPERATOR), (list(graphs), _INTO_GRAPH)):
         step: list[Any] = list(roots)
         for _ in range(steps):
             # Once each: every operator refers to its graph, and the graph to everything.

@@ -84,10 +84,12 @@ class _SumWatch(TorchDispatchMode):
 
 
 def count_references_in_sum() -> tuple[int, int, int] | None:
-    """Return the same of a gradient that nothing but the sum refers to, as of ``-x + -x`` by the first term.
+    """Return what `count_references` tells of a gradient to which torch adds another one in place.
 
-    Torch writes a sum to such a gradient, but not while a mode is active. It is not to be asked in a backward pass.
-    Nothing is saved for that pass: hooks of the user's for what is saved are not called.
+    Torch does so where nothing but the sum refers to the first gradient, yet not while a mode is active: so no recorder
+    sees it happen, and compares the references of a sum with these. They differ between releases, so they are counted
+    in a backward pass of ``-x + -x``, before the one that is recorded. Nothing is saved for it, as the user may have
+    hooks for what is saved.
     """
     with disable_dispatch_modes(), torch.inference_mode(False), torch.enable_grad(), _SumWatch() as watch:
         x = torch.empty(1, device="meta", requires_grad=True)

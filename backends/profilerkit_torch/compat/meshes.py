@@ -1,6 +1,7 @@
-"""Meshes: a step of one rank of many, in one process.
+"""Private names of torch's distributed parts, for a step of one rank of many in one process.
 
-Torch's distributed parts are imported when a mesh is asked for.
+They are looked up when a mesh is asked for, as torch imports these parts only then. Names in `field` are attributes of
+torch's objects that may be missing in another release.
 """
 
 from __future__ import annotations
@@ -16,14 +17,16 @@ from profilerkit import InputError
 from profilerkit.backend_kit.private_names import field, find
 
 from .autograd import read_node_number
-from .names import read_attribute, refuse
+from .names import look_up, read_attribute
 from .operators import read_schema
 
 
 def make_fake_store() -> Any:
     """Return the store of a group of processes that sends nothing; importing it makes such groups known to torch."""
-    path = "torch.testing._internal.distributed.fake_pg.FakeStore"
-    return (find(path) or refuse(path, "follows one rank of a mesh without the others"))()
+    store = look_up(
+        "torch.testing._internal.distributed.fake_pg.FakeStore", "follows one rank of a mesh without the others"
+    )
+    return store()
 
 
 #: The collectives of ``torch.distributed``, which change tensors in place.
@@ -91,7 +94,7 @@ def _end_at_once(returns_tensors: bool, *args: Any) -> Any:
 def find_process_group(name: str) -> Any:
     """Return the group of processes of a name, which collectives of functions are called with."""
     path = "torch.distributed.distributed_c10d._resolve_process_group"
-    return (find(path) or refuse(path, "tells which ranks a collective is between"))(name)
+    return look_up(path, "tells which ranks a collective is between")(name)
 
 
 def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
@@ -101,8 +104,7 @@ def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
     loss on logits that are spread; where it is missing, the first does all.
     """
     path = "torch.distributed.tensor._sharding_prop.ShardingPropagator.propagate_op_sharding_non_cached"
-    if find(path) is None:
-        refuse(path, "tells the work of a rank from that of planning it")()
+    look_up(path, "tells the work of a rank from that of planning it")
     name, _, method = path.rpartition(".")
     owner, of_loss = find(name), field("_propagate_tensor_meta_non_cached")
     return owner, (method, of_loss) if hasattr(owner, of_loss) else (method,)
@@ -111,7 +113,7 @@ def find_sharding_planner() -> tuple[Any, tuple[str, ...]]:
 def find_parameter_group() -> Any:
     """Return the class of what ``fully_shard`` gathers and reduces together."""
     path = "torch.distributed.fsdp._fully_shard._fsdp_param_group.FSDPParamGroup"
-    return find(path) or refuse(path, "tells which layer's weights are gathered")()
+    return look_up(path, "tells which layer's weights are gathered")
 
 
 def read_group_path(group: Any) -> str:

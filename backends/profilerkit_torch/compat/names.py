@@ -34,6 +34,14 @@ def require(path: str, *, purpose: str) -> Any:
     return find_first(path, instead=refuse(path, purpose))
 
 
+def look_up(path: str, purpose: str) -> Any:
+    """Return what a path leads to, looked for when it is needed; raise `NotOfferedError` where there is nothing."""
+    value = find(path)
+    if value is None:
+        raise _TORCH.make_refusal(path, purpose)
+    return value
+
+
 def require_class(path: str, *, purpose: str) -> Any:
     """Return a class by its path; without it one that cannot be instantiated."""
     return find_first(path, instead=type(path.rpartition(".")[2], (), {"__init__": refuse(path, purpose)}))

@@ -321,7 +321,7 @@ def test_an_abstract_mesh_of_many_devices_needs_none_of_them() -> None:
 @pytest.mark.parametrize(("dtype", "flops"), [("float32", 32), ("bfloat16", 32), ("complex64", 64), ("int32", 0)])
 def test_a_sum_over_devices_is_an_addition_of_each_element(dtype: str, flops: int) -> None:
     """Each of 4 devices has 4 x 8 of the 16 x 8 elements; the addition of complex numbers is two of real ones."""
-    mesh = jax.sharding.AbstractMesh((4,), ("batch",))
+    mesh = jax.sharding.AbstractMesh((4,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = PartitionSpec("batch")
     mapped = jax.shard_map(lambda x: lax.psum(x, "batch"), mesh=mesh, in_specs=spec, out_specs=PartitionSpec())
     assert trace_function(mapped, S((16, 8), dtype)).flops == flops

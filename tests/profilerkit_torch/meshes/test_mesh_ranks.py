@@ -19,6 +19,7 @@ from profilerkit import NotOfferedError
 from profilerkit.backend_kit.installed import read_numbers
 from profilerkit_predict.meshes.records import Collective, Purpose, RankTrace, sum_parts
 from profilerkit_torch.compat import meshes as compat_meshes
+from profilerkit_torch.compat import names
 from profilerkit_torch.compat.meshes import (
     find_parameter_group,
     find_process_group,
@@ -570,7 +571,7 @@ def test_checkpoints_compute_blocks_again(steps: dict[str, RankTrace]) -> None:
 def test_release_without_a_private_name_is_refused(
     look: Callable[[], object], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compat_meshes, "find", lambda path: None)
+    monkeypatch.setattr(names, "find", lambda path: None)
     with pytest.raises(NotOfferedError, match=name):
         look()
 
