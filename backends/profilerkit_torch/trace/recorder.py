@@ -185,7 +185,7 @@ class Recorder(WatchingMode, PassRecord):
                 return result
             kind = Kind.UNKNOWN
         if kind is Kind.VIEW and self.on_meta and (func in _NEVER_MOVED or len(list(tensors_among(args, kwargs))) < 2):
-            self._views.add(id(func))  # its one tensor stays where it is, and keeps its values
+            self._views.add(id(func))  # its tensors stay where they are: a real one keeps its values
             return self._run_view(func, args, kwargs)
         run_args, run_kwargs = self._onto_meta.move(args, kwargs) if self.on_meta else (args, kwargs)
         if kind is Kind.VIEW:
