@@ -88,6 +88,7 @@ def _serve_one(caller: socket.socket, channel: Channel, supervisors: set[int]) -
     """
     while not select.select([caller], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
         end_strays(supervisors)
+    supervisors.difference_update(processes.reap())  # also while requests follow each other without a pause
     _, descriptors, _, _ = socket.recv_fds(caller, 1, _DESCRIPTORS)
     if len(descriptors) != _DESCRIPTORS:
         raise OSError("nobody is there any more")
@@ -105,7 +106,7 @@ def end_strays(supervisors: set[int]) -> None:
 
     Supervisors that have ended are taken out of ``supervisors``.
     """
-    supervisors -= processes.reap().keys()
+    supervisors.difference_update(processes.reap())
 
     def find_strays() -> list[int]:
         processes.reap()

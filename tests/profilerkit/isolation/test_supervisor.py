@@ -264,12 +264,13 @@ def test_the_server_imports_what_each_model_would() -> None:
 def test_a_request_makes_a_supervisor_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun: list[Any] = []
     mine, theirs = socket.socketpair()
+    monkeypatch.setattr(processes, "reap", lambda: {1234: 0})  # has ended since the request before
     monkeypatch.setattr(os, "fork", lambda: 4321)
     files = [os.open(tmp_path, os.O_RDONLY) for _ in range(5)]
     with mine, theirs:
         socket.send_fds(theirs, [b"+"], files)
         Channel(theirs).send(limits={}, parent=1)
-        supervisors: set[int] = set()
+        supervisors = {1234}
         forkserver._serve_one(mine, Channel(mine), supervisors)
         assert supervisors == {4321}
         monkeypatch.setattr(os, "fork", lambda: 0)
@@ -289,9 +290,11 @@ def test_what_a_killed_supervisor_left_is_ended(monkeypatch: pytest.MonkeyPatch)
     stray = subprocess.Popen(["sleep", "600"])
     kept = subprocess.Popen(["sleep", "600"])
     monkeypatch.setattr(processes, "find_children", lambda pid: [stray.pid, kept.pid] if alive(stray) else [kept.pid])
-    monkeypatch.setattr(processes, "reap", dict)
+    monkeypatch.setattr(processes, "reap", lambda: {1234: 0})
+    supervisors = {kept.pid, 1234}
     try:
-        forkserver.end_strays({kept.pid})
+        forkserver.end_strays(supervisors)
+        assert supervisors == {kept.pid}
         assert stray.wait(10) == -signal.SIGKILL
         assert kept.poll() is None
     finally:
