@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from profilerkit import profile
 from profilerkit_audits import audit
@@ -39,8 +39,22 @@ from profilerkit import profile
 from profilerkit_numpy.layers import Sequential, activation, dense
 profile(Sequential(dense(4, 3), activation(), dense(3, 2)), input_shape=(4,), metrics=["macs", "total_params"])
 """
-#: So many times as many models for the ways that take milliseconds a model.
-MORE = 25
+
+
+class Way(NamedTuple):
+    """A way to profile many models.
+
+    Attributes:
+        name: What it is.
+        run: Profiles so many models.
+        factor: So many times as many models are measured, for ways that take less time a model.
+        serves_many: Whether its processes serve many models each, and import once.
+    """
+
+    name: str
+    run: Callable[[int], object]
+    factor: int = 1
+    serves_many: bool = False
 
 
 def main() -> None:
@@ -56,27 +70,33 @@ def main() -> None:
         f"in a fresh interpreter with its imports {imports:.3f} s"
     )
     print(f"{'':44} {'s a model':>10} {'beyond':>8}")
-    for name, run, served in ways():
-        more = count * (MORE if served else 1)
-        few, many = seconds(run, FEW), seconds(run, FEW + more)
-        number = (many - few) * WORKERS / more
-        print(f"{name:44} {number:10.3f} {number - (profile_seconds if served else imports):8.3f}", flush=True)
+    for way in ways():
+        number = seconds_a_model(way, count)
+        beyond = number - (profile_seconds if way.serves_many else imports)
+        print(f"{way.name:44} {number:10.3f} {beyond:8.3f}", flush=True)
 
 
-def ways() -> list[tuple[str, Callable[[int], object], bool]]:
-    """Return each way with its name, and whether its processes serve many models each, and import once."""
-    engines: list[tuple[str, Callable[[int], object], bool]] = [
-        ("local, warm (forked)", audit_models, False),
-        ("local, cold (a fresh interpreter)", lambda count: audit_models(count, warm=False), False),
-        ("ProcessPoolExecutor, one process for all", lambda count: profile_in_pool(count, None), True),
-        ("ProcessPoolExecutor, a fresh process each", lambda count: profile_in_pool(count, 1), False),
+def ways() -> list[Way]:
+    """Return each way: the engines of audits, and beside them what isolates, limits and stores nothing."""
+    engines = [
+        Way("local, warm (forked)", audit_models, factor=5),
+        Way("local, cold (a fresh interpreter)", lambda count: audit_models(count, warm=False)),
+        Way("ProcessPoolExecutor, one process for all", lambda count: profile_in_pool(count, None), 25, True),
+        Way("ProcessPoolExecutor, a fresh process each", lambda count: profile_in_pool(count, 1)),
     ]
     if find_spec("ray") is not None:
         engines += [
-            ("ray", lambda count: audit_models(count, engine="ray"), False),
-            ("bare tasks of Ray", bare_ray, True),
+            Way("ray", lambda count: audit_models(count, engine="ray"), factor=5),
+            Way("bare tasks of Ray", bare_ray, 25, True),
         ]
     return engines
+
+
+def seconds_a_model(way: Way, count: int) -> float:
+    """Return the seconds of a worker for each model, without the start of the engine."""
+    more = count * way.factor
+    few, many = seconds(way.run, FEW), seconds(way.run, FEW + more)
+    return (many - few) * WORKERS / more
 
 
 def seconds(run: Callable[[int], object], count: int) -> float:

@@ -6,13 +6,19 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from audit_engines import FEW, MORE, WORKERS, audit_models, import_seconds, own_work, seconds, ways
+from audit_engines import audit_models, import_seconds, own_work, seconds, seconds_a_model, ways
 
 from .options import Options
 from .tables import Table
 
 __all__ = ["measure"]
 
+#: The rows that measure other programs.
+OTHERS = (
+    "ProcessPoolExecutor, one process for all",
+    "ProcessPoolExecutor, a fresh process each",
+    "bare tasks of Ray",
+)
 #: Models of the engines, of the audit of small models, and rows of the page.
 SIZES, QUICK_SIZES = (40, 1000, 10_000), (4, 20, 200)
 
@@ -30,13 +36,11 @@ def _measure_engines(count: int) -> Table:
     """Return the seconds of a worker for each model, and in those of a bare process that does the same."""
     inside, process = own_work(), import_seconds()
     rows = [("a fresh interpreter, its imports, a profile", f"{process:.3f} s", "1.00")]
-    for name, run, has_served in ways():
-        more = count * (MORE if has_served else 1)
-        few, many = seconds(run, FEW), seconds(run, FEW + more)
-        spent = (many - few) * WORKERS / more
-        rows.append((name, f"{spent:.3f} s", f"{spent / process:.2f}"))
+    for way in ways():
+        spent = seconds_a_model(way, count)
+        rows.append((way.name, f"{spent:.3f} s", f"{spent / process:.2f}"))
     rows.append(("a profile in a process that is there", f"{inside:.4f} s", f"{inside / process:.4f}"))
-    return Table(("engine", "a model", "in interpreters"), tuple(rows), ("in interpreters",))
+    return Table(("engine", "a model", "in interpreters"), tuple(rows), ("in interpreters",), OTHERS)
 
 
 def _measure_small_models(count: int) -> Table:

@@ -34,6 +34,8 @@ graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", ends[
 net = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 """
 PROFILE = "from profilerkit import profile; report = profile"
+#: The rows that measure other programs.
+OTHERS = ("``FlopCounterMode``", "``model.summary()``", "XLA's cost analysis")
 
 
 class Program(NamedTuple):
@@ -83,7 +85,7 @@ def measure(options: Options) -> dict[str, Table]:
         (name, f"{spent:.2f} s", units[name], f"{spent / seconds[units[name]]:.2f}") for name, spent in seconds.items()
     ]
     return {
-        "first calls": Table(("first call", "seconds", "in units of", "ratio"), tuple(rows), ("ratio",)),
+        "first calls": Table(("first call", "seconds", "in units of", "ratio"), tuple(rows), ("ratio",), OTHERS),
         "commands": _measure_commands(rounds),
     }
 

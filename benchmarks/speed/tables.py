@@ -24,11 +24,19 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts. What stands in the first column names a row; less is better in the guarded columns."""
+    """A table of texts. What stands in the first column names a row.
+
+    Attributes:
+        columns: The headings.
+        rows: The texts of each row.
+        guarded: The columns in which less is better.
+        others: The rows that measure other programs: whatever they take is no fault of this one.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     guarded: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return the table in reStructuredText."""
@@ -41,6 +49,8 @@ class Table:
     def list_figures(self) -> Iterator[tuple[Figure, float]]:
         """Yield the guarded figures: the first number of each cell that has one."""
         for row in self.rows:
+            if row[0] in self.others:
+                continue
             for column, cell in zip(self.columns, row, strict=True):
                 number = _NUMBER.search(cell)
                 if column in self.guarded and number:

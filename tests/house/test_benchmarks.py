@@ -68,6 +68,14 @@ def test_a_guarded_figure_may_be_a_tenth_worse(tables: Any) -> None:
     assert tables.find_worse(rows("0.00", "0.03"), rows("0.02", "0.04")) == ["a, ratio: 0.02, new against 0"]
 
 
+def test_a_row_of_another_program_is_not_guarded(tables: Any) -> None:
+    def rows(ours: str, theirs: str) -> Any:
+        return tables.Table(("tool", "ratio"), (("ours", ours), ("theirs", theirs)), ("ratio",), ("theirs",))
+
+    assert tables.find_worse(rows("1.0", "1.0"), rows("1.0", "2.0")) == []
+    assert tables.find_worse(rows("1.0", "1.0"), rows("2.0", "2.0")) == ["ours, ratio: 2, +100% against 1"]
+
+
 def test_the_page_has_a_place_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks" / "speed").glob("*.py"))
     names = re.findall(r"^\.\. measured (.+): begin$", (ROOT / "docs" / "speed.rst").read_text(encoding="utf-8"), re.M)
