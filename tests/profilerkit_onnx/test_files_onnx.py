@@ -110,6 +110,12 @@ def test_sizes_that_are_open_are_asked_for() -> None:
     assert profile(model, input_shape=(7,), batch_size=2, metrics=["flops"])["flops"] == 14
 
 
+def test_two_sizes_without_a_name_may_differ() -> None:
+    """Many exporters write "?" for each open size."""
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (F, ["?", "?"])})
+    assert profile(model, np.ones((2, 7), F), metrics=["flops"])["flops"] == 14
+
+
 def test_initializers_among_the_inputs_are_not_asked_for() -> None:
     model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F, ["n", 3])}, {"w": np.ones((3, 5), F)})
     model.graph.input.append(helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [3, 5]))

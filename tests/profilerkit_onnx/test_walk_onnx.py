@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("onnx")
 import numpy as np
-from onnx import AttributeProto, TensorProto, defs, helper
+from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
 from onnx_graphs import BACKEND, F, make_graph, make_model, make_unknown, trace_node
 
 from profilerkit import InputError, ModelFailedError, ModelInputs, ModelTrace, profile
@@ -228,8 +228,9 @@ def loop(trips: Any) -> Any:
     return make_model([node], inputs, known, outputs=["last", "all"])
 
 
-def test_a_loop_counts_as_often_as_it_runs() -> None:
-    trace = trace_graph(loop(7), x=X)
+@pytest.mark.parametrize("trips", [7, [7]], ids=["scalar", "one element"])
+def test_a_loop_counts_as_often_as_it_runs(trips: Any) -> None:
+    trace = trace_graph(loop(trips), x=X)
     assert (trace.macs, trace.flops) == (7 * 18, 7 * (36 + 6))
     assert [info.shape for info in trace.layers[0].calls[0].outputs] == [(2, 3), (7, 2, 3)]
     assert trace.missing == ()
@@ -357,6 +358,38 @@ def test_weights_that_are_dequantized_are_constants() -> None:
     trace = trace_graph(model, x=X)
     assert (trace.macs, trace.flops) == (30, 60)
     assert [(weight.count, weight.bytes, weight.dtype) for weight in trace.parameters] == [(15, 15, "int8")]
+
+
+def test_nodes_are_weights_where_the_file_has_its_weights_in_nodes() -> None:
+    """As PaddlePaddle writes all: scale and bias of the norm are parameters, its statistics not, as in initializers."""
+    weights = {"w": np.ones((4, 3, 1, 1), F), **{name: np.ones(4, F) for name in ("scale", "bias", "mean", "var")}}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["h"]),
+        helper.make_node("BatchNormalization", ["h", "scale", "bias", "mean", "var"], ["y"]),
+    ]
+    made = [
+        helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        for name, array in weights.items()
+    ]
+    inputs = {"x": np.ones((1, 3, 2, 2), F)}
+    for model in (make_model(nodes, inputs, weights), make_model([*made, *nodes], inputs)):
+        report = profile(model, metrics=["total_params", "model_size"])
+        assert (report["total_params"], report["model_size"]) == (12 + 4 + 4, 4 * (12 + 4 + 4 + 4 + 4))
+
+
+def test_a_weight_may_be_put_together_from_parts_of_constants() -> None:
+    """The rows of a matrix in another order: 2 + 4 of 6 rows of 3."""
+    bounds = {"zero": [0], "two": [2], "six": [6]}
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(np.ones((6, 3), F))),
+        helper.make_node("Slice", ["w", "two", "six", "zero"], ["end"]),
+        helper.make_node("Slice", ["w", "zero", "two", "zero"], ["begin"]),
+        helper.make_node("Concat", ["end", "begin"], ["other_order"], axis=0),
+        helper.make_node("Gemm", ["x", "other_order"], ["y"], transB=1),
+    ]
+    model = make_model(nodes, {"x": X}, {name: np.asarray(bound) for name, bound in bounds.items()})
+    [weight] = trace_graph(model, x=X).parameters
+    assert (weight.name, weight.count) == ("w", 18)
 
 
 def test_packed_weights_have_the_elements_that_they_stand_for() -> None:

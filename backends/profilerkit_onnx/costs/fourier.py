@@ -18,7 +18,7 @@ def dft(call: NodeCall) -> Cost:
 
 
 def _read_number(call: NodeCall, index: int, default: int) -> int:
-    return int(call.read(index)) if call.has_input(index) else default
+    return int(call.read(index).item()) if call.has_input(index) else default
 
 
 @register_op_cost("STFT")

@@ -25,6 +25,8 @@ tensor_type: Callable[[int, Sequence[int | str | None] | None], TypeProto] = hel
 LARGEST = 4096
 #: The names of the domain of the standard's operators.
 STANDARD = ("", "ai.onnx")
+#: What exporters write as the name of a size that has none: two of them are not the same size.
+_NAMELESS = ("", "?", "-1", "None")
 #: The bits of dtypes whose elements are packed.
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
@@ -64,7 +66,9 @@ def read_dims(declared: TypeProto) -> tuple[int | str | None, ...] | None:
     if not kind.HasField("shape"):
         return None
     return tuple(
-        (dim.dim_value if dim.dim_value >= 0 else None) if dim.HasField("dim_value") else (dim.dim_param or None)
+        (dim.dim_value if dim.dim_value >= 0 else None)
+        if dim.HasField("dim_value")
+        else (None if dim.dim_param in _NAMELESS else dim.dim_param)
         for dim in kind.shape.dim
     )
 

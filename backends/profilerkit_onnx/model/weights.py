@@ -2,7 +2,8 @@
 
 ONNX keeps parameters, statistics, tables and the constants of shapes in one list. What a constant is follows from the
 place where it is used: the weight of a convolution is a parameter, the mean of a batch norm is a buffer, a shape is
-one too. A floating-point constant with dimensions that is used anywhere else is a parameter. Single numbers, such as
+one too. A floating-point constant with dimensions that is used anywhere else is a parameter; a ``Constant`` node only
+if the file has its weights in such nodes, because others hold what the exporter has computed. Single numbers, such as
 the bounds of a clip, are neither.
 """
 
@@ -58,6 +59,7 @@ _BUFFERS = {
     "LSTM": (4, 5, 6),
     "MatMulIntegerToFloat": (2, 3, 4, 5),
     "MatMulNBits": (2, 3),
+    "OneHot": (1, 2),
     "QAttention": (3, 4, 6, 7),
     "QGemm": (1, 2, 4, 5, 7, 8),
     "QLinearConv": (1, 2, 4, 5, 6, 7),
@@ -66,6 +68,8 @@ _BUFFERS = {
     "RNN": (4, 5),
     "Resize": (1, 2, 3),
 }
+#: Operators whose result has the elements of their first input, or some of them.
+_MOVES = ("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 #: Names that torch's exporter gives to constants which it has computed.
 _COMPUTED = re.compile(r"val_\d+|.*lifted_tensor.*|_tensor_constant\d+|scalar_tensor.*")
 
@@ -115,10 +119,11 @@ def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Cons
     weights hold several elements in one: their record has no shape.
     """
     all_uses = _find_uses(model, scopes, constants)
+    nodes_are_weights = _has_weights_in_nodes(constants, all_uses)
     for identity, (name, constant) in enumerate(constants.items()):
         uses = all_uses.get(name, [])
         dtype = dtype_name(constant.values.data_type)
-        is_parameter = _is_parameter(name, constant, dtype, uses)
+        is_parameter = _is_parameter(name, constant, dtype, uses, nodes_are_weights)
         if constant.shape.numel <= 1 and not is_parameter:
             continue  # a number in the graph, such as a bound or a scale
         elements, shape = constant.shape.numel, tuple(constant.shape)
@@ -142,27 +147,42 @@ class _Use(NamedTuple):
 def _find_uses(model: ModelProto, scopes: Scopes, constants: Mapping[str, Constant]) -> dict[str, list[_Use]]:
     """Return where each constant is used.
 
-    A copy or a transposed form of a constant stands for it: who uses that uses the constant, and the node that makes it
-    does not.
+    A copy of a constant, a part of it or another form stands for it: who uses that uses the constant, and the node that
+    makes it does not.
     """
     uses: dict[str, list[_Use]] = {}
-    stands_for = {name: name for name in constants}
+    stands_for = {name: {name} for name in constants}
     for node, chain in zip(model.graph.node, scopes.chains, strict=True):
         for inner in list_nodes([node]):  # those of the graphs inside a node belong to the same layer
-            if inner.op_type in ("Identity", "Transpose") and inner.input and inner.input[0] in stands_for:
-                stands_for[inner.output[0]] = stands_for[inner.input[0]]
+            moved = inner.input[:1] if inner.op_type in _MOVES else inner.input if inner.op_type == "Concat" else []
+            if moved and all(name in stands_for for name in moved):
+                origins = set().union(*(stands_for[name] for name in moved))
+                stands_for.update(dict.fromkeys(inner.output, origins))
                 continue
             for index, name in enumerate(inner.input):
-                if name in stands_for:
-                    uses.setdefault(stands_for[name], []).append(_Use(inner, index, chain[-1].path))
+                for origin in stands_for.get(name, ()):
+                    uses.setdefault(origin, []).append(_Use(inner, index, chain[-1].path))
     return uses
 
 
-def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use]) -> bool:
+def _has_weights_in_nodes(constants: Mapping[str, Constant], all_uses: Mapping[str, Sequence[_Use]]) -> bool:
+    """Return whether an exporter writes weights as ``Constant`` nodes, as that of PaddlePaddle does: all of them."""
+    return any(constants[name].is_node and _is_weight(uses) for name, uses in all_uses.items()) and not any(
+        constant.shape.numel > 1 and not constant.is_node and is_float(dtype_name(constant.values.data_type))
+        for constant in constants.values()
+    )
+
+
+def _is_weight(uses: Sequence[_Use]) -> bool:
+    """Return whether an operator takes a constant as its weight."""
+    return any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses)
+
+
+def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use], nodes_are_weights: bool) -> bool:
     """Return whether a constant is a weight that is trained: by the operators that use it, else by its dtype."""
-    if any(use.input in _PARAMETERS.get(use.node.op_type, ()) for use in uses):
+    if _is_weight(uses):
         return True
-    if constant.is_node or _COMPUTED.fullmatch(name) or not constant.shape:
+    if (constant.is_node and not nodes_are_weights) or _COMPUTED.fullmatch(name) or not constant.shape:
         return False
     if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
         return False

@@ -76,7 +76,7 @@ def _makes_little(node: NodeProto, arrays: Sequence[Array | None]) -> bool:
     """Return whether a growing operator makes few elements; computing many could take all memory."""
     numbers = [array for array in arrays if array is not None]
     if node.op_type == "Range":
-        start, limit, step = (float(array) for array in numbers)
+        start, limit, step = (float(array.item()) for array in numbers)
         return step != 0 and abs((limit - start) / step) <= LARGEST
     # The last input has the shape of the result, or for Tile the repeats. Integers could overflow in a product.
     most = np.prod(numbers[-1].astype(np.float64))

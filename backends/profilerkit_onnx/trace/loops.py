@@ -95,7 +95,7 @@ def walk_loop(walk: Walk, visit: Visit) -> list[Value]:
 def _count_turns(walk: Walk, graph: GraphProto, read: _LoopInputs, values: Values) -> _Turns:
     """Return how often a loop runs, as far as its inputs and its condition tell before its body is gone over."""
     condition = read.condition
-    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array), 0)
+    limit = None if read.limit is None or read.limit.array is None else max(int(read.limit.array.item()), 0)
     if condition is None:  # the condition that the body makes is ignored then
         return _Turns(limit, may_stop=limit is None)
     if limit == 0 or (condition.array is not None and not condition.is_true):
