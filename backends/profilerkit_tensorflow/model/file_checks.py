@@ -7,6 +7,7 @@ for long.
 
 from __future__ import annotations
 
+import builtins
 import json
 import zipfile
 from collections.abc import Iterator
@@ -87,16 +88,20 @@ def _describe_code(part: dict[str, Any]) -> str:
     name, module = str(part.get("class_name")), part.get("module")
     if name in _CODE_CLASSES and not _names_its_function(part):
         return _CODE_CLASSES[name]
-    if not isinstance(module, str) or _is_of_keras(module) or _is_registered(part):
-        return ""
     called = part["config"] if name == "function" else name
+    if not isinstance(module, str) or _is_of_keras(module, str(called)) or _is_registered(part):
+        return ""
     return f"{module}.{called}, which is not a layer or function of Keras"
 
 
-def _is_of_keras(module: str) -> bool:
-    """Return whether a module holds nothing but what models are made of: it is one of Keras', or Python's own."""
+def _is_of_keras(module: str, called: str) -> bool:
+    """Return whether what a part names is of a module of Keras that holds nothing but what models are made of.
+
+    Of functions of its own, such as "relu", Keras writes the name alone, with Python's ``builtins`` as their module.
+    Some of its versions look any name up there, ``eval`` too, so no name of Python's may be one.
+    """
     if module == "builtins":
-        return True
+        return not hasattr(builtins, called)
     names = [name for name in module.split(".") if name not in _LEVELS_BETWEEN]
     is_in_keras = names[:1] in (["keras"], ["tf_keras"])
     return is_in_keras and (len(names) == 1 or names[1] in _MODEL_PACKAGES)

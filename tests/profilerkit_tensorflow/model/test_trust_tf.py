@@ -39,7 +39,7 @@ def test_a_lambda_layer_is_refused(suffix: str, tmp_path: Path) -> None:
 def test_layers_of_keras_are_loaded(suffix: str, tmp_path: Path) -> None:
     made = [keras.layers.Dense(3, activation="relu", kernel_regularizer="l2"), keras.layers.Dropout(0.1)]
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), *made])
-    model.compile("adam", keras.losses.MeanSquaredError(), [keras.metrics.MeanAbsoluteError()])
+    model.compile("adam", keras.losses.deserialize("mean_squared_error"), [keras.metrics.MeanAbsoluteError()])
     model.save(tmp_path / f"net{suffix}")
     assert load_model(str(tmp_path / f"net{suffix}")).count_params() == (4 * 3 + 3) + (3 * 3 + 3)
 
@@ -48,6 +48,7 @@ FOREIGN = {
     "a module of Python": ({"module": "os", "class_name": "mkdir"}, "os.mkdir"),
     "a tool of Keras": ({"module": "keras.utils", "class_name": "get_file"}, "keras.utils.get_file"),
     "a function": ({"module": "os", "class_name": "function", "config": "mkdir"}, "os.mkdir"),
+    "a function of Python's": ({"module": "builtins", "class_name": "function", "config": "eval"}, "builtins.eval"),
     "a further file": (
         {"module": "keras.layers", "class_name": "TFSMLayer"},
         "a TFSMLayer, which loads a further file",
