@@ -179,7 +179,13 @@ class _Call:
 
     def require_nothing_of_profilers(self) -> None:
         """Raise `ArgumentError` for what profilers have themselves, where all models are profilers."""
-        values = {**self.sources, "backend": self.backend, "leave_out": self.leave_out or None}
+        values = {
+            **self.sources,
+            "backend": self.backend,
+            "functions": self.functions or None,
+            "leave_out": self.leave_out or None,
+            **self.placing,
+        }
         duplicates = [name for name, value in values.items() if value is not None]
         if duplicates:
             raise ArgumentError(

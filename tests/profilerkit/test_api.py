@@ -146,6 +146,8 @@ def test_keys_are_left_out(model: FakeModel, make_profiler: Callable[..., Profil
     profilers = [make_profiler(model).register_defaults() for _ in range(2)]
     with pytest.raises(TypeError, match="got profilers and leave_out, which they have themselves"):
         compare(*profilers, leave_out="macs")
+    with pytest.raises(TypeError, match="got profilers and functions, which they have themselves"):
+        compare(*profilers, functions=[ComputeWeight()])
 
 
 def test_profiling_strictly_raises(backend: FakeBackend) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from profilerkit import ModelTrace
-from profilerkit.trace.records import OpRecord
+from profilerkit.trace.records import LayerCall, OpRecord
+from profilerkit_predict.language_models.laws import find_root_call
 from profilerkit_predict.language_models.records import CacheContents, PassCounts
 
 __all__ = ["count_pass", "split_passes"]
@@ -45,13 +46,22 @@ def count_pass(
 def split_passes(
     trace: ModelTrace, prefill: Sequence[OpRecord], decode: Sequence[OpRecord]
 ) -> tuple[ModelTrace, ModelTrace]:
-    """Return the trace of each of both passes: its operators, and of the calls of each layer its half."""
-    first_layers, second_layers = [], []
-    for layer in trace.layers:
-        half = len(layer.calls) // 2
-        first_layers.append(replace(layer, calls=layer.calls[:half]))
-        second_layers.append(replace(layer, calls=layer.calls[half:]))
-    return (
-        ModelTrace(tuple(first_layers), tuple(prefill), uncounted=trace.uncounted),
-        ModelTrace(tuple(second_layers), tuple(decode), uncounted=trace.uncounted),
-    )
+    """Return the trace of each of both passes: its operators, and the calls of layers that were made in it.
+
+    An encoder is called in the prefill alone.
+    """
+    calls = {layer.path: layer.calls for layer in trace.layers}
+    pass_numbers: dict[tuple[str, int], int] = {}
+
+    def keep_calls(path: str, number: int) -> tuple[LayerCall, ...]:
+        return tuple(
+            call
+            for index, call in enumerate(calls[path])
+            if find_root_call((path, index), calls, pass_numbers) == number
+        )
+
+    def keep_pass(number: int, operators: Sequence[OpRecord]) -> ModelTrace:
+        layers = tuple(replace(layer, calls=keep_calls(layer.path, number)) for layer in trace.layers)
+        return ModelTrace(layers, tuple(operators), uncounted=trace.uncounted)
+
+    return keep_pass(0, prefill), keep_pass(1, decode)

@@ -296,3 +296,12 @@ def test_a_configuration_of_no_language_model_says_what_to_do(kind: str) -> None
     message = str(caught.value)
     assert message.startswith(f"{kind} {NO_TEXT} ")
     assert message.endswith(f"use profile(), or 'profilerkit profile hf:{config.model_type}'")
+
+
+def test_the_encoder_belongs_to_the_pass_over_the_prompt() -> None:
+    """A trace of each pass has the calls that were made in it: a prompt goes through an encoder once, a step not."""
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 100}
+    report: Any = llm(transformers.T5Config(**sizes), prompt=8, new=4, dtype="bf16")
+    prefill, decode = ({layer.path: len(layer.calls) for layer in trace.layers} for trace in report.facts.traced.traces)
+    assert (prefill["encoder.block.1"], decode["encoder.block.1"]) == (1, 0)
+    assert (prefill["decoder.block.1"], decode["decoder.block.1"]) == (1, 1)
