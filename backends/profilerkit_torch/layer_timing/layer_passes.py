@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import nn
 
 from profilerkit import InputError, ModelFailedError, ModelInputs
@@ -13,6 +11,7 @@ from profilerkit.process.collector import collector_paused
 from profilerkit.times.layer_times import LayerTime
 
 from ..running.runs import prepare_run
+from ..running.single_passes import NothingTrainedError
 from ..untouched.caller_context import apart
 from .timed_calls import TimedRun
 from .timer import TorchLayerTimer
@@ -37,18 +36,21 @@ def measure_layer_times(
         raise InputError(f"passes={passes}: at least one pass is needed to time anything")
     timer = _time(model, inputs, passes, RunOptions(device=device))
     forward = timer.check_runs()
-    steps: Sequence[TimedRun | None] | None = _time_steps(model, inputs, passes, device) if backward else None
-    gradients = steps or [None] * passes
-    is_untrained = backward and steps is None
-    note = "it has no backward pass: none of its outputs needs a gradient" if is_untrained else ""
-    return timer.sum_times(forward, gradients, note)
+    without_gradients = [None] * passes
+    if not backward:
+        return timer.sum_times(forward, without_gradients)
+    steps = _time_steps(model, inputs, passes, device)
+    if steps is None:
+        note = "it has no backward pass: none of its outputs needs a gradient"
+        return timer.sum_times(forward, without_gradients, note)
+    return timer.sum_times(forward, steps)
 
 
 def _time_steps(model: nn.Module, inputs: ModelInputs, passes: int, device: DeviceLike) -> list[TimedRun] | None:
-    """Return the passes of training steps; None where nothing is to be trained, which a step of training refuses."""
+    """Return the passes of training steps; None where no output needs a gradient."""
     try:
         return _time(model, inputs, passes, RunOptions(training=True, device=device)).check_runs()
-    except InputError:
+    except NothingTrainedError:
         return None
     except ModelFailedError as error:
         cause = error.__cause__ or error
