@@ -41,7 +41,7 @@ def start_server(preload: tuple[str, ...]) -> socket.socket:
 
     Raises `InputError` if one of the modules cannot be imported, or must not be forked.
     """
-    with _servers_lock:
+    with _servers_lock.block():
         key = (os.getpid(), preload)
         server = _servers.get(key)
         if server is None or server.fileno() < 0:

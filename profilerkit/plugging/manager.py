@@ -86,7 +86,7 @@ def is_limited_to_own_plugins() -> bool:
 
 def forget_loaded() -> None:
     """Forget which plugins are loaded; the next use loads them again."""
-    with _LOCK:
+    with _LOCK.block():
         _loaded.clear()
 
 
@@ -95,7 +95,7 @@ def _load_once() -> InstalledPlugins:
     loaded = _loaded.get(bool(_own_only_blocks))
     if loaded is not None and loaded.manager.is_complete:
         return loaded
-    with _LOCK:  # which a thread that loads them holds until they are complete
+    with _LOCK.block():  # which a thread that loads them holds until they are complete
         is_own_only = bool(_own_only_blocks)
         plugins = _loaded.get(is_own_only)
         if plugins is None:

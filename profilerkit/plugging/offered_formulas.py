@@ -37,7 +37,7 @@ def equip(backend: Backend) -> Backend:
     _extend(backend)
     plugins = manager().find_implementations(_HOOK).keys()
     if plugins:
-        with _LOCK:
+        with _LOCK.block():
             _add_new_formulas(backend, plugins)
     return backend
 
@@ -125,7 +125,7 @@ def _find_formulas(backend: Backend) -> dict[PluginInfo, Costs]:
     # A backend that takes no formulas needs no entry for each instance, and its warning appears once.
     if backend.shares_costs or not implements(backend, TakesCosts):
         return _formulas.setdefault(backend.name, {})
-    with _LOCK:
+    with _LOCK.block():
         if id(backend) not in _formulas:
             weakref.finalize(backend, _formulas.pop, id(backend), None).atexit = False
         return _formulas.setdefault(id(backend), {})
@@ -133,7 +133,7 @@ def _find_formulas(backend: Backend) -> dict[PluginInfo, Costs]:
 
 def forget_formulas() -> None:
     """Forget the formulas that backends have from plugins: for tests."""
-    with _LOCK:
+    with _LOCK.block():
         _formulas.clear()
 
 

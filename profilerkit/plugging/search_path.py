@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..process.locks import Lock
+from ..process.restoring import restored
 
 __all__ = ["make_absolute", "path_restored"]
 
@@ -18,13 +19,15 @@ _LOCK = Lock()
 @contextmanager
 def path_restored() -> Iterator[None]:
     """Restore ``sys.path`` at the end; another thread that loads a file waits, since it changes the path too."""
-    with _LOCK:
+    with _LOCK.block():
         path, entries = sys.path, list(sys.path)
-        try:
-            yield
-        finally:
+
+        def put_back() -> None:
             sys.path = path
             sys.path[:] = entries
+
+        with restored(put_back):
+            yield
 
 
 def make_absolute(folder: str) -> str:

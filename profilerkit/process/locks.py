@@ -1,4 +1,4 @@
-"""Locks that are free in a forked child.
+"""Locks that are free in a forked child, and after whatever was raised.
 
 A forked child has one thread: the one that forked. Without this module, a lock that another thread held would be locked
 in the child forever. All locks of profilerkit are made here; `restoring` undoes what that thread had changed.
@@ -7,10 +7,9 @@ in the child forever. All locks of profilerkit are made here; `restoring` undoes
 from __future__ import annotations
 
 import os
-import threading
 import time
 import weakref
-from types import TracebackType
+from threading import get_ident
 
 from .interrupts import interruptible
 from .restoring import restored
@@ -19,83 +18,59 @@ __all__ = ["Lock"]
 
 
 class Lock:
-    """A lock; in a forked child it is free, unless the thread that forked holds it.
-
-    The thread that holds a ``reentrant`` lock may acquire it again.
+    """A lock, which the thread that holds it may acquire again; in a forked child only the thread that forked has it.
 
     >>> lock = Lock()
-    >>> with lock, lock:
+    >>> with lock.block(), lock.block():
     ...     lock.is_held
     True
     >>> lock.is_held
     False
     """
 
-    def __init__(self, *, reentrant: bool = True) -> None:
-        self._reentrant = reentrant
-        self._renew()
+    def __init__(self) -> None:
+        #: The thread that holds it. One call of a method in C acquires or releases the lock, so that nothing can be
+        #: raised between that and a note of who holds it.
+        self._holder: dict[str, int] = {}
         _locks.add(self)
-
-    def _renew(self) -> None:
-        """Put a lock of Python's that nobody holds in the place of the one before, if there was one."""
-        self._lock = threading.RLock() if self._reentrant else threading.Lock()
-        #: The thread that acquired it last, and how often that one holds it.
-        self._holder = self._depth = 0
-
-    def _free_in_child(self) -> None:
-        """Free the lock in a forked child, unless the child's only thread holds it."""
-        if self._holder != threading.get_ident() or not self._depth:
-            self._renew()
 
     @property
     def is_held(self) -> bool:
         """Whether a thread holds it."""
-        return bool(self._depth)
-
-    def acquire(self, blocking: bool = True) -> bool:
-        """Acquire the lock and return True; if another thread holds it, wait, or return False if not ``blocking``."""
-        while not self._lock.acquire(blocking=False):
-            if not blocking:
-                return False
-            _wait_a_moment()
-        self._holder = threading.get_ident()
-        self._depth += 1
-        return True
-
-    def release(self) -> None:
-        """Release the lock."""
-        self._depth -= 1
-        self._lock.release()
+        return bool(self._holder)
 
     def block(self) -> restored:
         """Return a ``with`` block that holds the lock; an outer `restored` releases it where its end is not reached."""
         return _Block(self)
 
-    def _own_depth(self) -> int:
-        return self._depth if self._holder == threading.get_ident() else 0
+    def acquire(self) -> None:
+        """Acquire the lock; wait while another thread holds it."""
+        thread = get_ident()
+        while self._holder.setdefault("thread", thread) != thread:
+            _wait_a_moment()
 
-    def __enter__(self) -> None:
-        self.acquire()
+    def is_own(self) -> bool:
+        """Return whether this thread holds it."""
+        return self._holder.get("thread") == get_ident()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.release()
+    def release(self) -> None:
+        """Release the lock if this thread holds it."""
+        if self.is_own():
+            self._holder.clear()
+
+    def free_in_child(self) -> None:
+        """Free the lock in a forked child, unless the child's only thread holds it."""
+        if not self.is_own():
+            self._holder.clear()
 
 
 class _Block(restored):
-    """Releases a lock as often as it was acquired inside."""
+    """Acquires a lock, and releases it unless this thread held it before."""
 
     __slots__ = ("_lock",)
 
     def __init__(self, lock: Lock) -> None:
-        depth = lock._own_depth()
-
-        def release() -> None:
-            while lock._own_depth() > depth:
-                lock.release()
-
-        super().__init__(release, in_child=False)
+        super().__init__(*(() if lock.is_own() else (lock.release,)), in_child=False)
         self._lock = lock
 
     def __enter__(self) -> None:
@@ -120,7 +95,7 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 def _in_child() -> None:
     """Free the locks of threads that the child has not."""
     for lock in list(_locks):
-        lock._free_in_child()
+        lock.free_in_child()
 
 
 if hasattr(os, "register_at_fork"):

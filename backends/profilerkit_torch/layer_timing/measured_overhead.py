@@ -55,7 +55,7 @@ class _Empty(nn.Module):
 def _measure_calls(clock: HostClock, rounds: int) -> CallOverhead:
     """Return the overhead of a call: the least seconds of noted calls, without the least of those that are not."""
     recorder, layer = CallRecorder(clock), _Empty()
-    recorder.running[0] = get_ident()  # as inside an outermost call
+    recorder.running["thread"] = get_ident()  # as inside an outermost call
     plain: list[float] = []  # of the call as it is
     bare: list[float] = []  # of what a stand-in calls, without the call around it
     noted: list[float] = []  # of the call with a stand-in

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import nn
 
-from profilerkit.process.locks import Lock
 from profilerkit.process.restoring import restored
 
 from ..compat.autograd import read_next_node_number
@@ -45,11 +44,10 @@ class CallRecorder:
     ) -> None:
         self.events: list[Event] = []
         self.clock: Callable[[], Any] = clock.read
-        #: The thread in which a module runs, 0 for none: in a list, which each stand-in has.
-        self.running: list[int] = [0]
+        #: The thread in which a module runs, as ``"thread"``; empty where none does. Each stand-in has this dict.
+        self.running: dict[str, int] = {}
         self.elsewhere: set[int] = set()
         self._on_begin, self._on_output = on_begin, on_output
-        self._busy = Lock(reentrant=False)
 
     @contextmanager
     def note_calls(self, modules: Mapping[int, nn.Module]) -> Iterator[None]:
@@ -72,12 +70,11 @@ class CallRecorder:
 
     def outermost(self, timed: TimedCall, args: Any, kwargs: Any) -> Any:
         """Run a call that no other one of this thread is around; unnoted where a module runs in another thread."""
-        if not self._busy.acquire(blocking=False):
+        if self.running.setdefault("thread", _thread()) != _thread():
             self.elsewhere.add(id(timed.module))
             return timed.call(*args, **kwargs)
         try:
             self._on_begin()
-            self.running[0] = _thread()
             raised = True
             self.events.append((_ENTER, timed.index, self.clock(), read_next_node_number()))
             try:
@@ -86,11 +83,10 @@ class CallRecorder:
                 raised = False
             finally:
                 self.events.append((_LEAVE, raised, self.clock(), read_next_node_number()))
-                self.running[0] = 0
             self._on_output(output)
             return output
         finally:
-            self._busy.release()
+            self.running.clear()
 
 
 class TimedCall:
@@ -106,11 +102,11 @@ class TimedCall:
         self.call: Callable[..., Any] = getattr(module, name)
         self.append: Callable[[Event], None] = recorder.events.append
         self.clock: Callable[[], Any] = recorder.clock
-        self.running: list[int] = recorder.running
+        self.running: dict[str, int] = recorder.running
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        if _thread() != self.running[0]:
+        if _thread() != self.running.get("thread"):
             return self.recorder.outermost(self, args, kwargs)
         self.append((_ENTER, self.index, self.clock(), read_next_node_number()))
         try:

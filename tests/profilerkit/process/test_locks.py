@@ -9,8 +9,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,16 +70,31 @@ def another_thread(inside: Callable[[], Any]) -> Iterator[None]:
         join(thread)
 
 
+def acquire_in_vain(lock: Lock) -> bool:
+    """Return whether an interrupt ends the wait for a lock that another thread holds, and leaves it to that one."""
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("profilerkit.process.locks.time.sleep", interrupt)
+        with lock.block():
+            pass
+    return lock.is_held and not lock.is_own()
+
+
 @forks
-@pytest.mark.parametrize("reentrant", [True, False])
-def test_a_lock_that_another_thread_holds_is_free_in_the_child(reentrant: bool) -> None:
-    lock = Lock(reentrant=reentrant)
-    with another_thread(lambda: lock):
-        assert lock.is_held
-        assert not lock.acquire(blocking=False)
-        assert (
-            result_in_child(lambda: (lock.is_held, lock.acquire(blocking=False), lock.is_held)) == "(False, True, True)"
-        )
+def test_a_lock_that_another_thread_holds_is_free_in_the_child() -> None:
+    lock = Lock()
+
+    def take() -> tuple[bool, bool, bool]:
+        was_held = lock.is_held
+        with lock.block():
+            return was_held, lock.is_own(), lock.is_held
+
+    with another_thread(lock.block):
+        assert acquire_in_vain(lock)
+        assert result_in_child(take) == "(False, True, True)"
         assert lock.is_held
     assert not lock.is_held
 
@@ -92,23 +108,71 @@ def test_a_lock_of_the_forking_thread_stays_locked() -> None:
         lock.release()
         return is_held, lock.is_held
 
-    with lock:
+    with lock.block():
         assert result_in_child(leave) == "(True, False)"
     assert not lock.is_held
 
 
 def test_a_lock_excludes_and_is_released() -> None:
-    lock, plain = Lock(), Lock(reentrant=False)
-    with lock:
-        assert lock.acquire(blocking=False)
-        lock.release()
-        assert lock.is_held
-    assert plain.acquire(blocking=False)
-    assert not plain.acquire(blocking=False)
-    plain.release()
-    with pytest.raises(ZeroDivisionError), lock:
+    lock = Lock()
+    with lock.block():
+        with lock.block():
+            assert lock.is_own()
+        assert lock.is_held, "the outer block holds it"
+    with pytest.raises(ZeroDivisionError), lock.block():
         raise ZeroDivisionError
     assert not lock.is_held
+
+
+def test_threads_take_turns() -> None:
+    lock, inside, most = Lock(), [], []
+
+    def work() -> None:
+        for _ in range(200):
+            with lock.block():
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        join(thread)
+    assert set(most) == {1}
+    assert not lock.is_held
+
+
+def test_an_error_before_any_step_of_python_leaves_no_lock_held() -> None:
+    """As of the handler of another signal, which may come before each instruction of the code that acquires a lock."""
+
+    def count_steps(last: int) -> int:
+        """Acquire and release a lock; raise before the instruction of this number. Return how many there were."""
+        lock, count = Lock(), 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal count
+            if Path(frame.f_code.co_filename).name != "locks.py":
+                return None
+            frame.f_trace_opcodes = True
+            count += event == "opcode"
+            if event == "opcode" and count == last:
+                raise TimeoutError
+            return trace
+
+        before = sys.gettrace()
+        with suppress(TimeoutError), restored():
+            sys.settrace(trace)
+            with lock.block():
+                assert lock.is_held
+        sys.settrace(before)
+        with another_thread(lock.block):
+            assert lock.is_held
+        return count
+
+    steps = count_steps(0)
+    assert steps > 50
+    assert [count_steps(step) for step in range(1, steps + 1)] == [*range(1, steps + 1)]
 
 
 def test_the_block_of_a_lock_whose_end_is_not_reached_is_released_by_the_one_around_it() -> None:

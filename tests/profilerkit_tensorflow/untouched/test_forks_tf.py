@@ -71,7 +71,7 @@ def answers():
 
     def ask():
         forget_loaded()
-        with _one_at_a_time, scoped_costs():
+        with _one_at_a_time.block(), scoped_costs():
             found.append(listed() == listing)
 
     ask()
