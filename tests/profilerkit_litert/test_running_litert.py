@@ -201,6 +201,12 @@ SHAPES: dict[str, Callable[[GraphBuilder], Any]] = {
         options=options("Split", numSplits=2),
     ),
     "split by sizes": one("SPLIT_V", IMAGE, i32(2, -1), i32(1)[0], name="SplitV", numSplits=2, outputs=2),
+    "spectrum": one("RFFT2D", IMAGE, i32(8, 4), dtype="complex64"),
+    "scatter": lambda builder: builder.add(
+        "SCATTER_ND",
+        [builder.constant("at", i32([2], [0], [3])), builder.input("x", ROWS), builder.constant("sizes", i32(4, 5))],
+        (-1, 5),
+    ),
     "gather": one("GATHER", IMAGE, i32(0, 2, 2), name="Gather", axis=2),
     "tile": one("TILE", IMAGE, i32(1, 2, 1, 3), name="Tile"),
     "mean": one("MEAN", IMAGE, i32(1, 2), name="Reducer"),
@@ -257,6 +263,23 @@ def test_shapes_that_are_computed_follow_the_input() -> None:
     assert trace.operators[0].outputs[0].shape == (5, 6)
     assert [op.operator for op in trace.operators] == ["RESHAPE"]
     assert "3 operators of constants and shapes alone" in trace.notes[0]
+
+
+def test_sizes_that_are_split_keep_their_values() -> None:
+    """A frame of a signal as TensorFlow cuts it: SHAPE, SPLIT_V into batch and length, and a shape made of these."""
+    builder = GraphBuilder()
+    x = builder.input("x", (-1, 6))
+    sizes = builder.add("SHAPE", [x], (2,), dtype="int32", options=options("Shape", outType=2))
+    parts = [builder.constant("parts", i32(1, 1)), builder.constant("axis", i32(0)[0])]
+    batch, length = builder.add(
+        "SPLIT_V", [sizes, *parts], (1,), (1,), dtype="int32", options=options("SplitV", numSplits=2)
+    )
+    turned = builder.add(
+        "CONCATENATION", [length, batch], (2,), dtype="int32", options=options("Concatenation", axis=0)
+    )
+    builder.add("RESHAPE", [x, turned], (-1, -1), options=options("Reshape"))
+    trace = BACKEND.trace(write(builder), ModelInputs(np.ones((5, 6), F)))
+    assert trace.operators[0].outputs[0].shape == (6, 5)
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,10 @@ def _register(names: str) -> Callable[[Rule], Rule]:
 
 @_register(
     """
-    ABS CEIL COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH L2_NORMALIZATION
-    LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOGICAL_NOT LOGISTIC LOG LOG_SOFTMAX MATRIX_SET_DIAG NEG
-    QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX SQRT SQUARE
-    TANH ZEROS_LIKE
+    ABS BUCKETIZE CEIL COMPLEX_ABS COS CUMSUM DEQUANTIZE DYNAMIC_UPDATE_SLICE ELU EXP FAKE_QUANT FLOOR GELU HARD_SWISH
+    IMAG L2_NORMALIZATION LEAKY_RELU LOCAL_RESPONSE_NORMALIZATION LOG LOGICAL_NOT LOGISTIC LOG_SOFTMAX MATRIX_SET_DIAG
+    NEG QUANTIZE REAL RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 REVERSE_SEQUENCE REVERSE_V2 ROUND RSQRT SIGN SIN SOFTMAX
+    SQRT SQUARE TANH ZEROS_LIKE
     """
 )
 def _keep_shape(call: LiteRTCall) -> Any:
@@ -264,14 +264,18 @@ def _unpack(call: LiteRTCall) -> Any:
 @_register("SPLIT SPLIT_V")
 def _split(call: LiteRTCall) -> Any:
     """Split evenly, along the axis that the first input names, or into the sizes that the second one has."""
+    values = 1 if call.type == "SPLIT" else 0
+    sizes = list(call.inputs[values])
     if call.type == "SPLIT":
-        axis, sizes, number = call.list_numbers(0)[0], list(call.inputs[1]), call.option("numSplits", 1)
+        axis, number = call.list_numbers(0)[0], call.option("numSplits", 1)
         parts = [sizes[axis] // number] * number
     else:
-        axis, sizes, parts = call.list_numbers(2)[0], list(call.inputs[0]), call.list_numbers(1)
+        axis, parts = call.list_numbers(2)[0], call.list_numbers(1)
         rest = sizes[axis] - sum(part for part in parts if part != -1)
         parts = [rest if part == -1 else part for part in parts]
     axis %= len(sizes)
+    if call.is_known(values):
+        return np.split(call.array(values), np.cumsum(parts[:-1]), axis)
     return [(*sizes[:axis], part, *sizes[axis + 1 :]) for part in parts]
 
 
@@ -295,6 +299,18 @@ def _gather_nd(call: LiteRTCall) -> Any:
 def _pad(call: LiteRTCall) -> Any:
     pads = call.read(1).reshape(-1, 2)
     return tuple(size + int(before) + int(after) for size, (before, after) in zip(call.inputs[0], pads, strict=True))
+
+
+@_register("RFFT2D")
+def _transform(call: LiteRTCall) -> Any:
+    """Frequencies of real points, half of them in the last dimension."""
+    height, width = call.list_numbers(1)
+    return (*call.inputs[0][:-2], height, width // 2 + 1)
+
+
+@_register("SCATTER_ND")
+def _scatter(call: LiteRTCall) -> Any:
+    return tuple(call.list_numbers(2))
 
 
 @_register("TILE")
@@ -382,7 +398,7 @@ def _expand(call: LiteRTCall) -> Any:
     return _move(call, lambda array: np.expand_dims(array, call.list_numbers(1)[0]))
 
 
-@_register("BROADCAST_TO")
+@_register("BROADCAST_TO SPARSE_TO_DENSE")
 def _broadcast_to(call: LiteRTCall) -> Any:
     return tuple(call.list_numbers(1))
 
