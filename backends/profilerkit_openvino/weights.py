@@ -122,7 +122,8 @@ def _trace_uses(node: Any, is_constant: Mapping[str, bool]) -> Iterator[_Use]:
 def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     """Return what a constant is; the first of these rules that fits counts.
 
-    - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted are a parameter.
+    - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted, maybe in another order, are a
+      parameter.
     - Other integers are a buffer, or a number where there is one alone.
     - What an operator keeps, such as statistics and first states, is a buffer.
     - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
@@ -134,7 +135,7 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     first = uses[0]
     if any(map(_is_scale, uses)):
         return _Role.BUFFER
-    if dtype.startswith(_NARROW) and first.kind == "Convert":
+    if dtype.startswith(_NARROW) and any(use.kind == "Convert" for use in uses):
         return _Role.PARAMETER
     if not is_float(dtype):
         return number_or_buffer

@@ -392,6 +392,19 @@ def test_a_weight_may_be_put_together_from_parts_of_constants() -> None:
     assert (weight.name, weight.count) == ("w", 18)
 
 
+def test_weights_in_attributes_make_a_lower_bound() -> None:
+    """A network of 3 x 5 behind a scaler, whose two times three numbers are no tensors."""
+    scaler = helper.make_node(
+        "Scaler", ["x"], ["h"], domain="ai.onnx.ml", offset=[0.0, 1.0, 2.0], scale=[1.0, 1.0, 1.0]
+    )
+    model = make_model([scaler, helper.make_node("MatMul", ["h", "w"], ["y"])], {"x": X}, {"w": np.ones((3, 5), F)})
+    report = profile(model, metrics=["total_params", "model_size", "macs"])
+    assert [report[key] for key in report] == [15, 60, 2 * 15]
+    for key, missing in (("total_params", "the weights that Scaler has in attributes"), ("macs", "ai.onnx.ml::Scaler")):
+        assert report.status(key).sign == "≥ "
+        assert missing in str(report.status(key).missing)
+
+
 def test_packed_weights_have_the_elements_that_they_stand_for() -> None:
     packed = np.ones((16, 1, 16), np.uint8)  # 16 rows of 32 elements of four bits
     node = helper.make_node(

@@ -85,6 +85,15 @@ def test_quantized_weights_count_as_what_they_stand_for(element: Any, zero_point
     assert (report["macs"], report["flops"]) == (2 * 48, 4 * 48)  # what is made of constants alone is none
 
 
+def test_quantized_weights_may_be_turned_before_they_are_converted() -> None:
+    """As the ONNX operator DynamicQuantizeLSTM becomes: 48 bytes, 6 scales of four bytes, an order of 2 x 8 bytes."""
+    given = ops.parameter([2, 8], np.float32)
+    turned = ops.convert(ops.transpose(ops.constant(np.ones((8, 6), np.int8)), numbers(1, 0)), np.float32)
+    weight = ops.multiply(turned, ops.constant(np.ones((6, 1), np.float32)))
+    report = profile(model(linear(given, weight), given), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"], report["macs"]) == (48, 48 + 24 + 16, 2 * 48)
+
+
 def test_weights_of_float16_are_stored_so(tmp_path: Path) -> None:
     given = ops.parameter([2, 8], np.float32, name="x")
     path = tmp_path / "net.xml"

@@ -24,7 +24,7 @@ from profilerkit.trace.records import WeightRecord
 from .graphs import list_inner_graphs, list_nodes
 from .types import count_bytes, dtype_name
 
-__all__ = ["Constant", "list_constants", "list_weights"]
+__all__ = ["Constant", "describe_attributes", "list_constants", "list_weights"]
 
 #: The inputs of operators that are parameters whatever their dtype, by their places.
 _PARAMETERS = {
@@ -134,6 +134,17 @@ def list_weights(model: ModelProto, scopes: Scopes, constants: Mapping[str, Cons
             label = name.removeprefix(f"{path}.") if path else name
             record = WeightRecord(label, identity, elements, constant.bytes, dtype, trainable=None, shape=shape)
             yield PlacedWeight(path, record, is_parameter)
+
+
+def describe_attributes(model: ModelProto) -> str:
+    """Return which operators have weights in their attributes, which are no tensors: linear models, trees, scalers."""
+    kinds = {
+        node.op_type
+        for node in list_nodes(model.graph.node)
+        if node.domain == "ai.onnx.ml"
+        and any(attribute.floats or attribute.HasField("t") for attribute in node.attribute)
+    }
+    return f"the weights that {', '.join(sorted(kinds))} has in attributes" if kinds else ""
 
 
 class _Use(NamedTuple):

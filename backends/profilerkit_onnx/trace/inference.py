@@ -40,10 +40,8 @@ def infer(node: NodeProto, inputs: Sequence[Value | None], opsets: Mapping[str, 
     """
     nothing: list[TypeProto | None] = [None] * len(node.output)
     schema = find_schema(node, opsets)
-    if schema is None:
+    if schema is None or not schema.has_type_and_shape_inference_function:
         return infer_for_runtime(node, inputs) or nothing
-    if not schema.has_type_and_shape_inference_function:
-        return nothing
     values = {name: value for name, value in zip(node.input, inputs, strict=True) if value is not None}
     if any(value.type.WhichOneof("value") is None for value in values.values()):
         return nothing

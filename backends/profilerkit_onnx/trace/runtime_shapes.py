@@ -1,4 +1,6 @@
-"""Shapes of the operators that onnxruntime's optimizer and quantizer write, which onnx's own inference does not know.
+"""Shapes of operators which onnx's own inference does not know: those that onnxruntime's optimizer and quantizer write.
+
+Those of ai.onnx.ml that stand before a network are here too, so that they do not hide the network's shapes.
 
 Sources: the definitions of the operators in onnxruntime, ``docs/ContribOperators.md`` and ``nchwc_schema_defs.cc``.
 """
@@ -146,6 +148,10 @@ def _quantize(node: RuleNode) -> Types:
     return [tensor_type(node.element(2) if node.has(2) else TensorProto.UINT8, node.shape(0))]
 
 
+def _make_floats(node: RuleNode) -> Types:
+    return [tensor_type(TensorProto.FLOAT, node.shape(0))]
+
+
 #: Operators whose output is like their first input.
 _LIKE_THE_FIRST = """
     BiasAdd BiasGelu BiasSoftmax FastGelu Gelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QuickGelu
@@ -153,6 +159,7 @@ _LIKE_THE_FIRST = """
 """
 _RULES: dict[str, Rule] = {
     **{_MICROSOFT + name: copy_types(0) for name in _LIKE_THE_FIRST.split()},
+    **{f"ai.onnx.ml::{name}": _make_floats for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")},
     "SimplifiedLayerNormalization": copy_types(0),
     _MICROSOFT + "Attention": _attend,
     _MICROSOFT + "DequantizeLinear": _dequantize,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..model.declared_inputs import list_declared, name_sizes
 from ..model.node_ids import name_nodes
 from ..model.scopes import find_scopes
 from ..model.types import LARGEST, read_opsets, tensor_type
-from ..model.weights import list_constants, list_weights
+from ..model.weights import describe_attributes, list_constants, list_weights
 from .control_flow import HANDLERS, holds_conditions
 from .layer_settings import read_settings
 from .node_outputs import Declarations
@@ -40,6 +41,10 @@ def trace_model(model: ModelProto, inputs: ModelInputs | None, make_walk: Callab
 
     ``make_walk`` makes the walk over the graph: a subclass may count otherwise.
     """
+    return replace(_trace_call(model, inputs, make_walk), unmade_weights=describe_attributes(model))
+
+
+def _trace_call(model: ModelProto, inputs: ModelInputs | None, make_walk: Callable[..., Walk]) -> ModelTrace:
     scopes = find_scopes(model)
     weights = list_by_layer(list_weights(model, scopes, list_constants(model)))
     if inputs is None:
