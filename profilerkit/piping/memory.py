@@ -80,35 +80,16 @@ class Memory:
         resolved: Resolved,
         group: object | None = None,
     ) -> None:
-        """Remember what a function has computed of its arguments; what it computed before of others stays too."""
+        """Remember what a function has computed of its arguments."""
         self._fresh.add(id(function))
         state, arguments = self._describe_state(function, resolved), resolved.sources
         for name, status in statuses.items():
-            entry = Remembered(status, function, arguments, group, *state)
-            earlier = [other for other in self._list_entries(name) if other.function is function]
-            self.entries[name] = entry.before(earlier) if earlier else entry
+            self.entries[name] = Remembered(status, function, arguments, group, *state)
 
     def recall(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        """Return what is remembered for a binding of these arguments, and make it the last one of its function."""
-        entry = self._find_valid(binding, resolved)
-        if entry is not None and entry is not self.entries[binding.key.NAME]:
-            for bound in self._registry.list_bindings(binding.function):
-                self._make_last(bound, resolved)
-        return entry
-
-    def _make_last(self, binding: Binding, resolved: Resolved) -> None:
-        name, valid = binding.key.NAME, self._find_valid(binding, resolved)
-        if valid is not None:
-            self.entries[name] = valid.before(other for other in self._list_entries(name) if other is not valid)
-
-    def _find_valid(self, binding: Binding, resolved: Resolved) -> Remembered | None:
-        entries = self._list_entries(binding.key.NAME)
-        return next((entry for entry in entries if self._still_holds(entry, binding, resolved)), None)
-
-    def _list_entries(self, name: str) -> tuple[Remembered, ...]:
-        """Return what is remembered of a key, the last one first."""
-        last = self.entries.get(name)
-        return () if last is None else (last, *last.earlier)
+        """Return what is remembered for a binding, if it was computed from these arguments."""
+        entry = self.entries.get(binding.key.NAME)
+        return entry if entry is not None and self._still_holds(entry, binding, resolved) else None
 
     def _still_holds(self, remembered: Remembered, binding: Binding, resolved: Resolved) -> bool:
         """Return whether a value was computed from these arguments, and nothing has changed since."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..process.contents import list_contents
@@ -12,10 +12,7 @@ from .function import ProfilerFunction
 from .status import StatusKey
 from .usable import PROVIDED
 
-__all__ = ["KEPT", "Remembered", "Resolved"]
-
-#: How many values of a key are remembered, each with the arguments that it was computed from.
-KEPT = 4
+__all__ = ["Remembered", "Resolved"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,6 @@ class Remembered:
         group: An object that values share which were measured together.
         fingerprint: The backend's fingerprint of the model at that time.
         contents: What the arguments and the function contained then, since both may be changed in place.
-        earlier: What was remembered before of the same key, most of it computed from other arguments.
     """
 
     status: StatusKey
@@ -38,7 +34,6 @@ class Remembered:
     group: object | None = None
     fingerprint: object = None
     contents: object = None
-    earlier: tuple[Remembered, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the status alone: what it was computed from is told by identity, which ends with the process.
@@ -46,10 +41,6 @@ class Remembered:
         A value that was loaded stays one.
         """
         return Remembered, (self.status, self.function, None if self.arguments is None else {})
-
-    def before(self, others: Iterable[Remembered]) -> Remembered:
-        """Return it with the first of the others as earlier ones, as many as are kept."""
-        return replace(self, earlier=tuple(replace(other, earlier=()) for other in others)[: KEPT - 1])
 
 
 @dataclass(frozen=True)
