@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections import Counter
 from typing import Any
@@ -130,14 +129,6 @@ def cli(context: click.Context, traced: bool) -> None:
     context.with_resource(modules_kept_visible())
 
 
-def _prepare_completion() -> None:
-    """Have Bash complete models with a colon, where a shell asks for completions."""
-    if "_PROFILERKIT_COMPLETE" in os.environ:
-        from .bash_completion import add_bash_completion
-
-        add_bash_completion()
-
-
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; results go to standard output, errors, progress and what models print to standard error.
 
@@ -152,7 +143,6 @@ def main(arguments: list[str] | None = None) -> Any:
     has_own_process = arguments is None
     try:
         with print_warnings_in_a_line():
-            _prepare_completion()
             if has_own_process:
                 keep_frameworks_quiet()
             result = cli(args=arguments, standalone_mode=False, obj=_OWN_PROCESS if has_own_process else None)

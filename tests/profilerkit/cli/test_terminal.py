@@ -130,34 +130,3 @@ def test_in_a_terminal(slow_file: str, tmp_path: Path) -> None:
 def test_completion_is_offered_for_a_shell() -> None:
     done = run_program([script()], variables={"_PROFILERKIT_COMPLETE": "bash_source"})
     assert "_profilerkit_completion" in done.stdout
-    assert "compopt -o nospace" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("profilerkit profile module", "file,module"),
-        ("profilerkit profile net.py : build --device cp", ""),
-        ("profilerkit profile --forma", "plain,--format"),
-    ],
-)
-def test_bash_takes_a_colon_as_a_word(words: str, offered: str) -> None:
-    assert _complete_in_bash(words) == offered
-
-
-def test_bash_completes_the_models_of_a_library() -> None:
-    pytest.importorskip("keras")
-    assert _complete_in_bash("profilerkit profile ker") == "file,ker\nplain,keras:"
-    assert _complete_in_bash("profilerkit compare keras : ResNet50") == "plain,ResNet50\nplain,ResNet50V2"
-    assert _complete_in_bash("profilerkit compare keras : VGG16 keras : VGG1") == "plain,VGG16\nplain,VGG19"
-    assert "plain,VGG19" in _complete_in_bash("profilerkit compare keras :")
-
-
-def _complete_in_bash(words: str) -> str:
-    """Return what a shell is given for the last of these words, which Bash has split."""
-    variables = {
-        "_PROFILERKIT_COMPLETE": "bash_complete",
-        "COMP_WORDS": words.replace(" ", "\n"),
-        "COMP_CWORD": str(words.count(" ")),
-    }
-    return run_program([script()], variables=variables).stdout.strip()
