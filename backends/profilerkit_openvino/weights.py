@@ -123,7 +123,7 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     """Return what a constant is; the first of these rules that fits counts.
 
     - What scales or shifts narrow numbers is a buffer. Narrow numbers that are converted, maybe in another order, are a
-      parameter.
+      parameter, and so are those whose rows are looked up.
     - Other integers are a buffer, or a number where there is one alone.
     - What an operator keeps, such as statistics and first states, is a buffer.
     - Biases of a recurrent layer that are all zero stand for none: they are a buffer.
@@ -135,7 +135,7 @@ def _find_role(node: Any, uses: Sequence[_Use]) -> _Role:
     first = uses[0]
     if any(map(_is_scale, uses)):
         return _Role.BUFFER
-    if dtype.startswith(_NARROW) and any(use.kind == "Convert" for use in uses):
+    if dtype.startswith(_NARROW) and any(use.kind in ("Convert", "Gather") for use in uses):
         return _Role.PARAMETER
     if not is_float(dtype):
         return number_or_buffer

@@ -405,6 +405,33 @@ def test_weights_in_attributes_make_a_lower_bound() -> None:
         assert missing in str(report.status(key).missing)
 
 
+def scale_rows(table: str) -> list[Any]:
+    return [
+        helper.make_node("Gather", [table, "i"], ["rows"]),
+        helper.make_node("DequantizeLinear", ["rows", "scale"], ["y"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        scale_rows("w"),  # as onnxruntime quantizes embeddings
+        [helper.make_node("Cast", ["w"], ["m"], to=1), helper.make_node("Mul", ["m", "scale"], ["y"])],
+        [
+            helper.make_node(
+                "QLinearAdd", ["i", "scale", "z", "w", "scale", "z", "scale", "z"], ["y"], domain="com.microsoft"
+            )
+        ],
+    ],
+    ids=["table", "cast", "bias"],
+)
+def test_narrow_weights_are_parameters_where_they_are_scaled(nodes: list[Any]) -> None:
+    weights = {"w": np.ones((3, 5), np.uint8), "scale": np.asarray(0.1, F), "z": np.asarray(0, np.uint8)}
+    model = make_model(nodes, {"i": np.ones((1, 1), np.uint8 if "QLinearAdd" in str(nodes) else np.int64)}, weights)
+    [weight] = BACKEND.trace(model, None).parameters
+    assert (weight.name, weight.count, weight.bytes) == ("w", 15, 15)
+
+
 def test_packed_weights_have_the_elements_that_they_stand_for() -> None:
     packed = np.ones((16, 1, 16), np.uint8)  # 16 rows of 32 elements of four bits
     node = helper.make_node(

@@ -94,6 +94,15 @@ def test_quantized_weights_may_be_turned_before_they_are_converted() -> None:
     assert (report["total_params"], report["model_size"], report["macs"]) == (48, 48 + 24 + 16, 2 * 48)
 
 
+def test_a_quantized_table_may_be_converted_after_its_rows_are_looked_up() -> None:
+    """As onnxruntime quantizes embeddings: 9 rows of 4 bytes, and a scale of four bytes."""
+    given = ops.parameter([2, 3], np.int64)
+    rows = ops.gather(ops.constant(np.ones((9, 4), np.uint8)), given, ops.constant(np.int64(0)))
+    scaled = ops.multiply(ops.convert(rows, np.float32), ops.constant(np.float32(0.1)))
+    report = profile(model(scaled, given), np.ones((2, 3), np.int64), metrics=COUNTS)
+    assert (report["total_params"], report["model_size"]) == (36, 36 + 4)
+
+
 def test_weights_of_float16_are_stored_so(tmp_path: Path) -> None:
     given = ops.parameter([2, 8], np.float32, name="x")
     path = tmp_path / "net.xml"

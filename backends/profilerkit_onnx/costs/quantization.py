@@ -6,7 +6,8 @@ from profilerkit.costs import quantization
 
 from .registry import OPERATORS, Cost, NodeCall
 
-OPERATORS.register_elementwise(quantization.dequantize, "DequantizeLinear", "com.microsoft::DequantizeLinear")
+_BACK = ("DequantizeLinear", "com.microsoft::DequantizeLinear", "com.microsoft::GatherBlockQuantized")
+OPERATORS.register_elementwise(quantization.dequantize, *_BACK)
 
 
 @OPERATORS.register_all("QuantizeLinear", "com.microsoft::QuantizeLinear")

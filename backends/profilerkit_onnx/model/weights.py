@@ -35,6 +35,7 @@ _PARAMETERS = {
     "DequantizeLinear": (0,),
     "DynamicQuantizeLSTM": (1, 2, 3),
     "DynamicQuantizeMatMul": (1, 4),
+    "GatherBlockQuantized": (0,),
     "Gemm": (0, 1, 2),
     "GRU": (1, 2, 3),
     "LSTM": (1, 2, 3, 7),
@@ -44,8 +45,10 @@ _PARAMETERS = {
     "MatMulNBits": (1,),
     "QAttention": (1, 2),
     "QGemm": (0, 3, 6),
+    "QLinearAdd": (0, 3),
     "QLinearConv": (3, 8),
     "QLinearMatMul": (0, 3),
+    "QLinearMul": (0, 3),
     "RNN": (1, 2, 3),
 }
 #: The inputs of operators that are values which the model keeps, or scales, but no parameters.
@@ -55,6 +58,7 @@ _BUFFERS = {
     "DequantizeLinear": (1, 2),
     "DynamicQuantizeLSTM": (8, 9, 10, 11),
     "DynamicQuantizeMatMul": (2, 3),
+    "GatherBlockQuantized": (2, 3),
     "GRU": (4, 5),
     "LSTM": (4, 5, 6),
     "MatMulIntegerToFloat": (2, 3, 4, 5),
@@ -62,12 +66,18 @@ _BUFFERS = {
     "OneHot": (1, 2),
     "QAttention": (3, 4, 6, 7),
     "QGemm": (1, 2, 4, 5, 7, 8),
+    "QLinearAdd": (1, 2, 4, 5, 6, 7),
     "QLinearConv": (1, 2, 4, 5, 6, 7),
     "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QLinearMul": (1, 2, 4, 5, 6, 7),
     "QuantizeLinear": (1, 2),
     "RNN": (4, 5),
     "Resize": (1, 2, 3),
 }
+#: Dtypes of weights that are narrower than what they stand for, and the inputs where such a constant is a parameter: a
+#: table whose rows are looked up before they are scaled, or the numbers that a cast and arithmetic scale.
+_NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
+_SCALED = {"Add": (0, 1), "Gather": (0,), "Mul": (0, 1), "Sub": (0,)}
 #: Operators whose result has the elements of their first input, or some of them.
 _MOVES = ("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze")
 #: Names that torch's exporter gives to constants which it has computed.
@@ -193,6 +203,8 @@ def _is_parameter(name: str, constant: Constant, dtype: str, uses: Sequence[_Use
     """Return whether a constant is a weight that is trained: by the operators that use it, else by its dtype."""
     if _is_weight(uses):
         return True
+    if dtype in _NARROW and any(use.input in _SCALED.get(use.node.op_type, ()) for use in uses):
+        return constant.shape.numel > 1
     if (constant.is_node and not nodes_are_weights) or _COMPUTED.fullmatch(name) or not constant.shape:
         return False
     if uses and all(use.input in _BUFFERS.get(use.node.op_type, ()) for use in uses):
