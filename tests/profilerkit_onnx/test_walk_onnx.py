@@ -277,6 +277,18 @@ def test_a_loop_that_may_stop_before_its_limit_is_an_upper_bound(
     assert (trace.macs, trace.missing) == (bounds.high, ())
 
 
+def test_nodes_may_stand_in_another_order() -> None:
+    """The body of a loop reads what a later node makes: onnxruntime's quantizer writes such files, and runs them."""
+    model = loop(7)
+    model.graph.node.append(helper.make_node("Identity", ["v"], ["w"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((3, 3), F), "v"))
+    del model.graph.node[0].attribute[0].g.initializer[:]
+    trace = trace_graph(model, x=X)
+    assert (trace.macs, trace.total_params) == (7 * 18, 9)
+    made_of_itself = make_model([helper.make_node("Add", ["x", "y"], ["y"])], {"x": X})
+    assert "which nothing before it makes" in str(BACKEND.trace(made_of_itself, ModelInputs(x=X)).failure)
+
+
 def test_a_value_that_grows_from_run_to_run_has_no_known_size() -> None:
     """It was counted by its first size in all runs, and said to be complete."""
     body = make_graph(

@@ -17,6 +17,7 @@ from profilerkit.costs import Cost
 from profilerkit.trace.bounds import Branch, Choice
 
 from ..costs import is_known
+from ..model.graphs import order_nodes
 from ..model.types import read_opsets, tensor_type
 from .folding import read_array
 from .functions import fill_body, find_body
@@ -122,11 +123,11 @@ class Walk:
             self.origins[inner[name].number] = sparse
         return inner
 
-    def walk_model(self, nodes: Iterable[NodeProto], values: Values) -> None:
+    def walk_model(self, nodes: Sequence[NodeProto], values: Values) -> None:
         """Go over the nodes of the model's own graph; ``values`` gain what they make."""
-        for index, node in enumerate(nodes):
+        for index in order_nodes(nodes):
             self.node = index
-            self._walk_node(node, values, 1)
+            self._walk_node(nodes[index], values, 1)
 
     def walk_nodes(self, nodes: Iterable[NodeProto], values: Values, times: int) -> None:
         """Go over nodes inside others, which run so many times; ``values`` gain what they make."""
